@@ -139,15 +139,17 @@ def main() -> None:
     parser.add_argument("--value-bytes", type=int, default=1024)
     parser.add_argument("--linger-ms", type=int, default=5)
     parser.add_argument("--passes", type=int, default=1, help="how often to consume it")
-    words = parser.parse_args()
+    options = parser.parse_args()
     client = program()
-    where = (words.bootstrap, words.topic, words.partitions)
+    where = (options.bootstrap, options.topic, options.partitions)
     if client is not None:
-        figures = run_compiled(client, words)
-    elif words.kind == "produce":
-        figures = produce(*where, words.codec, words.count, words.value_bytes, words.linger_ms)
+        figures = run_compiled(client, options)
+    elif options.kind == "produce":
+        figures = produce(
+            *where, options.codec, options.count, options.value_bytes, options.linger_ms
+        )
     else:
-        figures = consume(*where, words.count, words.passes)
+        figures = consume(*where, options.count, options.passes)
     print(json.dumps(figures))
 
 

@@ -139,10 +139,10 @@ def write(cluster: BrokerCluster, topic: str, records: int, depth: int, seconds:
     for row in cluster.partitions(topic):
         request = produce_request(topic, row.partition, records, _RECORD_BYTES, acks=-1)
         by_leader[row.leader].append(request)
-    found: list[dict[str, float]] = []
+    values: list[dict[str, float]] = []
 
     def run(leader: int, requests: list[bytes]) -> None:
-        found.append(run_compiled(program, cluster.port(leader), requests, depth, seconds))
+        values.append(run_compiled(program, cluster.port(leader), requests, depth, seconds))
 
     threads = [threading.Thread(target=run, args=item) for item in by_leader.items()]
     before, started = cpu_seconds(cluster), time.perf_counter()
@@ -152,7 +152,7 @@ def write(cluster: BrokerCluster, topic: str, records: int, depth: int, seconds:
         thread.join()
     elapsed, after = time.perf_counter() - started, cpu_seconds(cluster)
     used = {number: after[number] - before[number] for number in after}
-    written = sum(item["requests"] for item in found) * records * _RECORD_BYTES
+    written = sum(item["requests"] for item in values) * records * _RECORD_BYTES
     following = [used[number] for number in used if number not in by_leader]
     return {
         "MB/s": written / elapsed / 1e6,
@@ -160,8 +160,8 @@ def write(cluster: BrokerCluster, topic: str, records: int, depth: int, seconds:
         "CPU of the leader s/GB": sum(used[number] for number in by_leader) / (written / 1e9),
         # NaN if every broker leads a partition.
         "CPU of a follower s/GB": statistics.mean(following or [math.nan]) / (written / 1e9),
-        "p50 us": statistics.median(item["p50_us"] for item in found),
-        "p99 us": max(item["p99_us"] for item in found),
+        "p50 us": statistics.median(item["p50_us"] for item in values),
+        "p99 us": max(item["p99_us"] for item in values),
     }
 
 
@@ -347,9 +347,9 @@ def both(session_ms: int, compile_seconds: float) -> Iterator[dict[str, BrokerCl
             clusters[name] = stack.enter_context(cluster)
             print(f"{name}: three brokers in {time.perf_counter() - started:.1f} s", flush=True)
             # The prepared records have an old timestamp.
-            kept = {"retention.ms": "-1", "retention.bytes": "200000000"}
-            cluster.create_topic("bench-1", partitions=1, config=kept)
-            cluster.create_topic("bench-6", partitions=6, config=kept)
+            remaining = {"retention.ms": "-1", "retention.bytes": "200000000"}
+            cluster.create_topic("bench-1", partitions=1, config=remaining)
+            cluster.create_topic("bench-6", partitions=6, config=remaining)
             # The first pass compiles Java's hot paths.
             for topic in ("bench-1", "bench-6") if compile_seconds else ():
                 write(cluster, topic, _BATCH_RECORDS, _DEPTH, compile_seconds)
@@ -360,16 +360,16 @@ def alternate(
     clusters: dict[str, BrokerCluster], rounds: int, measure: Callable[[BrokerCluster], Figures]
 ) -> dict[str, Figures]:
     """Return the median of each figure for each cluster; the order alternates."""
-    found: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in clusters}
+    by_key: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in clusters}
     for number in range(rounds):
         names = list(clusters)
         for name in names if number % 2 == 0 else reversed(names):
             for key, value in measure(clusters[name]).items():
-                found[name][key].append(value)
+                by_key[name][key].append(value)
                 print(f"round {number + 1} {name} {key}: {value:.3g}", flush=True)
     return {
         name: {key: statistics.median(values) for key, values in figures.items()}
-        for name, figures in found.items()
+        for name, figures in by_key.items()
     }
 
 

@@ -93,9 +93,9 @@ class SparkBench:
         return name
 
 
-def table(found: dict[str, list[Figures]], stamp: str, share: float) -> str:
+def table(entries: dict[str, list[Figures]], stamp: str, share: float) -> str:
     """Return a Markdown table of the medians, with the ratio to Kafka."""
-    rounds, count = len(found["ottla"]), int(_ROWS * share)
+    rounds, count = len(entries["ottla"]), int(_ROWS * share)
     lines = [
         f"# {stamp}: Spark and topics with three replicas",
         "",
@@ -106,9 +106,9 @@ def table(found: dict[str, list[Figures]], stamp: str, share: float) -> str:
         "| figure | Ottla | Kafka 3.9.2 | ratio |",
         "|---|--:|--:|--:|",
     ]
-    for key in found["ottla"][0]:
+    for key in entries["ottla"][0]:
         ours, theirs = (
-            statistics.median(figures[key] for figures in found[name])
+            statistics.median(figures[key] for figures in entries[name])
             for name in ("ottla", "kafka")
         )
         lines.append(f"| {key} | {ours:.3g} | {theirs:.3g} | {ours / theirs:.2f} |")
@@ -122,27 +122,27 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="write only this much of the rows")
-    words = parser.parse_args()
+    options = parser.parse_args()
     spark = session("bench", cores=2, settings={"spark.driver.memory": "3g"})
-    rows = rows_of(spark, int(_ROWS * words.share), _SIZE)
+    rows = rows_of(spark, int(_ROWS * options.share), _SIZE)
     warm = rows.limit(_WARM_ROWS).persist()
-    found: dict[str, list[Figures]] = {"ottla": [], "kafka": []}
+    entries: dict[str, list[Figures]] = {"ottla": [], "kafka": []}
     with both(_SESSION_MS, 0) as clusters:
         # The first queries compile classes and start workers: they are not counted.
         benches = {name: SparkBench(spark, cluster, warm) for name, cluster in clusters.items()}
         for bench in benches.values():
             bench.round()
         benches = {name: SparkBench(spark, cluster, rows) for name, cluster in clusters.items()}
-        for number in range(words.rounds):
+        for number in range(options.rounds):
             for name in list(benches) if number % 2 == 0 else reversed(list(benches)):
-                found[name].append(benches[name].round())
-                print(f"round {number + 1} {name}: {found[name][-1]}", flush=True)
+                entries[name].append(benches[name].round())
+                print(f"round {number + 1} {name}: {entries[name][-1]}", flush=True)
     spark.stop()
     stamp = time.strftime("%Y-%m-%d-%H%M%S-cluster-spark", time.gmtime())
-    text = table(found, stamp, words.share)
+    text = table(entries, stamp, options.share)
     print(text)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{stamp}.json").write_text(json.dumps(found, indent=2) + "\n")
+    (RESULTS / f"{stamp}.json").write_text(json.dumps(entries, indent=2) + "\n")
     (RESULTS / f"{stamp}.md").write_text(text)
 
 

@@ -52,8 +52,8 @@ def measure(starts: dict[str, Callable[[], servers.Server]], words: argparse.Nam
             for subject in subjects:
                 for name in order:
                     print(f"round {number + 1}: {subject} of {name}", file=sys.stderr, flush=True)
-                    found = _turn(subject, starts[name], contests[name])
-                    for figure, value in found.items():
+                    result = _turn(subject, starts[name], contests[name])
+                    for figure, value in result.items():
                         figures[figure][name].append(value)
     finally:
         for server in running.values():
@@ -82,12 +82,12 @@ def main() -> None:
     parser.add_argument("--only", default="", help=f"comma-separated: {','.join(SUBJECTS)}")
     parser.add_argument("--page", type=Path, help="a page to fill with the figures")
     parser.add_argument("--before", type=Path, help="the ottla command of an older version")
-    words = parser.parse_args()
-    peer = f"kafka {words.kafka}"
+    options = parser.parse_args()
+    peer = f"kafka {options.kafka}"
     about = {
         "peer": peer,
         "date": time.strftime("%Y-%m-%d"),
-        "rounds": words.rounds,
+        "rounds": options.rounds,
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "linux": platform.release(),
@@ -100,17 +100,17 @@ def main() -> None:
     }
     starts: dict[str, Callable[[], servers.Server]] = {
         OURS: servers.start_ottla,
-        peer: lambda: servers.start_kafka(words.kafka),
+        peer: lambda: servers.start_kafka(options.kafka),
     }
-    if words.before is not None:
-        starts[BEFORE] = lambda: servers.start_ottla(command=words.before)
-    figures = measure(starts, words)
+    if options.before is not None:
+        starts[BEFORE] = lambda: servers.start_ottla(command=options.before)
+    figures = measure(starts, options)
     RESULTS.mkdir(exist_ok=True)
     result = RESULTS / f"{time.strftime('%Y-%m-%d-%H%M%S')}.json"
     result.write_text(json.dumps({"about": about, "figures": figures}, indent=1), encoding="utf-8")
     print("\n".join(write(result)))
-    if words.page is not None:
-        publish(result, words.page)
+    if options.page is not None:
+        publish(result, options.page)
 
 
 if __name__ == "__main__":

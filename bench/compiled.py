@@ -20,7 +20,9 @@ def compiled(source: str, libraries: Sequence[Path] = ()) -> Path | None:
     program = Path(tempfile.gettempdir()) / f"ottla-bench-{path.stem}-{version}"
     if not program.exists():
         fresh = program.with_suffix(".new")
-        links = [word for each in libraries for word in (str(each), f"-Wl,-rpath,{each.parent}")]
+        links = [
+            word for library in libraries for word in (str(library), f"-Wl,-rpath,{library.parent}")
+        ]
         command = [compiler, "-O2", "-o", str(fresh), str(path), *links]
         subprocess.run(command, check=True)
         fresh.rename(program)

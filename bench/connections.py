@@ -108,16 +108,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--churn", type=int, default=200)
-    words = parser.parse_args()
+    options = parser.parse_args()
     raise_descriptor_limit()
     with ObservedBroker(SETTINGS) as broker:
-        found = measure(broker, words.count, words.churn)
+        result = measure(broker, options.count, options.churn)
         print(
-            f"{words.count} idle connections: {found.kib_each:.1f} KiB each, accepted "
-            f"{found.accepted_per_second:.0f} a second; beside {words.churn} a second that come and "
-            f"go: p50 {found.median_ms:.2f} ms (alone {found.median_ms_alone:.2f}), p99 "
-            f"{found.p99_ms:.2f} ms (alone {found.p99_ms_alone:.2f}), longest pause "
-            f"{found.pause_ms:.1f} ms, {found.leaked} descriptors lost"
+            f"{options.count} idle connections: {result.kib_each:.1f} KiB each, accepted "
+            f"{result.accepted_per_second:.0f} a second; beside {options.churn} a second that come and "
+            f"go: p50 {result.median_ms:.2f} ms (alone {result.median_ms_alone:.2f}), p99 "
+            f"{result.p99_ms:.2f} ms (alone {result.p99_ms_alone:.2f}), longest pause "
+            f"{result.pause_ms:.1f} ms, {result.leaked} descriptors lost"
         )
 
 

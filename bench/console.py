@@ -81,8 +81,8 @@ def memory_mib(pid: int) -> float:
 
 def cpu_s(pid: int) -> float:
     """Return the processor time of a process."""
-    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def report_idle(pid: int) -> None:
@@ -131,10 +131,10 @@ def report_steps(bootstrap: str, folder: str) -> None:
 
 def start_console(bootstrap: str, data: str) -> tuple[subprocess.Popen[str], str, float]:
     """Return the process, the address, and the seconds until it was ready."""
-    words = ["console", "--cluster", f"big={bootstrap}", "--console-port", "0", "--data", data]
+    settings = ["console", "--cluster", f"big={bootstrap}", "--console-port", "0", "--data", data]
     began = time.perf_counter()
     process = subprocess.Popen(
-        [*COMMAND, *words, "--output", "json"],
+        [*COMMAND, *settings, "--output", "json"],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "OTTLA_CONSOLE_PASSWORD": PASSWORD},

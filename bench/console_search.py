@@ -154,19 +154,19 @@ def measure(
     """Run a search to its end."""
     before = broker.forget_peak(), console.forget_peak()
     began = last = time.monotonic()
-    found = count = 0
+    result = count = 0
     gap_s, last_name = 0.0, ""
     connection, response = open_search(url, cookie, form)
     for last_name, data in events(response):
         now = time.monotonic()
         assert now - began < _LIMIT_S, "the search does not end"
         gap_s, last, count = max(gap_s, now - last), now, count + 1
-        found += json.loads(data)["count"] if last_name == "records" else 0
+        result += json.loads(data)["count"] if last_name == "records" else 0
     connection.close()
     assert last_name == "end", last_name
     seconds = time.monotonic() - began
     peaks = broker.peak_mib(), console.peak_mib()
-    return Measured(seconds, found, count, gap_s, before[0], peaks[0], before[1], peaks[1])
+    return Measured(seconds, result, count, gap_s, before[0], peaks[0], before[1], peaks[1])
 
 
 def cancel(url: str, cookie: str, form: dict[str, str], broker: Process, console: Process) -> float:
@@ -209,10 +209,10 @@ def run(count: int) -> list[str]:
             "|---|---|---|---|---|---|---|---|---|---|",
         ]
         broker = Process(server.process_id)
-        for place, http_url in (("the broker", f"http://127.0.0.1:{port}"), ("the console", "")):
-            words = [sys.executable, "-m", "bench.console_search", "serve", server.bootstrap]
+        for location, http_url in (("the broker", f"http://127.0.0.1:{port}"), ("the console", "")):
+            arguments = [sys.executable, "-m", "bench.console_search", "serve", server.bootstrap]
             child = subprocess.Popen(
-                [*words, http_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [*arguments, http_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
             try:
                 assert child.stdout is not None
@@ -224,7 +224,7 @@ def run(count: int) -> list[str]:
                 for name, form in ((name, SEARCHES[name]) for name in names):
                     row = measure(url, cookie, form, broker, console)
                     idle_s = cancel(url, cookie, form, broker, console)
-                    lines.append(_row(place, name, count, row, idle_s))
+                    lines.append(_row(location, name, count, row, idle_s))
                     print(lines[-1], flush=True)
             finally:
                 child.terminate()
@@ -232,9 +232,9 @@ def run(count: int) -> list[str]:
     return lines
 
 
-def _row(place: str, name: str, count: int, row: Measured, idle_s: float) -> str:
+def _row(location: str, name: str, count: int, row: Measured, idle_s: float) -> str:
     cells = (
-        place,
+        location,
         name,
         f"{row.seconds:.1f}",
         f"{count / row.seconds:,.0f}",

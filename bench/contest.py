@@ -87,8 +87,8 @@ class Contest:
     def _warm_up(self) -> None:
         """Run both paths before the first figure, for just-in-time compilers."""
         topic = self.topics.create(1)
-        for words in (("--depth", 5), ("--records", 16, "--value-bytes", 1000)):
-            self._load("produce", topic, *words)
+        for arguments in (("--depth", 5), ("--records", 16, "--value-bytes", 1000)):
+            self._load("produce", topic, *arguments)
         self._load("fetch", topic)
         self.topics.delete(topic)
 
@@ -109,11 +109,11 @@ class Contest:
     ) -> Figures:
         """Warm up, run a load, and return its rate and the broker's CPU time for it."""
         self._load(kind, topic, *words, "--seconds", 0.5)
-        found, cpu = self._load(kind, topic, *words)
+        result, cpu = self._load(kind, topic, *words)
         if not is_bytes:
-            return {name: found["requests_s"], f"{name} CPU": cpu / found["requests"] * 1e6}
-        gigabytes = found["received_mb_s"] * self.seconds / 1000
-        return {name: found["received_mb_s"], f"{name} CPU": cpu / gigabytes}
+            return {name: result["requests_s"], f"{name} CPU": cpu / result["requests"] * 1e6}
+        gigabytes = result["received_mb_s"] * self.seconds / 1000
+        return {name: result["received_mb_s"], f"{name} CPU": cpu / gigabytes}
 
     def tiny(self) -> Figures:
         """Produce one record of 100 B per request on ten connections, one and five in flight."""
@@ -122,12 +122,12 @@ class Contest:
         for depth in (1, 5):
             for version in (3, 7, 9):
                 name = f"tiny 10x{depth} v{version}"
-                words = ("--depth", depth, "--version", version)
-                self._load("produce", topic, *words, "--seconds", 0.5)
-                found, cpu = self._load("produce", topic, *words)
-                figures[name] = found["requests_s"]
-                figures[f"{name} CPU"] = cpu / found["requests"] * 1e6
-                figures[f"{name} p99"] = found["p99_us"]
+                arguments = ("--depth", depth, "--version", version)
+                self._load("produce", topic, *arguments, "--seconds", 0.5)
+                result, cpu = self._load("produce", topic, *arguments)
+                figures[name] = result["requests_s"]
+                figures[f"{name} CPU"] = cpu / result["requests"] * 1e6
+                figures[f"{name} p99"] = result["p99_us"]
         self.topics.delete(topic)
         return figures
 
@@ -136,11 +136,11 @@ class Contest:
         figures: Figures = {}
         topic = self.topics.create(1)
         for version in (7, 9):
-            words = ("--connections", 1, "--value-bytes", 1024, "--version", version)
-            self._load("produce", topic, *words, "--seconds", 0.5)
-            found, _ = self._load("produce", topic, *words)
+            arguments = ("--connections", 1, "--value-bytes", 1024, "--version", version)
+            self._load("produce", topic, *arguments, "--seconds", 0.5)
+            result, _ = self._load("produce", topic, *arguments)
             for part in ("p50", "p99"):
-                figures[f"one in flight 1 KB v{version} {part}"] = found[f"{part}_us"]
+                figures[f"one in flight 1 KB v{version} {part}"] = result[f"{part}_us"]
         self.topics.delete(topic)
         return figures
 
@@ -178,13 +178,13 @@ class Contest:
         for partitions in (1, 6):
             topic = self._filled(partitions)
             title = f"fetch 1 MB, {partitions} partition{'s' if partitions > 1 else ''}"
-            words = ("--partitions", partitions, "--connections", 2)
-            figures |= self._costed(title, "fetch", topic, *words, is_bytes=True)
+            arguments = ("--partitions", partitions, "--connections", 2)
+            figures |= self._costed(title, "fetch", topic, *arguments, is_bytes=True)
             if partitions == 1:
                 for version in (11, 12):
                     title = f"fetch one small batch v{version}"
-                    words = ("--max-bytes", 1000, "--version", version)
-                    figures |= self._costed(title, "fetch", topic, *words)
+                    arguments = ("--max-bytes", 1000, "--version", version)
+                    figures |= self._costed(title, "fetch", topic, *arguments)
             self.topics.delete(topic)
         return figures
 
@@ -211,10 +211,10 @@ class Contest:
     def many_partitions(self) -> Figures:
         """Fetch 100 partitions with one record each; wait over 2 000 partitions, and over one."""
         topic = self.topics.create(100)
-        words = ("--partitions", 100, "--connections", 100, "--seconds", 0.2)
-        self._load("produce", topic, *words)
-        name, words = "fetch of 100 partitions", ("--partitions", 100, "--max-bytes", 1000)
-        figures = self._costed(name, "fetch", topic, *words)
+        arguments = ("--partitions", 100, "--connections", 100, "--seconds", 0.2)
+        self._load("produce", topic, *arguments)
+        name, arguments = "fetch of 100 partitions", ("--partitions", 100, "--max-bytes", 1000)
+        figures = self._costed(name, "fetch", topic, *arguments)
         self.topics.delete(topic)
         for name, kind, partitions in (
             ("long poll of 2 000 partitions", "poll", _MANY),
@@ -226,12 +226,12 @@ class Contest:
             topic = self.topics.create(partitions)
             self._ready(topic, partitions)
             before = self.server.cpu_seconds()
-            waited = self._waiting(
+            result = self._waiting(
                 kind, topic, "--seconds", self.seconds, "--partitions", partitions
             )
             cpu = self.server.cpu_seconds() - before
-            figures[f"{name} p50"] = waited["p50_us"]
-            figures[f"{name} CPU"] = cpu / waited["wakes"] * 1e6
+            figures[f"{name} p50"] = result["p50_us"]
+            figures[f"{name} CPU"] = cpu / result["wakes"] * 1e6
             self.topics.delete(warm)
             self.topics.delete(topic)
         return figures
@@ -247,9 +247,9 @@ class Contest:
     def never_read(self) -> Figures:
         """Have 1 500 clients ask for megabytes that they never read."""
         topic = self._filled(6)
-        found = self._waiting("never_read", topic, "--pid", self.server.pid)
+        result = self._waiting("never_read", topic, "--pid", self.server.pid)
         self.topics.delete(topic)
-        return {"memory of 1 500 readers that never read": found["memory_mb"]}
+        return {"memory of 1 500 readers that never read": result["memory_mb"]}
 
     def metadata(self) -> Figures:
         """Metadata of 100 topics of one partition."""
@@ -261,24 +261,24 @@ class Contest:
 
     def cold(self) -> Figures:
         """Consume records that are not in the page cache."""
-        words = ("--codec", "none", "--count", 300_000, "--value-bytes", 1024)
+        arguments = ("--codec", "none", "--count", 300_000, "--value-bytes", 1024)
         topic = self.topics.create(1)
-        self._client("produce", topic, *words, "--linger-ms", 1000)
+        self._client("produce", topic, *arguments, "--linger-ms", 1000)
         forget_pages(self.server.folder)
         before = self.server.cpu_seconds()
-        found = self._client("consume", topic, *words)
+        result = self._client("consume", topic, *arguments)
         cpu = self.server.cpu_seconds() - before
         self.topics.delete(topic)
         name = "consume 1 KB, cold"
-        return {name: found["mb_s"], f"{name} CPU": cpu / (300_000 * 1024 / 1e9)}
+        return {name: result["mb_s"], f"{name} CPU": cpu / (300_000 * 1024 / 1e9)}
 
     def coordination(self) -> Figures:
         """Transactions, groups of both protocols, latency, a thousand partitions, connections."""
         figures: Figures = {}
         kinds = ["transactions", "group", "consumer_group", "first_record", "end_to_end"]
         for kind in (*kinds, "connections", "many_partitions"):
-            words = ("--bootstrap", self.server.bootstrap, "--seconds", self.seconds)
-            figures |= in_process("bench.coordination", kind, *words)
+            arguments = ("--bootstrap", self.server.bootstrap, "--seconds", self.seconds)
+            figures |= in_process("bench.coordination", kind, *arguments)
         return figures
 
     def clients(self) -> Figures:
@@ -288,11 +288,11 @@ class Contest:
             for partitions in (1, 6, 100):
                 noun = "partition" if partitions == 1 else "partitions"
                 title = f"{label}, {partitions} {noun}"
-                words = ("--partitions", partitions, "--count", count, "--value-bytes", size)
-                figures |= self._transfer(title, partitions, words, count * size / 1e9)
+                arguments = ("--partitions", partitions, "--count", count, "--value-bytes", size)
+                figures |= self._transfer(title, partitions, arguments, count * size / 1e9)
         for codec in ("lz4", "zstd"):
-            words = ("--codec", codec, "--count", 300_000, "--value-bytes", 1024)
-            figures |= self._transfer(f"1 KB {codec}", 1, words, 300_000 * 1024 / 1e9)
+            arguments = ("--codec", codec, "--count", 300_000, "--value-bytes", 1024)
+            figures |= self._transfer(f"1 KB {codec}", 1, arguments, 300_000 * 1024 / 1e9)
         return figures
 
     def _transfer(
@@ -309,9 +309,9 @@ class Contest:
                 # Full batches: otherwise a broker that answers soon has smaller ones to serve.
                 self._client("produce", topic, *words, "--linger-ms", 1000)
             before = self.server.cpu_seconds()
-            found = self._client(kind, topic, *words, "--passes", passes)
+            result = self._client(kind, topic, *words, "--passes", passes)
             cpu = self.server.cpu_seconds() - before
-            figures[f"{kind} {title}"] = found["mb_s"]
+            figures[f"{kind} {title}"] = result["mb_s"]
             figures[f"{kind} {title} CPU"] = cpu / (passes * gigabytes)
             self.topics.delete(topic)
         return figures

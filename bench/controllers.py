@@ -274,7 +274,7 @@ def exponents(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     For each number of brokers, between the first case of 10,000 partitions or more and the largest:
     constants dominate smaller ones.
     """
-    found: dict[str, float] = {}
+    entries: dict[str, float] = {}
     for name in FIGURES:
         slopes = [0.0]
         for brokers in sorted({row["brokers"] for row in rows}):
@@ -284,8 +284,8 @@ def exponents(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
                 grown = large[-1]["partitions"] / large[0]["partitions"]
                 ratio = max(large[-1][name], 1e-3) / max(large[0][name], 1e-3)
                 slopes.append(math.log(ratio) / math.log(grown))
-        found[name] = max(slopes)
-    return found
+        entries[name] = max(slopes)
+    return entries
 
 
 def table(rows: Sequence[Mapping[str, float]], title: str, command: str) -> str:
@@ -379,11 +379,11 @@ def main() -> None:
         rows.append(known[case])
         print(case, {name: round(value, 2) for name, value in rows[-1].items()}, flush=True)
     title = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-controllers"
-    shown = f"python -m bench.controllers --cases {options.cases}"
+    output = f"python -m bench.controllers --cases {options.cases}"
     (RESULTS / f"{title}.json").write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     (RESULTS / f"{title}.svg").write_text(chart(rows), "utf-8")
-    (RESULTS / f"{title}.md").write_text(table(rows, title, shown), "utf-8")
-    print(table(rows, title, shown))
+    (RESULTS / f"{title}.md").write_text(table(rows, title, output), "utf-8")
+    print(table(rows, title, output))
 
 
 if __name__ == "__main__":

@@ -208,8 +208,8 @@ def many_partitions(bootstrap: str, port: int) -> Figures:
         partitions = [PartitionProduceData(index=index, records=batch) for index in missing]
         data = [TopicProduceData(name=topic, partition_data=partitions)]
         request = ProduceRequest(acks=1, timeout_ms=5000, topic_data=data)
-        answer = ask(port, request, ProduceResponse, 9)
-        for partition in answer.responses[0].partition_responses:
+        response = ask(port, request, ProduceResponse, 9)
+        for partition in response.responses[0].partition_responses:
             if partition.error_code == ErrorCode.NONE:
                 missing.discard(partition.index)
     created = time.perf_counter() - begin
@@ -217,9 +217,9 @@ def many_partitions(bootstrap: str, port: int) -> Figures:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.delete_topics([topic]).values():
         future.result(60)
-    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
-    wanted.allow_auto_topic_creation = False
-    while ask(port, wanted, MetadataResponse, 9).topics[0].error_code == ErrorCode.NONE:
+    metadata_request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    metadata_request.allow_auto_topic_creation = False
+    while ask(port, metadata_request, MetadataResponse, 9).topics[0].error_code == ErrorCode.NONE:
         time.sleep(0.001)
     return {
         "1 000 partitions until each took a record": created,
@@ -246,18 +246,18 @@ def main() -> None:
     parser.add_argument("kind")
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--seconds", type=float, default=3)
-    words = parser.parse_args()
-    port = int(words.bootstrap.rsplit(":", 1)[1])
+    options = parser.parse_args()
+    port = int(options.bootstrap.rsplit(":", 1)[1])
     kinds: dict[str, Callable[[], Figures]] = {
-        "transactions": lambda: transactions(words.bootstrap, words.seconds),
-        "group": lambda: group(words.bootstrap, "classic"),
-        "consumer_group": lambda: group(words.bootstrap, "consumer"),
-        "first_record": lambda: first_record(words.bootstrap),
-        "end_to_end": lambda: end_to_end(words.bootstrap, words.seconds),
-        "many_partitions": lambda: many_partitions(words.bootstrap, port),
-        "connections": lambda: connections(port, words.seconds),
+        "transactions": lambda: transactions(options.bootstrap, options.seconds),
+        "group": lambda: group(options.bootstrap, "classic"),
+        "consumer_group": lambda: group(options.bootstrap, "consumer"),
+        "first_record": lambda: first_record(options.bootstrap),
+        "end_to_end": lambda: end_to_end(options.bootstrap, options.seconds),
+        "many_partitions": lambda: many_partitions(options.bootstrap, port),
+        "connections": lambda: connections(port, options.seconds),
     }
-    print(json.dumps(kinds[words.kind]()))
+    print(json.dumps(kinds[options.kind]()))
 
 
 if __name__ == "__main__":

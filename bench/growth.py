@@ -59,12 +59,12 @@ class Broker:
 
     def tiny_us(self, topic: str, connections: int = 10) -> tuple[float, float]:
         """Return CPU µs of a tiny produce, and the 99th percentile of its time in µs."""
-        words = ["produce", "--port", self.server.port, "--topic", topic]
-        in_process("bench.load", *words, "--seconds", 0.5)
+        arguments = ["produce", "--port", self.server.port, "--topic", topic]
+        in_process("bench.load", *arguments, "--seconds", 0.5)
         before = self.server.cpu_seconds()
-        found = in_process("bench.load", *words, "--seconds", 2, "--connections", connections)
+        result = in_process("bench.load", *arguments, "--seconds", 2, "--connections", connections)
         cpu = self.server.cpu_seconds() - before
-        return cpu / found["requests"] * 1e6, found["p99_us"]
+        return cpu / result["requests"] * 1e6, result["p99_us"]
 
 
 class Asker:
@@ -88,8 +88,8 @@ def fetch_us(port: int, topic: str, end: int) -> float:
     for _ in range(_PROBES):
         request = load.fetch_request(topic, 0, 20_000, chance.randrange(end))
         micros, body = asker.ask(request)
-        answer = headers.decode_response(FetchResponse, 12, memoryview(body))[1]
-        assert answer.responses[0].partitions[0].error_code == 0
+        response = headers.decode_response(FetchResponse, 12, memoryview(body))[1]
+        assert response.responses[0].partitions[0].error_code == 0
         times.append(micros)
     return statistics.median(times)
 
@@ -99,8 +99,8 @@ def list_offset(port: int, topic: str, timestamp: int) -> tuple[float, int]:
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[partition])])
     micros, body = Asker(port).ask(load.frame(headers.encode_request(request, 6, 1, "bench")))
-    answer = headers.decode_response(ListOffsetsResponse, 6, memoryview(body))[1]
-    return micros, answer.topics[0].partitions[0].offset
+    response = headers.decode_response(ListOffsetsResponse, 6, memoryview(body))[1]
+    return micros, response.topics[0].partitions[0].offset
 
 
 def fill(port: int, topic: str, megabytes: int) -> None:
@@ -212,23 +212,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="log,partitions,connections")
     parser.add_argument("--large", action="store_true")
-    words = parser.parse_args()
+    options = parser.parse_args()
     # A test with ten thousand connections needs as many descriptors.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    sizes = [100, 1000, 10_000] if words.large else [100, 1000]
+    sizes = [100, 1000, 10_000] if options.large else [100, 1000]
     kinds: dict[str, Callable[[], list[Row]]] = {
         "log": lambda: grow_log(sizes),
         "partitions": lambda: grow_partitions([10, 1000, 10_000]),
         "connections": lambda: grow_connections([10, 1000, 9000]),
     }
-    found = {name: kinds[name]() for name in words.only.split(",")}
-    lines = [line for rows in found.values() for line in show(rows)]
+    entries = {name: kinds[name]() for name in options.only.split(",")}
+    lines = [line for rows in entries.values() for line in show(rows)]
     print("\n".join(lines))
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
     results = Path(__file__).parent / "results"
     (results / f"growth-{stamp}.md").write_text("\n".join(lines))
-    (results / f"growth-{stamp}.json").write_text(json.dumps(found, indent=1))
+    (results / f"growth-{stamp}.json").write_text(json.dumps(entries, indent=1))
 
 
 if __name__ == "__main__":

@@ -98,17 +98,17 @@ def main() -> None:
     parser.add_argument("--profile")
     parser.add_argument("--serve")
     parser.add_argument("--port", type=int, default=0)
-    words = parser.parse_args()
-    if words.serve:
-        serve(words.serve, words.port, words.profile)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve, options.port, options.profile)
         return
     folder = tempfile.mkdtemp(prefix="ottla-hotpath-")
-    process, port = start(folder, words.profile)
+    process, port = start(folder, options.profile)
     try:
         load(port, ("produce", *ONE_BATCH, "--depth", "4"), TOPIC, 1.0)
         for case in CASES:
-            if words.only in case.name:
-                show(case, process.pid, port, words.seconds)
+            if options.only in case.name:
+                show(case, process.pid, port, options.seconds)
     finally:
         process.terminate()
         process.wait()

@@ -121,20 +121,20 @@ class Lane:
         if not count:
             raise SystemExit("the broker closed the connection")
         self.bytes_in += count
-        position = answers = 0
+        position = responses = 0
         while position < count:
             if self.left:
                 step = min(self.left, count - position)
                 self.left -= step
                 position += step
-                answers += not self.left
+                responses += not self.left
                 continue
             need = 4 - len(self.head)
             self.head += self.buffer[position : position + need]
             position = min(count, position + need)
             if len(self.head) == 4:
                 self.left, self.head = int.from_bytes(self.head, "big"), b""
-        return answers
+        return responses
 
 
 def run(port: int, requests: list[bytes], depth: int, seconds: float) -> dict[str, float]:
@@ -195,22 +195,22 @@ def main() -> None:
     parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--max-bytes", type=int, default=1 << 20)
     parser.add_argument("--version", type=int, default=0, help="of the request; 0: the default")
-    words = parser.parse_args()
+    options = parser.parse_args()
     requests = []
-    for number in range(words.connections):
-        if words.kind == "produce":
-            size = (words.records, words.value_bytes)
-            partition, version = number % words.partitions, words.version or PRODUCE_VERSION
-            requests.append(produce_request(words.topic, partition, *size, version))
-        elif words.kind == "fetch":
-            version = words.version or FETCH_VERSION
-            everything = range(words.partitions)
-            request = fetch_request(words.topic, everything, words.max_bytes, version=version)
+    for number in range(options.connections):
+        if options.kind == "produce":
+            size = (options.records, options.value_bytes)
+            partition, version = number % options.partitions, options.version or PRODUCE_VERSION
+            requests.append(produce_request(options.topic, partition, *size, version))
+        elif options.kind == "fetch":
+            version = options.version or FETCH_VERSION
+            everything = range(options.partitions)
+            request = fetch_request(options.topic, everything, options.max_bytes, version=version)
             requests.append(request)
         else:
-            requests.append(metadata_request(words.topic.split(",")))
+            requests.append(metadata_request(options.topic.split(",")))
     program = compiled("generator.c")
-    load = (words.port, requests, words.depth, words.seconds)
+    load = (options.port, requests, options.depth, options.seconds)
     print(json.dumps(run_compiled(program, *load) if program else run(*load)))
 
 

@@ -90,22 +90,22 @@ class _Ticker:
             if late > BLAME_SECONDS:
                 frame = sys._current_frames().get(self._thread_id)
                 stack = traceback.extract_stack(frame)[-_STACK_LINES:]
-                place = " > ".join(
+                topic_partition = " > ".join(
                     f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in stack
                 )
-                self._seen[place] += 1
-                self._late[place] = max(late, self._late[place])
+                self._seen[topic_partition] += 1
+                self._late[topic_partition] = max(late, self._late[topic_partition])
 
     def take(self) -> tuple[float, float, str]:
-        places = [
-            f"{count} x up to {self._late[place] * 1000:.0f} ms {place}"
-            for place, count in self._seen.most_common(_PLACES_MAX)
+        topic_partitions = [
+            f"{count} x up to {self._late[topic_partition] * 1000:.0f} ms {topic_partition}"
+            for topic_partition, count in self._seen.most_common(_PLACES_MAX)
         ]
-        found = self.lag, self.cpu, "\n    ".join(places)
+        result = self.lag, self.cpu, "\n    ".join(topic_partitions)
         self.lag = self.cpu = 0.0
         self._seen.clear()
         self._late.clear()
-        return found
+        return result
 
 
 def serve(folder: str, port: int, probe_port: int, settings: Mapping[str, str]) -> None:
@@ -135,8 +135,8 @@ def _open_probe(node: Node, port: int) -> None:
                 result = works[word]()
                 if asyncio.iscoroutine(result):
                     await result
-            answer = _reading(node, ticker)._asdict() if word == "take" else {}
-            writer.write(json.dumps(answer).encode() + b"\n")
+            response = _reading(node, ticker)._asdict() if word == "take" else {}
+            writer.write(json.dumps(response).encode() + b"\n")
 
     node.broker.tasks.spawn(_forever(probe, port), "probe")
 
@@ -230,12 +230,12 @@ class ObservedBroker:
         """Start some work; return when it is done."""
         assert self._probe is not None
         self._probe.sendall(word.encode() + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n"):
+        response = b""
+        while not response.endswith(b"\n"):
             more = self._probe.recv(65536)
             assert more, self.errors.read_text()[-4000:]
-            answer += more
-        return dict(json.loads(answer))
+            response += more
+        return dict(json.loads(response))
 
     def take(self) -> Reading:
         """Return the measurements since the last call."""
@@ -295,9 +295,9 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("probe_port", type=int)
     parser.add_argument("settings")
-    words = parser.parse_args()
+    options = parser.parse_args()
     raise_descriptor_limit()
-    serve(words.folder, words.port, words.probe_port, json.loads(words.settings))
+    serve(options.folder, options.port, options.probe_port, json.loads(options.settings))
 
 
 if __name__ == "__main__":

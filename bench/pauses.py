@@ -124,8 +124,8 @@ class Neighbour:
         self._stop.set()
         self._thread.join()
         self._line.close()
-        found = sorted(self.latencies) or [0.0]
-        return found[int(len(found) * 0.99)], found[-1]
+        result = sorted(self.latencies) or [0.0]
+        return result[int(len(result) * 0.99)], result[-1]
 
 
 worst = 0.0
@@ -143,17 +143,17 @@ def measured(broker: ObservedBroker, name: str, *, has_neighbour: bool = True) -
     finally:
         seconds = time.perf_counter() - begin
         p99, longest = neighbour.stop() if neighbour else (0.0, 0.0)
-        found = broker.take()
-    worst = max(worst, min(found.lag_ms, found.cpu_ms))
-    mark = "  <-- too long" if min(found.lag_ms, found.cpu_ms) > LIMIT_MS else ""
+        result = broker.take()
+    worst = max(worst, min(result.lag_ms, result.cpu_ms))
+    mark = "  <-- too long" if min(result.lag_ms, result.cpu_ms) > LIMIT_MS else ""
     print(
-        f"{name:44s} {seconds:7.2f} s  lag {found.lag_ms:6.1f}  cpu {found.cpu_ms:6.1f}  "
-        f"p99 {p99:6.1f}  max {longest:6.1f} ms  rss {before.rss_mib:5.0f} -> {found.rss_mib:5.0f} MiB"
+        f"{name:44s} {seconds:7.2f} s  lag {result.lag_ms:6.1f}  cpu {result.cpu_ms:6.1f}  "
+        f"p99 {p99:6.1f}  max {longest:6.1f} ms  rss {before.rss_mib:5.0f} -> {result.rss_mib:5.0f} MiB"
         f"{mark}",
         flush=True,
     )
-    if found.lag_ms > LIMIT_MS:
-        print(f"    {found.stack}", flush=True)
+    if result.lag_ms > LIMIT_MS:
+        print(f"    {result.stack}", flush=True)
 
 
 def fill(port: int, topic: str, total_bytes: int, *, partitions: int = 1, keys: int = 0) -> None:
@@ -335,8 +335,10 @@ def recovery(sizes: Sizes) -> None:
         begin = time.perf_counter()
         broker.start(600)
         seconds = time.perf_counter() - begin
-        found = broker.take()
-        print(f"recovery of {sizes.gigabytes:g} GiB {seconds:30.2f} s  rss {found.rss_mib:.0f} MiB")
+        result = broker.take()
+        print(
+            f"recovery of {sizes.gigabytes:g} GiB {seconds:30.2f} s  rss {result.rss_mib:.0f} MiB"
+        )
         print("    " + "\n    ".join(each for each in broker.lines() if "recover" in each)[:1500])
         broker.stop()
 
@@ -372,8 +374,8 @@ def loading(sizes: Sizes) -> None:
             while True:
                 line.send(OffsetCommitRequest(group_id="group",
                     generation_id_or_member_epoch=-1, topics=[]), 7)  # fmt: skip
-                answer = line.receive(OffsetCommitResponse, 7)
-                if not answer.topics:
+                response = line.receive(OffsetCommitResponse, 7)
+                if not response.topics:
                     break
             time.sleep(2)
             line.close()
@@ -408,16 +410,16 @@ def large_group(sizes: Sizes) -> None:
             joined = [line.receive(JoinGroupResponse, 5) for line in lines]
             assert {each.error_code for each in joined} == {0}, joined[0]
             assert len({each.generation_id for each in joined}) == 1
-            for line, answer in zip(lines, joined, strict=True):
+            for line, response in zip(lines, joined, strict=True):
                 assignments = [
                     SyncGroupRequestAssignment(member_id=each.member_id, assignment=bytes(100))
-                    for each in answer.members
+                    for each in response.members
                 ]
                 line.send(
-                    SyncGroupRequest(group_id="large", generation_id=answer.generation_id,
-                        member_id=answer.member_id, assignments=assignments), 4)  # fmt: skip
-            answers = [line.receive(SyncGroupResponse, 4) for line in lines]
-            assert {each.error_code for each in answers} == {0}
+                    SyncGroupRequest(group_id="large", generation_id=response.generation_id,
+                        member_id=response.member_id, assignments=assignments), 4)  # fmt: skip
+            responses = [line.receive(SyncGroupResponse, 4) for line in lines]
+            assert {each.error_code for each in responses} == {0}
         for line in lines:
             line.close()
 
@@ -442,11 +444,11 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=2.0)
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--commits", type=int, default=500_000)
-    words = parser.parse_args()
+    options = parser.parse_args()
     raise_descriptor_limit()
-    sizes = Sizes(words.partitions, words.gigabytes, words.members, words.commits)
+    sizes = Sizes(options.partitions, options.gigabytes, options.members, options.commits)
     for name, work in WORKS.items():
-        if words.only in name:
+        if options.only in name:
             work(sizes)
     print(f"longest pause {worst:.1f} ms, limit {LIMIT_MS:g} ms")
     sys.exit(worst > LIMIT_MS)

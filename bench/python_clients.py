@@ -70,8 +70,12 @@ def ours_produce(bootstrap: str, value: bytes, count: int, **settings: Any) -> N
         assert error is None
         done += 1
 
-    words = {"bootstrap_servers": bootstrap, "linger_ms": LINGER_MS, "enable_idempotence": False}
-    with Producer(words | settings) as producer:
+    arguments = {
+        "bootstrap_servers": bootstrap,
+        "linger_ms": LINGER_MS,
+        "enable_idempotence": False,
+    }
+    with Producer(arguments | settings) as producer:
         for _ in range(count):
             producer.send(TOPIC, value, on_delivery=delivered)
     assert done == count
@@ -276,8 +280,8 @@ def aiokafka_batches(bootstrap: str, value: bytes, count: int) -> None:
         consumer.seek(partition, 0)
         seen = 0
         while seen < count:
-            found = await consumer.getmany(timeout_ms=1000, max_records=BATCH)
-            for records in found.values():
+            result = await consumer.getmany(timeout_ms=1000, max_records=BATCH)
+            for records in result.values():
                 for record in records:
                     assert record.value is not None
                     seen += 1
@@ -386,8 +390,8 @@ def measure(bootstrap: str, size: int, words: argparse.Namespace) -> list[str]:
             pairs = zip(rates[style, client], base or rates[style, client], strict=True)
             ratio = statistics.median(own / bare for own, bare in pairs)
             cost = statistics.median(costs[style, client])
-            shown = f"{ratio:5.2f} × confluent-kafka" if base else ""
-            lines.append(f"  {client:40} {rate:9,.0f} records/s  {cost:6.2f} µs CPU  {shown}")
+            output = f"{ratio:5.2f} × confluent-kafka" if base else ""
+            lines.append(f"  {client:40} {rate:9,.0f} records/s  {cost:6.2f} µs CPU  {output}")
     return lines
 
 
@@ -398,18 +402,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--styles", nargs="*", choices=STYLES, help="default: all")
     parser.add_argument("--save", type=Path, help="write the report to this file, too")
-    words = parser.parse_args()
+    options = parser.parse_args()
     report = [f"python -m bench.python_clients {' '.join(map(repr, sys.argv[1:]))}"]
     with (
         tempfile.TemporaryDirectory() as folder,
         BrokerProcess(Path(folder) / "data") as broker,
     ):
         for size in (100, 1000):
-            lines = measure(broker.bootstrap, size, words)
+            lines = measure(broker.bootstrap, size, options)
             print("\n".join(lines), flush=True)
             report += lines
-    if words.save is not None:
-        words.save.write_text("\n".join(report) + "\n", encoding="utf-8")
+    if options.save is not None:
+        options.save.write_text("\n".join(report) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

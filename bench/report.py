@@ -124,10 +124,10 @@ def _bar(name: str, ours: float, theirs: float, top: float) -> list[str]:
 
 def write(result: Path) -> list[str]:
     """Write the table and the chart beside a result; return the lines of the table and its head."""
-    kept = json.loads(result.read_text(encoding="utf-8"))
-    figures, peer = kept["figures"], kept["about"]["peer"]
-    lines = [head(kept["about"]), "", *table(figures, peer)]
-    title = f"Ottla beside Apache {peer.title()}, {kept['about']['date']}"
+    document = json.loads(result.read_text(encoding="utf-8"))
+    figures, peer = document["figures"], document["about"]["peer"]
+    lines = [head(document["about"]), "", *table(figures, peer)]
+    title = f"Ottla beside Apache {peer.title()}, {document['about']['date']}"
     text = "\n".join([f"# {title}", "", *lines, ""])
     result.with_suffix(".md").write_text(text, encoding="utf-8")
     result.with_suffix(".svg").write_text(chart(figures, peer, title), encoding="utf-8")
@@ -157,11 +157,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("result", type=Path)
     parser.add_argument("--page", type=Path)
-    words = parser.parse_args()
-    if words.page is None:
-        write(words.result)
+    options = parser.parse_args()
+    if options.page is None:
+        write(options.result)
     else:
-        publish(words.result, words.page)
+        publish(options.result, options.page)
 
 
 if __name__ == "__main__":

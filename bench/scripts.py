@@ -47,9 +47,9 @@ def main(arguments: list[str]) -> None:
     times = measure(int(arguments[0]) if arguments else 5)
     print(f"| Script | least ms | median ms | processor ms | under {_LIMIT_MS} ms |")
     print("| --- | --- | --- | --- | --- |")
-    for name, found in times.items():
-        elapsed = [pair[0] for pair in found]
-        processor = min(pair[1] for pair in found)
+    for name, time_ms in times.items():
+        elapsed = [pair[0] for pair in time_ms]
+        processor = min(pair[1] for pair in time_ms)
         is_fast = "yes" if min(elapsed) < _LIMIT_MS else "NO"
         median = statistics.median(elapsed)
         print(f"| {name} | {min(elapsed):.0f} | {median:.0f} | {processor:.0f} | {is_fast} |")

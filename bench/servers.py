@@ -79,13 +79,13 @@ def produce_until_acknowledged(port: int, topic: str) -> None:
         timeout_ms=5000,
         topic_data=[TopicProduceData(name=topic, partition_data=[partition])],
     )
-    wanted = MetadataRequest(
+    metadata_request = MetadataRequest(
         topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True
     )
     while True:
-        ask(port, wanted, MetadataResponse, 4)
-        answer = ask(port, request, ProduceResponse, 9)
-        if answer.responses[0].partition_responses[0].error_code == 0:
+        ask(port, metadata_request, MetadataResponse, 4)
+        response = ask(port, request, ProduceResponse, 9)
+        if response.responses[0].partition_responses[0].error_code == 0:
             return
         time.sleep(0.005)
 
@@ -117,11 +117,11 @@ class Server:
             if self._process.poll() is not None:
                 raise SystemExit(f"{self.name} ended: {(self.folder / 'out').read_text()[-2000:]}")
             try:
-                answer = ask(self.port, MetadataRequest(topics=[]), MetadataResponse, 1)
+                response = ask(self.port, MetadataRequest(topics=[]), MetadataResponse, 1)
             except OSError:
                 time.sleep(0.005)
                 continue
-            if answer.brokers:
+            if response.brokers:
                 return
         raise SystemExit(f"{self.name} did not answer within a minute; see {self.folder / 'out'}")
 
@@ -168,10 +168,10 @@ def start_ottla(
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     port = free_port()
     program = command or Path(sys.executable).with_name("ottla")
-    words = [str(program), "up", "--port", str(port), "--data", str(data or folder / "data")]
+    arguments = [str(program), "up", "--port", str(port), "--data", str(data or folder / "data")]
     for name, value in {**_SETTINGS, **(options or {})}.items():
-        words += ["--option", f"{name}={value}"]
-    return Server("ottla", words, port, folder)
+        arguments += ["--option", f"{name}={value}"]
+    return Server("ottla", arguments, port, folder)
 
 
 def start_kafka(version: str = KAFKA_VERSION) -> Server:

@@ -121,8 +121,8 @@ class Bench:
     def report(self) -> None:
         """Print the medians."""
         print(f"{'':40} {'rows/s':>12} {'Spark us/row':>13} {'broker us/row':>14}")
-        for name, found in self.figures.items():
-            middle = [statistics.median(column) for column in zip(*found, strict=True)]
+        for name, figure in self.figures.items():
+            middle = [statistics.median(column) for column in zip(*figure, strict=True)]
             print(f"{name:40} {middle[0]:12,.0f} {middle[1]:13.2f} {middle[2]:14.2f}")
 
 
@@ -143,21 +143,21 @@ def main() -> None:
     parser.add_argument("--jars", help="jars of Spark's Kafka connector, to be measured as well")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
-    words = parser.parse_args()
-    server = servers.start_ottla() if words.server == "ottla" else servers.start_kafka()
+    options = parser.parse_args()
+    server = servers.start_ottla() if options.server == "ottla" else servers.start_kafka()
     try:
         for shape, (count, size) in SHAPES.items():
             fill(server.bootstrap, topic_of(shape), count, size)
-        settings = {"spark.jars": words.jars} if words.jars else {}
-        spark = session("bench", cores=words.cores, settings=settings)
-        bench = Bench(spark, server, ["ottla", "kafka"] if words.jars else ["ottla"])
+        settings = {"spark.jars": options.jars} if options.jars else {}
+        spark = session("bench", cores=options.cores, settings=settings)
+        bench = Bench(spark, server, ["ottla", "kafka"] if options.jars else ["ottla"])
         # The first query compiles classes and starts workers: it is not counted.
         for kind in bench.formats:
             drain(bench.read(kind, topic_of("100 B")))
-        for _ in range(words.rounds):
+        for _ in range(options.rounds):
             for shape in SHAPES:
                 bench.round(shape)
-        print(f"server {server.name}, {words.cores} cores, medians of {words.rounds} rounds")
+        print(f"server {server.name}, {options.cores} cores, medians of {options.rounds} rounds")
         bench.report()
         spark.stop()
     finally:

@@ -88,8 +88,8 @@ class WriteBench(Bench):
     def report(self) -> None:
         """Print the medians, with megabytes a second."""
         print(f"{'':40} {'rows/s':>12} {'MB/s':>8} {'Spark us/row':>13} {'broker us/row':>14}")
-        for name, found in self.figures.items():
-            middle = [statistics.median(column) for column in zip(*found, strict=True)]
+        for name, figure in self.figures.items():
+            middle = [statistics.median(column) for column in zip(*figure, strict=True)]
             size = next(size for shape, (_, size) in SHAPES.items() if shape in name)
             speed = f"{middle[0]:12,.0f} {middle[0] * size / 1e6:8,.0f}"
             print(f"{name:40} {speed} {middle[1]:13.2f} {middle[2]:14.2f}")
@@ -105,17 +105,17 @@ def main() -> None:
     parser.add_argument("--shape", choices=list(SHAPES), help="only this one")
     parser.add_argument("--share", type=float, default=1.0, help="write only this much of them")
     parser.add_argument("--copy", action="store_true", help="also copy topics in a stream")
-    words = parser.parse_args()
+    options = parser.parse_args()
     for shape, (count, size) in SHAPES.items():
-        SHAPES[shape] = int(count * words.share), size
-    shapes = {words.shape: SHAPES[words.shape]} if words.shape else SHAPES
-    server = servers.start_ottla() if words.server == "ottla" else servers.start_kafka()
+        SHAPES[shape] = int(count * options.share), size
+    shapes = {options.shape: SHAPES[options.shape]} if options.shape else SHAPES
+    server = servers.start_ottla() if options.server == "ottla" else servers.start_kafka()
     try:
-        settings = {"spark.jars": words.jars} if words.jars else {}
+        settings = {"spark.jars": options.jars} if options.jars else {}
         settings["spark.driver.memory"] = "3g"
-        spark = session("bench", cores=words.cores, settings=settings)
-        bench = WriteBench(spark, server, ["ottla", "kafka"] if words.jars else ["ottla"])
-        if words.copy:
+        spark = session("bench", cores=options.cores, settings=settings)
+        bench = WriteBench(spark, server, ["ottla", "kafka"] if options.jars else ["ottla"])
+        if options.copy:
             for shape, (count, size) in shapes.items():
                 fill(server.bootstrap, topic_of(shape), count, size)
             drain(bench.read("ottla", topic_of(next(iter(shapes)))))
@@ -123,13 +123,13 @@ def main() -> None:
             rows = rows_of(spark, count, size)
             # The first query compiles classes and starts workers: it is not counted.
             WriteBench(spark, server, bench.formats, "warm").write(shape, rows.limit(1000))
-            for _ in range(words.rounds):
+            for _ in range(options.rounds):
                 bench.write(shape, rows)
             rows.unpersist()
-        for _ in range(words.rounds if words.copy else 0):
+        for _ in range(options.rounds if options.copy else 0):
             for shape in shapes:
                 bench.copy(spark, shape)
-        print(f"server {server.name}, {words.cores} cores, medians of {words.rounds} rounds")
+        print(f"server {server.name}, {options.cores} cores, medians of {options.rounds} rounds")
         bench.report()
         spark.stop()
     finally:

@@ -62,14 +62,14 @@ class Contest:
             lambda: defaultdict(list)
         )
 
-    def round(self, number: int, asked: Sequence[Setting]) -> None:
+    def round(self, number: int, requested: Sequence[Setting]) -> None:
         """Run every setting with every contender; each is started again."""
         order = self._names[number % len(self._names) :] + self._names[: number % len(self._names)]
         running = {
             name: CONTENDERS[name](name, self._server.bootstrap, self._cores) for name in order
         }
         try:
-            for setting in asked:
+            for setting in requested:
                 for contender in running.values():
                     if setting.topology in contender.topologies:
                         self._turn(number, contender, setting)
@@ -81,17 +81,17 @@ class Contest:
         title = f"{setting.topology}, {setting.keys:,} keys"
         begin = time.perf_counter()
         try:
-            found = asdict(Turn(contender, self._server, setting).run())
-            said = f"{found['rate']:,.0f} records/s, {found['cpu_us']:.2f} µs"
+            entries = asdict(Turn(contender, self._server, setting).run())
+            message = f"{entries['rate']:,.0f} records/s, {entries['cpu_us']:.2f} µs"
         except (Refused, RuntimeError, OSError) as error:
-            found = {"refused": str(error)}
-            said = f"refused: {error}"
+            entries = {"refused": str(error)}
+            message = f"refused: {error}"
             contender.kill()
-        found["load"] = os.getloadavg()[0]
-        self.turns[title][contender.name].append(found)
+        entries["load"] = os.getloadavg()[0]
+        self.turns[title][contender.name].append(entries)
         took = time.perf_counter() - begin
         print(
-            f"round {number + 1}: {title}, {contender.name}: {said} ({took:.0f} s)",
+            f"round {number + 1}: {title}, {contender.name}: {message} ({took:.0f} s)",
             file=sys.stderr,
             flush=True,
         )
@@ -114,58 +114,58 @@ def main() -> None:
     parser.add_argument("--keys", default="")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one round, fewer records and keys")
-    words = parser.parse_args()
-    keys = [int(each) for each in words.keys.split(",") if each]
-    keys = keys or list(KEYS[:2] if words.quick else KEYS)
-    rounds = 1 if words.quick else words.rounds
-    records = words.records or (_QUICK_RECORDS if words.quick else _RECORDS)
-    only = words.only.split(",") if words.only else [*TOPOLOGIES, "sides", "driver"]
-    names = words.contenders.split(",") if words.contenders else list(CONTENDERS)
+    options = parser.parse_args()
+    keys = [int(part) for part in options.keys.split(",") if part]
+    keys = keys or list(KEYS[:2] if options.quick else KEYS)
+    rounds = 1 if options.quick else options.rounds
+    records = options.records or (_QUICK_RECORDS if options.quick else _RECORDS)
+    only = options.only.split(",") if options.only else [*TOPOLOGIES, "sides", "driver"]
+    names = options.contenders.split(",") if options.contenders else list(CONTENDERS)
     unknown = {*only} - {*TOPOLOGIES, "sides", "driver"} | {*names} - {*CONTENDERS}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    found: dict[str, Any] = {"load before": os.getloadavg()}
+    entries: dict[str, Any] = {"load before": os.getloadavg()}
     topologies = [name for name in TOPOLOGIES if name in only]
     if topologies:
         server = servers.start_ottla()
-        contest = Contest(server, names, words.cores)
+        contest = Contest(server, names, options.cores)
         try:
             for number in range(rounds):
                 contest.round(number, settings(topologies, keys, records))
         finally:
             server.stop()
-        found["turns"] = contest.turns
+        entries["turns"] = contest.turns
     if "driver" in only:
-        found["driver"] = printed_by("bench.streams_driver")
+        entries["driver"] = printed_by("bench.streams_driver")
     if "sides" in only:
-        share = ("--share", "0.2") if words.quick else ()
-        found["sides"] = printed_by("bench.streams_connector", "--rounds", str(rounds), *share)
-    report(found, f"{rounds} rounds" if rounds > 1 else "one round", words.cores)
+        share = ("--share", "0.2") if options.quick else ()
+        entries["sides"] = printed_by("bench.streams_connector", "--rounds", str(rounds), *share)
+    report(entries, f"{rounds} rounds" if rounds > 1 else "one round", options.cores)
 
 
-def report(found: Mapping[str, Any], rounds: str, cores: int) -> None:
+def report(entries: Mapping[str, Any], rounds: str, cores: int) -> None:
     """Print the tables and save them with the raw figures."""
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
-    turns, sides = found.get("turns", {}), found.get("sides", {})
+    turns, sides = entries.get("turns", {}), entries.get("sides", {})
     loads = [each["load"] for row in turns.values() for some in row.values() for each in some]
     load = f"; load average in the turns up to {max(loads):.1f}" if loads else ""
     lines = [
         f"# {stamp}: streams",
         "",
         f"Medians of {rounds}, {cores} cores; {platform.machine()}, Linux {platform.release()}, "
-        f"Python {platform.python_version()}; load average before {found['load before'][0]:.1f}{load}. "
+        f"Python {platform.python_version()}; load average before {entries['load before'][0]:.1f}{load}. "
         f"Command: `{' '.join(['python -m bench.streams', *sys.argv[1:]])}`.",
         "",
     ]
     if turns:
         lines += streams_report.throughput(turns)
         lines += streams_report.refusals(turns) + streams_report.contenders(turns)
-    lines += streams_report.drivers(found.get("driver", {}))
+    lines += streams_report.drivers(entries.get("driver", {}))
     lines += streams_report.sources_and_sinks(sides)
     lines += streams_report.aims(turns, sides)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{stamp}-streams.md").write_text("\n".join(lines))
-    (RESULTS / f"{stamp}-streams.json").write_text(json.dumps(found, indent=1))
+    (RESULTS / f"{stamp}-streams.json").write_text(json.dumps(entries, indent=1))
     print("\n".join(lines))
 
 

@@ -60,20 +60,20 @@ Turn = Callable[[SparkSession, Place], Figure]
 def of_columns(place: Place) -> Topology:
     """Return the topology of expressions."""
     builder = StreamsBuilder()
-    kept = builder.stream(place.source, key=_TEXT, value=_TEXT).filter(
+    filtered = builder.stream(place.source, key=_TEXT, value=_TEXT).filter(
         ~col("value").starts_with("b")
     )
-    kept.map_values(col("value").upper()).to(place.target, key=_TEXT, value=_TEXT)
+    filtered.map_values(col("value").upper()).to(place.target, key=_TEXT, value=_TEXT)
     return builder.build()
 
 
 def of_lambdas(place: Place) -> Topology:
     """Return the topology of functions."""
     builder = StreamsBuilder()
-    kept = builder.stream(place.source, key=_TEXT, value=_TEXT).filter(
+    filtered = builder.stream(place.source, key=_TEXT, value=_TEXT).filter(
         lambda value: value[0] != "b"
     )
-    kept.map_values(lambda value: value.upper()).to(place.target, key=_TEXT, value=_TEXT)
+    filtered.map_values(lambda value: value.upper()).to(place.target, key=_TEXT, value=_TEXT)
     return builder.build()
 
 
@@ -167,26 +167,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--only", choices=TURNS, action="append")
-    words = parser.parse_args()
+    options = parser.parse_args()
     server = servers.start_ottla()
     try:
         chance = np.random.default_rng(1)
         with Brokers(server.bootstrap) as brokers:
-            given = Input(brokers, _KEYS)
-            given.fill(chance.integers(0, _KEYS, words.records))
-        spark = session("bench", cores=words.cores)
+            input = Input(brokers, _KEYS)
+            input.fill(chance.integers(0, _KEYS, options.records))
+        spark = session("bench", cores=options.cores)
         figures: dict[str, list[Figure]] = defaultdict(list)
-        names = words.only or list(TURNS)
-        for number in range(words.rounds):
-            for place, name in enumerate(names):
-                target = f"out-{number}-{place}"
+        names = options.only or list(TURNS)
+        for number in range(options.rounds):
+            for index, name in enumerate(names):
+                target = f"out-{number}-{index}"
                 create(server.bootstrap, target)
-                where = Place(server.bootstrap, given.names.source, target)
+                where = Place(server.bootstrap, input.names.source, target)
                 figures[name].append(TURNS[name](spark, where))
         spark.stop()
     finally:
         server.stop()
-    report(figures, words.records, words.rounds)
+    report(figures, options.records, options.rounds)
 
 
 def report(figures: dict[str, list[Figure]], records: int, rounds: int) -> None:
@@ -194,8 +194,8 @@ def report(figures: dict[str, list[Figure]], records: int, rounds: int) -> None:
     print(f"{records:,} records, medians of {rounds} rounds")
     print(f"{'':24} {'records/s':>12} {'CPU us/record':>14} {'of by hand':>11}")
     middle = {
-        name: [statistics.median(column) for column in zip(*found, strict=True)]
-        for name, found in figures.items()
+        name: [statistics.median(column) for column in zip(*figure, strict=True)]
+        for name, figure in figures.items()
     }
     for name, (rate, used) in middle.items():
         other = middle.get(_PAIRS.get(name, ""))

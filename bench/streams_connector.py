@@ -74,28 +74,28 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--share", type=float, default=1.0, help="only this much of the rows")
-    words = parser.parse_args()
+    options = parser.parse_args()
     for shape, (count, size) in SHAPES.items():
         # Whole chunks, as they are written.
-        SHAPES[shape] = max(20_000, int(count * words.share) // 20_000 * 20_000), size
+        SHAPES[shape] = max(20_000, int(count * options.share) // 20_000 * 20_000), size
     server = servers.start_ottla()
     try:
         for shape, (count, size) in SHAPES.items():
             fill(server.bootstrap, topic_of(shape), count, size)
         settings = {"spark.jars": connector_jars(), "spark.driver.memory": "3g"}
-        spark = session("bench", cores=words.cores, settings=settings)
+        spark = session("bench", cores=options.cores, settings=settings)
         # The first round compiles classes and starts workers: it is not counted.
         rounds(Sides(spark, server, []), 1)
         bench = Sides(spark, server, [])
-        rounds(bench, words.rounds)
+        rounds(bench, options.rounds)
         spark.stop()
     finally:
         server.stop()
-    found = {
+    entries = {
         name: [statistics.median(column) for column in zip(*each, strict=True)]
         for name, each in bench.figures.items()
     }
-    print(json.dumps(found))
+    print(json.dumps(entries))
 
 
 if __name__ == "__main__":

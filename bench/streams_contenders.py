@@ -128,8 +128,8 @@ class Contender(ABC):
 
     def check(self) -> None:
         """Raise RuntimeError if a process has ended."""
-        for each in self.processes:
-            if each.poll() is not None:
+        for process in self.processes:
+            if process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended: {self.log()}")
 
     def log(self) -> str:
@@ -138,12 +138,12 @@ class Contender(ABC):
 
     def tree(self) -> list[psutil.Process]:
         """Return its processes and all of their descendants."""
-        found: list[psutil.Process] = []
-        for each in self.processes:
+        result: list[psutil.Process] = []
+        for process in self.processes:
             with contextlib.suppress(psutil.NoSuchProcess):
-                root = psutil.Process(each.pid)
-                found += [root, *root.children(recursive=True)]
-        return found
+                root = psutil.Process(process.pid)
+                result += [root, *root.children(recursive=True)]
+        return result
 
     def cpu_seconds(self) -> float:
         """Return the CPU time of its processes so far."""
@@ -175,10 +175,10 @@ class Contender(ABC):
 
 
 def _signal(processes: Sequence[psutil.Process], sign: signal.Signals) -> None:
-    for each in processes:
+    for process in processes:
         # Spark starts programs that end immediately.
         with contextlib.suppress(psutil.NoSuchProcess):
-            each.send_signal(sign)
+            process.send_signal(sign)
 
 
 class Lasting(Contender):
@@ -209,12 +209,12 @@ class Lasting(Contender):
 
     def kill(self) -> None:
         """Let the program end by itself; kill it if it does not."""
-        for each in self.processes:
-            assert each.stdin is not None
+        for process in self.processes:
+            assert process.stdin is not None
             with contextlib.suppress(OSError):
-                each.stdin.close()
+                process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                each.wait(15)
+                process.wait(15)
         super().kill()
 
     def _say(self, line: str) -> None:
@@ -229,8 +229,8 @@ class Ottla(Lasting):
 
     def arguments(self) -> list[str]:
         """Return the command line."""
-        words = ["-m", "bench.streams_ours", "--bootstrap", self.bootstrap]
-        return [sys.executable, *words, "--cores", str(self.cores)]
+        command = ["-m", "bench.streams_ours", "--bootstrap", self.bootstrap]
+        return [sys.executable, *command, "--cores", str(self.cores)]
 
 
 class PySpark(Lasting):
@@ -246,9 +246,9 @@ class PySpark(Lasting):
 
     def arguments(self) -> list[str]:
         """Return the command line."""
-        words = ["-m", "bench.streams_pyspark", "--bootstrap", self.bootstrap]
-        words += ["--jars", connector_jars(), "--cores", str(self.cores)]
-        return [sys.executable, *words]
+        command = ["-m", "bench.streams_pyspark", "--bootstrap", self.bootstrap]
+        command += ["--jars", connector_jars(), "--cores", str(self.cores)]
+        return [sys.executable, *command]
 
 
 class CallARecord(PySpark):
@@ -281,8 +281,8 @@ class KafkaStreams(Lasting):
         )
         path = f"{folder}{os.pathsep}{folder}/*"
         classes = java.compiled(_ROOT / "bench" / "StreamsPeer.java", path)
-        words = (self.bootstrap, str(self.cores), str(self.folder))
-        return java.command(f"{classes}{os.pathsep}{path}", "StreamsPeer", *words, heap_mb=1024)
+        command = (self.bootstrap, str(self.cores), str(self.folder))
+        return java.command(f"{classes}{os.pathsep}{path}", "StreamsPeer", *command, heap_mb=1024)
 
 
 class Quix(Contender):
@@ -298,8 +298,8 @@ class Quix(Contender):
         for number in range(self.cores):
             folder = str(self.folder / f"{order.application}-{number}")
             topics = (order.source, order.table, order.sink)
-            words = (self.bootstrap, order.topology, order.application, *topics, folder)
-            self.spawn([python, "-I", program, *words])
+            arguments = (self.bootstrap, order.topology, order.application, *topics, folder)
+            self.spawn([python, "-I", program, *arguments])
 
     def stop(self) -> None:
         """End the processes."""

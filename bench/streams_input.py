@@ -81,7 +81,7 @@ class Input:
                 times = self._start_ms + numbers // _RECORDS_PER_MS
                 self._send(sender, self.names.source, chunk, times)
                 self.records += len(chunk)
-                self.passing += sum(_NOISE[place] != ord("b") for place in range(len(chunk)))
+                self.passing += sum(_NOISE[index] != ord("b") for index in range(len(chunk)))
             sender.flush()
 
     def _send(

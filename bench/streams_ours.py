@@ -20,9 +20,9 @@ def main() -> None:
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--max-records", type=int, default=200_000)
-    words = parser.parse_args()
-    spark = session("bench", cores=words.cores)
-    settings = QuerySettings("", "", max_records=words.max_records)
+    options = parser.parse_args()
+    spark = session("bench", cores=options.cores)
+    settings = QuerySettings("", "", max_records=options.max_records)
 
     def run(order: Order) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def main() -> None:
                 build(order.topology, order.source, order.table, order.sink),
                 spark,
                 application_id=order.application,
-                bootstrap=words.bootstrap,
+                bootstrap=options.bootstrap,
                 checkpoint=folder,
                 query_settings=settings,
             )

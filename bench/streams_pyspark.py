@@ -75,9 +75,9 @@ class CountByCall(StatefulProcessor):
 
 def _upper(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     for frame in frames:
-        kept = frame[[value[0] != "b" for value in frame["value"]]]
-        values = [value.upper() for value in kept["value"]]
-        yield pd.DataFrame({"key": kept["key"], "value": values})
+        remaining = frame[[value[0] != "b" for value in frame["value"]]]
+        values = [value.upper() for value in remaining["value"]]
+        yield pd.DataFrame({"key": remaining["key"], "value": values})
 
 
 def stateless(rows: DataFrame, _table: DataFrame) -> DataFrame:
@@ -87,8 +87,8 @@ def stateless(rows: DataFrame, _table: DataFrame) -> DataFrame:
 
 def columns(rows: DataFrame, _table: DataFrame) -> DataFrame:
     """Filter and map in the JVM."""
-    kept = rows.where(~F.col("value").startswith("b"))
-    return kept.select("key", F.upper("value").alias("value"))
+    remaining = rows.where(~F.col("value").startswith("b"))
+    return remaining.select("key", F.upper("value").alias("value"))
 
 
 def count(rows: DataFrame, _table: DataFrame) -> DataFrame:
@@ -143,8 +143,8 @@ class Runner:
         self._by_call = by_call
 
     def _options(self, topic: str) -> dict[str, str]:
-        given = {"kafka.bootstrap.servers": self._bootstrap, "subscribe": topic}
-        return given | {"startingOffsets": "earliest"} | READ_TUNED
+        inputs = {"kafka.bootstrap.servers": self._bootstrap, "subscribe": topic}
+        return inputs | {"startingOffsets": "earliest"} | READ_TUNED
 
     def _texts(self, rows: DataFrame) -> DataFrame:
         texts = [F.col(name).cast("string").alias(name) for name in ("key", "value")]
@@ -178,9 +178,9 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--max-records", type=int, default=200_000)
     parser.add_argument("--call-a-record", action="store_true")
-    words = parser.parse_args()
-    spark = session("bench", cores=words.cores, settings={"spark.jars": words.jars})
-    orders(Runner(spark, words.bootstrap, words.max_records, words.call_a_record))
+    options = parser.parse_args()
+    spark = session("bench", cores=options.cores, settings={"spark.jars": options.jars})
+    orders(Runner(spark, options.bootstrap, options.max_records, options.call_a_record))
     spark.stop()
 
 

@@ -64,12 +64,12 @@ def main(words: list[str]) -> None:
         out = app.topic(sink, key_serializer="str", value_serializer="str")
         if topology == "table_join":
             right = app.dataframe(app.topic(table, **text))
-            made = values.join_asof(right, on_merge=lambda value, other: value + other[:10])
+            created = values.join_asof(right, on_merge=lambda value, other: value + other[:10])
         elif topology in ("count", "processor"):
-            made = values.apply(_numbered, stateful=True)
+            created = values.apply(_numbered, stateful=True)
         else:
-            made = _stateless(values)
-        made.to_topic(out)
+            created = _stateless(values)
+        created.to_topic(out)
     app.run()
 
 

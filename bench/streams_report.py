@@ -9,8 +9,8 @@ Turns = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
 def _median(turns: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    found = [each[name] for each in turns if each.get(name) is not None]
-    return statistics.median(found) if found else None
+    values = [turn[name] for turn in turns if turn.get(name) is not None]
+    return statistics.median(values) if values else None
 
 
 def _cell(value: float | None, form: str = ",.0f") -> str:
@@ -26,8 +26,8 @@ def throughput(turns: Turns) -> list[str]:
     """Return the table of the figures of each contender with each setting."""
     rows = []
     for setting, by_contender in turns.items():
-        for contender, found in by_contender.items():
-            known = {name: _median(found, name) for name in _COLUMNS}
+        for contender, result in by_contender.items():
+            known = {name: _median(result, name) for name in _COLUMNS}
             rows.append(
                 [setting, contender, *(_cell(known[n], f) for n, (_, f) in _COLUMNS.items())]
             )
@@ -47,30 +47,30 @@ _COLUMNS = {
 
 def refusals(turns: Turns) -> list[str]:
     """Return the turns without figures, and the reasons."""
-    found = [
+    values = [
         f"- {setting}, {contender}: {turn['refused']}"
         for setting, by_contender in turns.items()
         for contender, each in by_contender.items()
         for turn in each
         if "refused" in turn
     ]
-    return ["Refused:", "", *found, ""] if found else []
+    return ["Refused:", "", *values, ""] if values else []
 
 
 def contenders(turns: Turns) -> list[str]:
     """Return the table of start-up and memory."""
     by_contender: dict[str, list[Mapping[str, Any]]] = {}
     for each in turns.values():
-        for contender, found in each.items():
-            by_contender.setdefault(contender, []).extend(found)
+        for contender, result in each.items():
+            by_contender.setdefault(contender, []).extend(result)
     rows = [
         [
             contender,
-            _cell(_median(found, "first_output_s"), ".1f"),
-            _cell(_median(found, "memory_mb")),
-            _cell(max((turn.get("memory_mb") or 0 for turn in found), default=None)),
+            _cell(_median(result, "first_output_s"), ".1f"),
+            _cell(_median(result, "memory_mb")),
+            _cell(max((turn.get("memory_mb") or 0 for turn in result), default=None)),
         ]
-        for contender, found in by_contender.items()
+        for contender, result in by_contender.items()
     ]
     return _table(["contender", "start to first output, s", "MB, median", "MB, most"], rows)
 
@@ -102,10 +102,10 @@ def _aims_of(
     latency = _median(by_contender.get("ottla", ()), "p50_ms")
     rows = []
     ours, own_cost = rate.get("ottla"), cost.get("ottla")
-    wanted = {"a call a record": 5.0}
+    required = {"a call a record": 5.0}
     if setting.startswith(("stateless", "columns")):
-        wanted["pyspark"] = 0.9
-    for peer, aim in wanted.items():
+        required["pyspark"] = 0.9
+    for peer, aim in required.items():
         theirs = rate.get(peer)
         if ours and theirs:
             rows.append(_judged(f"{setting} beside {peer}, records/s", ours / theirs, aim))
@@ -134,7 +134,9 @@ def sources_and_sinks(sides: Mapping[str, Sequence[float]]) -> list[str]:
     return _table(["", "rows/s", "Spark µs/row", "broker µs/row"], rows) if rows else []
 
 
-def drivers(found: Mapping[str, Sequence[float]]) -> list[str]:
+def drivers(entries: Mapping[str, Sequence[float]]) -> list[str]:
     """Return the table of the test driver."""
-    rows = [[name, f"{rate:,.0f}", f"{first * 1000:.1f}"] for name, (rate, first) in found.items()]
+    rows = [
+        [name, f"{rate:,.0f}", f"{first * 1000:.1f}"] for name, (rate, first) in entries.items()
+    ]
     return _table(["TopologyTestDriver", "records/s", "first answer, ms"], rows) if rows else []

@@ -88,9 +88,9 @@ class Output:
 
     def ends(self) -> dict[int, int]:
         """Return the end offsets of the partitions."""
-        asked = {(self._topic, each): LATEST for each in range(PARTITIONS)}
-        found = list_offsets(self._brokers, asked)
-        return {partition: answer.offset for (_, partition), answer in found.items()}
+        requested = {(self._topic, number): LATEST for number in range(PARTITIONS)}
+        offsets = list_offsets(self._brokers, requested)
+        return {partition: response.offset for (_, partition), response in offsets.items()}
 
     def written(self) -> int:
         """Return the number of records."""
@@ -99,7 +99,7 @@ class Output:
     def new(self) -> pa.Table:
         """Return the output since the last call: key, value, and append time in ms."""
         ends = self.ends()
-        found = read_table(
+        table = read_table(
             self._topic,
             bootstrap=self._bootstrap,
             columns=["key", "value", "timestamp"],
@@ -107,8 +107,8 @@ class Output:
             end=ends,
         )
         self._read_to = ends
-        times = found.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-        rows = pa.table({"key": found["key"], "value": found["value"], "time": times})
+        times = table.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+        rows = pa.table({"key": table["key"], "value": table["value"], "time": times})
         if rows.num_rows:
             self.latest = pc.max(times).as_py() / 1000
             if self._counts:
@@ -151,20 +151,20 @@ class Turn:
         """Return the figures. Raises Refused if the result is wrong."""
         topology, keys, _ = self._setting
         with Brokers(self._server.bootstrap) as brokers:
-            given = Input(brokers, keys)
-            self._given = given
-            self._output = Output(brokers, self._server.bootstrap, given.names.sink, topology)
+            input = Input(brokers, keys)
+            self._given = input
+            self._output = Output(brokers, self._server.bootstrap, input.names.sink, topology)
             try:
                 return self._measure()
             finally:
-                given.delete()
+                input.delete()
 
     def _measure(self) -> Figures:
         topology, keys, records = self._setting
-        given, names = self._given, self._given.names
-        given.fill_table()
+        inputs, names = self._given, self._given.names
+        inputs.fill_table()
         warm = max(_WARM_LEAST, keys) if topology not in WITHOUT_STATE else records // 3
-        given.fill(each_key_once(keys, max(2000, int(warm * self._part))))
+        inputs.fill(each_key_once(keys, max(2000, int(warm * self._part))))
         is_fresh = not self._contender.processes
         self._contender.start(
             Order(topology, names.application, names.source, names.table, names.sink)
@@ -205,8 +205,8 @@ class Turn:
         if topology in WITHOUT_STATE:
             return self._output.written() == self._given.passing
         if self._contender.emits_every_update(topology):
-            wanted = self._given.records - records_before
-            return self._output.written() - written_before >= wanted
+            records = self._given.records - records_before
+            return self._output.written() - written_before >= records
         self._output.new()
         return self._output.counted() >= self._given.records
 
@@ -271,24 +271,24 @@ class Turn:
         return p50 * 1000, p99 * 1000
 
     def _rate(self, records: int) -> Figures:
-        contender, given, output = self._contender, self._given, self._output
-        written, known, passing = output.written(), given.records, given.passing
+        contender, inputs, output = self._contender, self._given, self._output
+        written, known, passing = output.written(), inputs.records, inputs.passing
         samples: list[tuple[float, float, float]] = []
 
         def watch() -> None:
             samples.append((time.time(), contender.cpu_seconds(), self._server.cpu_seconds()))
 
         with contender.held_still():
-            given.fill(random_keys(self._setting.keys, records))
+            inputs.fill(random_keys(self._setting.keys, records))
             memory = contender.memory_mb()
             watch()
         begin = time.time()
         self._await(lambda: self._is_right(written, known), watch=watch)
         watch()
         memory = max(memory, contender.memory_mb())
-        self._check(output.new(), records, given.passing - passing)
+        self._check(output.new(), records, inputs.passing - passing)
         # The first check after the last record was written.
-        last = next((each for each in samples if each[0] >= output.latest), samples[-1])
+        last = next((sample for sample in samples if sample[0] >= output.latest), samples[-1])
         used, of_broker = last[1] - samples[0][1], last[2] - samples[0][2]
         seconds = output.latest - begin
         costs = used / records * 1e6, of_broker / records * 1e6
@@ -298,9 +298,9 @@ class Turn:
         """Raise Refused if the result is wrong."""
         topology = self._setting.topology
         if self._contender.emits_every_update(topology):
-            wanted = passing if topology in WITHOUT_STATE else records
-            if rows.num_rows != wanted:
-                raise Refused(f"{rows.num_rows:,} records were written, not {wanted:,}")
+            required = passing if topology in WITHOUT_STATE else records
+            if rows.num_rows != required:
+                raise Refused(f"{rows.num_rows:,} records were written, not {required:,}")
         if topology not in _COUNTS:
             self._check_values(rows)
         elif self._output.counted() != self._given.records:

@@ -159,8 +159,8 @@ def never_read(port: int, topic: str, count: int, memory_mb: Callable[[], float]
 def memory_of(pid: int) -> float:
     """Return the resident memory of a process in MB."""
     with open(f"/proc/{pid}/status") as status:
-        words = next(line for line in status if line.startswith("VmRSS")).split()
-    return int(words[1]) / 1024
+        fields = next(line for line in status if line.startswith("VmRSS")).split()
+    return int(fields[1]) / 1024
 
 
 def main() -> None:
@@ -173,12 +173,16 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=2000)
     parser.add_argument("--count", type=int, default=1500)
     parser.add_argument("--seconds", type=float, default=3)
-    words = parser.parse_args()
-    if words.kind == "never_read":
-        figures = never_read(words.port, words.topic, words.count, lambda: memory_of(words.pid))
+    options = parser.parse_args()
+    if options.kind == "never_read":
+        figures = never_read(
+            options.port, options.topic, options.count, lambda: memory_of(options.pid)
+        )
     else:
-        is_session = words.kind == "session_poll"
-        figures = long_poll(words.port, words.topic, words.partitions, words.seconds, is_session)
+        is_session = options.kind == "session_poll"
+        figures = long_poll(
+            options.port, options.topic, options.partitions, options.seconds, is_session
+        )
     json.dump(figures, sys.stdout)
 
 

@@ -165,5 +165,7 @@ def log_elections(before: ClusterImage, after: ClusterImage) -> None:
             if old.leader != now.leader
         ]
         if changed:
-            named = ",".join(changed[:_NAMED_MAX])
-            _log.info("leaders elected topic=%s count=%d leaders=%s", name, len(changed), named)
+            partitions_text = ",".join(changed[:_NAMED_MAX])
+            _log.info(
+                "leaders elected topic=%s count=%d leaders=%s", name, len(changed), partitions_text
+            )

@@ -266,13 +266,13 @@ class Connection(SendHalf):
         if not self._is_parsing:
             self._flush()
 
-    def send_framed(self, answer: bytes) -> None:
+    def send_framed(self, response: bytes) -> None:
         """Respond to the frame being handled with one small part that begins with its size."""
         if self._pending or not self._is_parsing:
-            self.send((answer[PREFIX_BYTES:],))
+            self.send((response[PREFIX_BYTES:],))
             return
-        self._out.append(answer)
-        self._out_bytes += len(answer)
+        self._out.append(response)
+        self._out_bytes += len(response)
 
     def defer(self, *, is_blocking: bool = True, held_bytes: int = 0) -> Reply:
         """Reserve the position of a response; a blocking one delays the requests after it.

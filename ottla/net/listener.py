@@ -193,8 +193,8 @@ class RealFileSocket:
 
     def queued_bytes(self) -> int:
         """Return the number of bytes in the kernel's send queue."""
-        answer = fcntl.ioctl(self._fd, termios.TIOCOUTQ, bytes(4))
-        return int.from_bytes(answer, sys.byteorder)
+        packed = fcntl.ioctl(self._fd, termios.TIOCOUTQ, bytes(4))
+        return int.from_bytes(packed, sys.byteorder)
 
 
 class RealNet:

@@ -98,20 +98,20 @@ class IsrUpdates:
 
         future.add_done_callback(answered)
 
-    def _count(self, answer: IsrAnswer, *, grows: bool) -> None:
-        if answer.error is not ErrorCode.NONE:
+    def _count(self, decision: IsrAnswer, *, grows: bool) -> None:
+        if decision.error is not ErrorCode.NONE:
             self.failures_count += 1
         elif grows:
             self.expansions_count += 1
         else:
             self.shrinks_count += 1
 
-    def _answered(self, partition: Partition, proposal: IsrProposal, answer: IsrAnswer) -> None:
+    def _answered(self, partition: Partition, proposal: IsrProposal, decision: IsrAnswer) -> None:
         isr = partition.isr
         if isr is None or partition.leader_epoch != proposal.leader_epoch:
             return
-        if answer.error is ErrorCode.NONE:
-            leading.isr_decided(partition, answer.isr, answer.partition_epoch)
+        if decision.error is ErrorCode.NONE:
+            leading.isr_decided(partition, decision.isr, decision.partition_epoch)
             return
         if partition.partition_epoch != proposal.partition_epoch:
             # The controller's decision has arrived another way meanwhile.
@@ -119,9 +119,9 @@ class IsrUpdates:
         _log.info(
             "isr change refused partition=%s-%d isr=%s error=%s",
             partition.topic, partition.partition,
-            [member.broker_id for member in proposal.new_isr], answer.error.name,
+            [member.broker_id for member in proposal.new_isr], decision.error.name,
         )  # fmt: skip
-        if answer.error in _NOT_PERFORMED:
+        if decision.error in _NOT_PERFORMED:
             isr.withdraw()
             partition.changed()
         # Otherwise the controller knows a newer state, which it sends: until then the members of

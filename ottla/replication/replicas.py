@@ -1,7 +1,8 @@
 """All replicas of this broker: found by name or id, created and stopped by the controller.
 
-Owns the partitions, not their files: `storage.disk.LogDirectories` does. A log directory that fails
-takes its partitions offline and does not affect the others. Follows kafka.server.ReplicaManager.
+Owns the partitions, not their files: `storage.directories.disk.LogDirectories` does. A log
+directory that fails takes its partitions offline and does not affect the others. Follows
+kafka.server.ReplicaManager.
 """
 
 import logging

@@ -22,7 +22,7 @@ class ApiProperties:
     # The deferred response can be cancelled if the connection is lost.
     ends_with_connection: bool = False
     # A plain response depends only on the request, the image and the address of the broker.
-    is_kept: bool = False
+    is_cached: bool = False
     # Advertised only while there are subscriptions to client metrics: clients that know the API use
     # it and log.
     is_for_client_metrics: bool = False

@@ -45,15 +45,15 @@ def compile_template(encoded: bytes, holes: Mapping[str, int], *, more: str = ""
     `holes` has the placeholder of each argument: four bytes if it fits, otherwise eight. Arguments
     whose placeholder is not in `encoded` are ignored. `more` is an expression that is appended.
     """
-    places = []
+    holes_found = []
     for name, placeholder in holes.items():
         code = "i" if placeholder < 1 << 31 else "q"
         packed = struct.pack(f">{code}", placeholder)
         if packed in encoded:
-            places.append((encoded.index(packed), code, name, len(packed)))
+            holes_found.append((encoded.index(packed), code, name, len(packed)))
     names: dict[str, Any] = {"uvarint": encode_uvarint}
     codes, values, position = "", [], 0
-    for start, code, name, size in [*sorted(places), (len(encoded), "", "", 0)]:
+    for start, code, name, size in [*sorted(holes_found), (len(encoded), "", "", 0)]:
         if start > position:
             constant = f"bytes{position}"
             names[constant] = encoded[position:start]
@@ -103,14 +103,16 @@ def produce_template(topic: str, topic_id: bytes, partition: int, encode: Encode
 
     It returns responses for one partition, each with its size.
     """
-    answer = PartitionProduceResponse(
+    partition_response = PartitionProduceResponse(
         index=partition,
         base_offset=_FIRST,
         log_append_time_ms=_SECOND,
         log_start_offset=_THIRD,
     )
-    named = TopicProduceResponse(name=topic, topic_id=topic_id, partition_responses=[answer])
-    encoded = b"".join(encode(ProduceResponse(responses=[named]), _CORRELATION_ID))
+    topic_response = TopicProduceResponse(
+        name=topic, topic_id=topic_id, partition_responses=[partition_response]
+    )
+    encoded = b"".join(encode(ProduceResponse(responses=[topic_response]), _CORRELATION_ID))
     holes = {
         "correlation_id": _CORRELATION_ID,
         "base_offset": _FIRST,
@@ -189,7 +191,7 @@ def fetch_template(
     log start offset, and the number of bytes of the records. It has no aborted transactions.
     """
     aborted: list[AbortedTransaction] | None = [] if is_committed else None
-    answer = PartitionData(
+    partition_data = PartitionData(
         partition_index=partition,
         high_watermark=_FIRST,
         last_stable_offset=_SECOND,
@@ -197,8 +199,12 @@ def fetch_template(
         aborted_transactions=aborted,
         records=b"?",
     )
-    named = FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=[answer])
-    response = FetchResponse(session_id=_SESSION_ID if has_sessions else 0, responses=[named])
+    topic_response = FetchableTopicResponse(
+        topic=topic, topic_id=topic_id, partitions=[partition_data]
+    )
+    response = FetchResponse(
+        session_id=_SESSION_ID if has_sessions else 0, responses=[topic_response]
+    )
     # Only compact versions have bytes after the records.
     first, _, *ends = encode(response, _CORRELATION_ID)
     head, end = bytes(first), b"".join(ends)

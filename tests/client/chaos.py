@@ -135,7 +135,7 @@ def create(cluster: Cluster, name: str) -> str:
 def stored(cluster: Cluster, topic: str, **settings: Any) -> dict[int, list[int]]:
     """Return the values of each partition in order; they are numbers."""
     keys = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    found: dict[int, list[int]] = defaultdict(list)
+    by_key: dict[int, list[int]] = defaultdict(list)
     with Consumer(bootstrap_servers=cluster.bootstrap, **QUICK, **settings) as consumer:
         ends = consumer.end_offsets(keys)
         consumer.assign(dict.fromkeys(keys, 0))
@@ -143,8 +143,8 @@ def stored(cluster: Cluster, topic: str, **settings: Any) -> dict[int, list[int]
         while any(consumer.positions().get(key, 0) < end for key, end in ends.items()):
             assert time.monotonic() < deadline, "the topic cannot be read to its end"
             for record in consumer.poll(0.2):
-                found[record.partition].append(int(record.value))
-    return dict(found)
+                by_key[record.partition].append(int(record.value))
+    return dict(by_key)
 
 
 def numbers(count: int) -> dict[int, list[int]]:

@@ -88,8 +88,8 @@ class AtLeastOnce(Idempotent):
 
     def check(self) -> None:
         """Each partition has its numbers, some perhaps twice."""
-        found = stored(self.cluster, self.topic)
-        assert {part: sorted(set(row)) for part, row in found.items()} == numbers(self.sent)
+        stored_values = stored(self.cluster, self.topic)
+        assert {part: sorted(set(row)) for part, row in stored_values.items()} == numbers(self.sent)
 
 
 class AsyncIdempotent(Load):
@@ -137,8 +137,8 @@ class Transactional(Load):
 
     def check(self) -> None:
         """Every partition has every transaction once, in order."""
-        found = stored(self.cluster, self.topic, isolation_level="read_committed")
-        assert found == {part: list(range(self.sent)) for part in range(PARTITIONS)}
+        stored_values = stored(self.cluster, self.topic, isolation_level="read_committed")
+        assert stored_values == {part: list(range(self.sent)) for part in range(PARTITIONS)}
 
 
 class AsyncTransactional(Transactional):
@@ -224,9 +224,9 @@ class AsyncReading(Reading):
         asyncio.run(self._read(is_over))
 
     async def _read(self, is_over: IsOver) -> None:
-        words = {"group_id": self.topic, **MEMBER, **self.words}
+        settings = {"group_id": self.topic, **MEMBER, **self.words}
         with Producer(self.producing, linger_ms=0) as producer:
-            async with AsyncConsumer(self.topic, listener=self.listener, **words) as consumer:
+            async with AsyncConsumer(self.topic, listener=self.listener, **settings) as consumer:
                 while not is_over():
                     await asyncio.to_thread(self.feed, producer)
                     self.note(await consumer.poll(0.5))
@@ -256,9 +256,9 @@ class OwnOffsets(Reading):
         database.close()
 
     def _read(self, database: sqlite3.Connection, store: SqliteOffsetStore, limit: int) -> None:
-        words = {"config": self.words, "group_id": self.topic, "offset_store": store, **MEMBER}
+        settings = {"config": self.words, "group_id": self.topic, "offset_store": store, **MEMBER}
         # A consumer that is closed while its coordinator is down stays a member for this time.
-        with Consumer(self.topic, session_timeout_ms=2_000, **words) as consumer:
+        with Consumer(self.topic, session_timeout_ms=2_000, **settings) as consumer:
             for record in consumer:
                 with database:
                     database.execute("INSERT INTO results VALUES (?)", (int(record.value),))
@@ -284,11 +284,11 @@ class Copying(Reading):
 
     def run(self, is_over: IsOver) -> None:
         """Send numbers and copy them."""
-        words = {"config": self.words, "group_id": self.topic, **MEMBER}
+        settings = {"config": self.words, "group_id": self.topic, **MEMBER}
         with (
             Producer(self.producing, linger_ms=0) as feeder,
             Producer(self.producing, transactional_id=self.topic) as producer,
-            Consumer(self.topic, enable_auto_commit=False, **words) as consumer,
+            Consumer(self.topic, enable_auto_commit=False, **settings) as consumer,
         ):
             while not is_over():
                 self.feed(feeder)
@@ -313,8 +313,8 @@ class Copying(Reading):
 
     def check(self) -> None:
         """The output has every number once, in order."""
-        found = stored(self.cluster, self.output, isolation_level="read_committed")
-        assert found == numbers(self.sent)
+        stored_values = stored(self.cluster, self.output, isolation_level="read_committed")
+        assert stored_values == numbers(self.sent)
 
 
 LOADS: tuple[type[Load], ...] = (

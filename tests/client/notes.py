@@ -55,8 +55,8 @@ def check_interceptor_chain(bootstrap: str) -> None:
 
 def check_properties_file(bootstrap: str) -> None:
     """Numbers are written and read as Java's serializers do."""
-    found = properties_file.main(bootstrap, topic_with(bootstrap, "properties"))
-    assert found == [(f"key-{number}", number) for number in range(5)]
+    result = properties_file.main(bootstrap, topic_with(bootstrap, "properties"))
+    assert result == [(f"key-{number}", number) for number in range(5)]
 
 
 def check_manual_commits(bootstrap: str) -> None:

@@ -13,8 +13,8 @@ from tests.client.test_consumer import fill, values_of
 
 def consumer_of(cluster: Cluster, *topics: str, **settings: Any) -> AsyncConsumer:
     """Return a consumer that reads from the beginning."""
-    words = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
-    return AsyncConsumer(*topics, **(words | settings))
+    arguments = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
+    return AsyncConsumer(*topics, **(arguments | settings))
 
 
 async def test_iteration_and_commit(cluster: Cluster, topic: str) -> None:

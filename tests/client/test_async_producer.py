@@ -14,8 +14,12 @@ from tests.client.test_producer import Recorder, records_of
 
 def producer_of(cluster: Cluster, **settings: Any) -> AsyncProducer:
     """Return a producer that does not linger; without idempotence librdkafka starts at once."""
-    words = {"bootstrap_servers": cluster.bootstrap, "linger_ms": 0, "enable_idempotence": False}
-    return AsyncProducer(**(words | settings))
+    arguments = {
+        "bootstrap_servers": cluster.bootstrap,
+        "linger_ms": 0,
+        "enable_idempotence": False,
+    }
+    return AsyncProducer(**(arguments | settings))
 
 
 async def test_future_is_awaited(cluster: Cluster, topic: str) -> None:

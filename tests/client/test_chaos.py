@@ -58,13 +58,13 @@ def test_guarantee_holds_although_brokers_die(
 def test_rebalances_under_load(cluster: Cluster, protocol: str) -> None:
     """Members that join and leave while records arrive process every record exactly once."""
     group = f"rebalances-{protocol}"
-    words: dict[str, Any] = {**QUICK, **MEMBER, "partition_assignment_strategy": protocol}
+    settings: dict[str, Any] = {**QUICK, **MEMBER, "partition_assignment_strategy": protocol}
     if protocol == "consumer":
-        words = {**QUICK, "auto_offset_reset": "earliest", "group_protocol": "consumer"}
+        settings = {**QUICK, "auto_offset_reset": "earliest", "group_protocol": "consumer"}
     feed, seen = _Feed(cluster, group), Counter[int]()
 
     def join() -> Consumer:
-        return Consumer(group, bootstrap_servers=cluster.bootstrap, group_id=group, **words)
+        return Consumer(group, bootstrap_servers=cluster.bootstrap, group_id=group, **settings)
 
     members = [join()]
     with Producer(feed.producing, linger_ms=0) as producer:
@@ -112,15 +112,15 @@ def _shares(count: int) -> list[int]:
 def test_member_that_crashes(cluster: Cluster) -> None:
     """The records that a crashed member was processing are read by another one."""
     feed, seen = _Feed(cluster, "crash"), Counter[int]()
-    words = {"config": feed.words, "group_id": "crash", **MEMBER}
+    settings = {"config": feed.words, "group_id": "crash", **MEMBER}
     with Producer(feed.producing, linger_ms=0) as producer:
         feed.feed(producer)
-        with pytest.raises(ZeroDivisionError), Consumer("crash", **words) as first:
+        with pytest.raises(ZeroDivisionError), Consumer("crash", **settings) as first:
             while not seen:
                 seen.update(int(record.value) for record in first.poll(0.1, max_records=5))
             raise ZeroDivisionError
         feed.feed(producer)
-        with Consumer("crash", **words) as second:
+        with Consumer("crash", **settings) as second:
             while sum(seen.values()) < feed.sent + 1:
                 seen.update(int(record.value) for record in second.poll(0.1))
     assert sorted(seen) == list(range(feed.sent))

@@ -31,8 +31,8 @@ PATIENCE_S = 20.0
 
 def fill(cluster: Cluster, topic: str, values: Iterable[bytes], **settings: Any) -> None:
     """Write values to partitions 0, 1, 2 in turn, with their number as the timestamp."""
-    words = {"bootstrap_servers": cluster.bootstrap, "enable_idempotence": False}
-    with Producer(words | settings) as producer:
+    arguments = {"bootstrap_servers": cluster.bootstrap, "enable_idempotence": False}
+    with Producer(arguments | settings) as producer:
         futures = [
             producer.send(topic, value, partition=number % 3, timestamp=1000 + number)
             for number, value in enumerate(values)
@@ -42,8 +42,8 @@ def fill(cluster: Cluster, topic: str, values: Iterable[bytes], **settings: Any)
 
 def consumer_of(cluster: Cluster, *topics: str, **settings: Any) -> Consumer:
     """Return a consumer that reads from the beginning."""
-    words = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
-    return Consumer(*topics, **(words | settings))
+    arguments = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
+    return Consumer(*topics, **(arguments | settings))
 
 
 def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
@@ -117,11 +117,11 @@ def test_positions_count_only_what_iteration_has_returned(cluster: Cluster, topi
     """Records that were fetched but not returned are not committed."""
     fill(cluster, topic, [b"%d" % number for number in range(30)])
     with consumer_of(cluster, topic, group_id=topic, enable_auto_commit=False) as consumer:
-        taken = list(itertools.islice(consumer, 10))
+        received = list(itertools.islice(consumer, 10))
         committed = consumer.commit()
         assert sum(row.offset for row in committed.values()) == 10
         assert consumer.committed() == committed
-        assert len(taken) + len(read(consumer, 20)) == 30
+        assert len(received) + len(read(consumer, 20)) == 30
 
 
 def test_commits_take_records_positions_and_offsets(cluster: Cluster, topic: str) -> None:
@@ -247,10 +247,10 @@ def test_two_members_share_the_partitions(
     """Each assignor gives each member some; the listener observes it, and what was committed stays."""
     topic = "shared-" + str(abs(hash(request.node.name)))
     cluster.create_topic(topic, partitions=4)
-    words = {"group_id": topic, "heartbeat_interval_ms": 100, **settings}
+    arguments = {"group_id": topic, "heartbeat_interval_ms": 100, **settings}
     if "group_protocol" in settings:
-        del words["heartbeat_interval_ms"]
-    first, second = (consumer_of(cluster, **words) for _ in range(2))
+        del arguments["heartbeat_interval_ms"]
+    first, second = (consumer_of(cluster, **arguments) for _ in range(2))
     observers = Observer(), Observer()
     first.subscribe(topic, listener=observers[0])
     poll_until(first, lambda: len(first.assignment) == 4)
@@ -302,8 +302,8 @@ def test_record_that_cannot_be_deserialized_can_be_skipped(cluster: Cluster, top
     it.
     """
     numbers = [Serdes.long().serialize(number) for number in range(2)]
-    words = {"bootstrap_servers": cluster.bootstrap, "enable_idempotence": False}
-    with Producer(words) as producer:
+    settings = {"bootstrap_servers": cluster.bootstrap, "enable_idempotence": False}
+    with Producer(settings) as producer:
         for value in (numbers[0], b"not a long", numbers[1]):
             producer.send(topic, value, partition=0)
     with consumer_of(cluster, value_deserializer="long") as consumer:
@@ -406,8 +406,8 @@ def test_wrong_use_is_explained(cluster: Cluster, topic: str) -> None:
         consumer.assign([(topic, 0)])
         with pytest.raises(ClientError, match="commits need group_id"):
             consumer.commit()
-    words = {"allow_auto_create_topics": False}
-    with consumer_of(cluster, **words) as consumer, pytest.raises(ApiError):
+    settings = {"allow_auto_create_topics": False}
+    with consumer_of(cluster, **settings) as consumer, pytest.raises(ApiError):
         consumer.partitions_for("no-such-topic")
     with pytest.raises(ClientError, match=r"did you mean 'max\.poll\.records'"):
         consumer_of(cluster, max_poll_recods=1)

@@ -19,14 +19,14 @@ def cluster() -> Iterator[Cluster]:
 
 def test_heartbeats_do_not_depend_on_the_application(cluster: Cluster, topic: str) -> None:
     """A member that is busy for twice its session timeout stays in the group and can commit."""
-    words = {
+    settings = {
         "bootstrap_servers": cluster.bootstrap,
         "session_timeout_ms": SESSION_MS,
         "heartbeat_interval_ms": 100,
         "enable_auto_commit": False,
     }
     with (
-        Consumer(topic, group_id=topic, **words) as busy,
+        Consumer(topic, group_id=topic, **settings) as busy,
         Consumer(bootstrap_servers=cluster.bootstrap) as other,
         AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
     ):

@@ -41,15 +41,15 @@ def test_thread_that_joins_late_gets_a_partition(
 def _wait_for_members(cluster: Cluster, group: str, count: int) -> None:
     deadline = time.monotonic() + 30
     with cluster.admin() as brokers:
-        while (found := _stable_members(brokers, group)) != count:
-            assert time.monotonic() < deadline, found
+        while (result := _stable_members(brokers, group)) != count:
+            assert time.monotonic() < deadline, result
 
 
 def _stable_members(brokers: Brokers, group: str) -> int | None:
     """Return the number of members; None while the group does not exist or divides partitions."""
     try:
-        found = groups.describe_group(brokers, group)
+        description = groups.describe_group(brokers, group)
     except ApiError as error:
         assert error.code is ErrorCode.GROUP_ID_NOT_FOUND, error
         return None
-    return len(found.members) if found.state == "Stable" else None
+    return len(description.members) if description.state == "Stable" else None

@@ -22,8 +22,12 @@ from ottla.wire.records.records import iterate_batches
 
 def producer_of(cluster: Cluster, **settings: Any) -> Producer:
     """Return a producer that does not linger; without idempotence librdkafka starts at once."""
-    words = {"bootstrap_servers": cluster.bootstrap, "linger_ms": 0, "enable_idempotence": False}
-    return Producer(**(words | settings))
+    arguments = {
+        "bootstrap_servers": cluster.bootstrap,
+        "linger_ms": 0,
+        "enable_idempotence": False,
+    }
+    return Producer(**(arguments | settings))
 
 
 def records_of(cluster: Cluster, topic: str) -> list[ConsumedRecord]:

@@ -36,10 +36,12 @@ def test_offsets_of_a_transaction_after_the_death_of_the_groups_coordinator() ->
     options = {**OPTIONS, "offsets.topic.num.partitions": "1"}
     with Cluster(brokers=3, options=options) as cluster:
         cluster.create_topic("t", partitions=1, replication_factor=3)
-        words = {"bootstrap_servers": cluster.bootstrap}
+        settings = {"bootstrap_servers": cluster.bootstrap}
         with (
-            Producer(words | QUICK_PRODUCER, transactional_id="p") as producer,
-            Consumer("t", config=words | QUICK, group_id="g", heartbeat_interval_ms=50) as consumer,
+            Producer(settings | QUICK_PRODUCER, transactional_id="p") as producer,
+            Consumer(
+                "t", config=settings | QUICK, group_id="g", heartbeat_interval_ms=50
+            ) as consumer,
         ):
             while not consumer.assignment:
                 consumer.poll(0.1)

@@ -26,8 +26,10 @@ def test_failing_record_waits_and_becomes_a_dead_letter(cluster: Cluster, topic:
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         for value in (b"bad", b"good"):
             producer.send(topic, value, key=b"k", headers=[("own", b"1")], partition=0)
-    words = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
-    retrying = RetryingConsumer(topic, handle, delays_s=[10, 60], clock_ms=lambda: now[0], **words)
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    retrying = RetryingConsumer(
+        topic, handle, delays_s=[10, 60], clock_ms=lambda: now[0], **settings
+    )
     deadline = time.monotonic() + 30
 
     def step_until(count: int) -> None:

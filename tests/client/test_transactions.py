@@ -91,11 +91,15 @@ def test_transaction_needs_an_id(cluster: Cluster) -> None:
 async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
     """The block is an `async with`; offsets are those of an AsyncConsumer's positions."""
     fill(cluster, topic, [b"a"])
-    words = {"bootstrap_servers": cluster.bootstrap}
+    settings = {"bootstrap_servers": cluster.bootstrap}
     async with (
-        AsyncProducer(**words, transactional_id=topic, linger_ms=0) as producer,
+        AsyncProducer(**settings, transactional_id=topic, linger_ms=0) as producer,
         AsyncConsumer(
-            topic, **words, group_id=topic, auto_offset_reset="earliest", enable_auto_commit=False
+            topic,
+            **settings,
+            group_id=topic,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
         ) as consumer,
     ):
         assert len(await consumer.poll(10)) == 1

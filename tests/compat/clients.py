@@ -73,12 +73,12 @@ class Confluent:
                 failures.append(error)
 
         for record in records:
-            words: dict[str, Any] = {"headers": list(record.headers)}
+            settings: dict[str, Any] = {"headers": list(record.headers)}
             if record.partition is not None:
-                words["partition"] = record.partition
+                settings["partition"] = record.partition
             if record.timestamp is not None:
-                words["timestamp"] = record.timestamp
-            producer.produce(topic, record.value, record.key, on_delivery=delivered, **words)
+                settings["timestamp"] = record.timestamp
+            producer.produce(topic, record.value, record.key, on_delivery=delivered, **settings)
             producer.poll(0)
         assert producer.flush(PATIENCE_S) == 0
         assert failures == []
@@ -94,29 +94,29 @@ class Confluent:
             }
         )
         consumer.subscribe([topic])
-        found = self._collect(consumer, count)
-        if found:
-            consumer.commit(offsets=_next_positions(found), asynchronous=False)
+        messages = self._collect(consumer, count)
+        if messages:
+            consumer.commit(offsets=_next_positions(messages), asynchronous=False)
         consumer.close()
-        return found
+        return messages
 
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
         """Look up the offset of a timestamp, and read from there."""
         consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
         requested = [confluent_kafka.TopicPartition(topic, 0, timestamp)]
         consumer.assign(consumer.offsets_for_times(requested, timeout=PATIENCE_S))
-        found = self._collect(consumer, count)
+        messages = self._collect(consumer, count)
         consumer.close()
-        return found
+        return messages
 
     def _collect(self, consumer: Any, count: int) -> list[Message]:
-        found: list[Message] = []
-        while len(found) < count:
-            batch = consumer.consume(count - len(found), timeout=PATIENCE_S)
-            assert batch, f"only {len(found)} of {count} records came"
+        messages: list[Message] = []
+        while len(messages) < count:
+            batch = consumer.consume(count - len(messages), timeout=PATIENCE_S)
+            assert batch, f"only {len(messages)} of {count} records came"
             for message in batch:
                 assert message.error() is None, message.error()
-                found.append(
+                messages.append(
                     Message(
                         message.topic(),
                         message.partition(),
@@ -127,11 +127,11 @@ class Confluent:
                         tuple(message.headers() or ()),
                     )
                 )
-        return found
+        return messages
 
 
-def _next_positions(found: Sequence[Message]) -> list[confluent_kafka.TopicPartition]:
-    after = {(row.topic, row.partition): row.offset + 1 for row in found}
+def _next_positions(messages: Sequence[Message]) -> list[confluent_kafka.TopicPartition]:
+    after = {(row.topic, row.partition): row.offset + 1 for row in messages}
     return [confluent_kafka.TopicPartition(*key, offset) for key, offset in after.items()]
 
 
@@ -169,36 +169,39 @@ class KafkaPython:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
-        found = self._collect(consumer, count)
+        messages = self._collect(consumer, count)
         after = {
             kafka.TopicPartition(row.topic, row.partition): KafkaOffset(row.offset + 1, "", -1)
-            for row in found
+            for row in messages
         }
         if after:
             consumer.commit(after)
         consumer.close()
-        return found
+        return messages
 
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
         """Look up the offset of a timestamp, and read from there."""
         consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
-        place = kafka.TopicPartition(topic, 0)
-        consumer.assign([place])
-        consumer.seek(place, consumer.offsets_for_times({place: timestamp})[place].offset)
-        found = self._collect(consumer, count)
+        topic_partition = kafka.TopicPartition(topic, 0)
+        consumer.assign([topic_partition])
+        consumer.seek(
+            topic_partition,
+            consumer.offsets_for_times({topic_partition: timestamp})[topic_partition].offset,
+        )
+        messages = self._collect(consumer, count)
         consumer.close()
-        return found
+        return messages
 
     def _collect(self, consumer: Any, count: int) -> list[Message]:
-        found: list[Message] = []
-        while len(found) < count:
+        messages: list[Message] = []
+        while len(messages) < count:
             polled = consumer.poll(
-                timeout_ms=int(PATIENCE_S * 1000), max_records=count - len(found)
+                timeout_ms=int(PATIENCE_S * 1000), max_records=count - len(messages)
             )
-            assert polled, f"only {len(found)} of {count} records came"
+            assert polled, f"only {len(messages)} of {count} records came"
             for rows in polled.values():
-                found += [_message(row) for row in rows]
-        return found
+                messages += [_message(row) for row in rows]
+        return messages
 
 
 def _message(row: Any) -> Message:
@@ -254,13 +257,14 @@ class Aiokafka:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         ) as consumer:
-            found = await self._collect(consumer, count)
+            messages = await self._collect(consumer, count)
             after = {
-                aiokafka.TopicPartition(row.topic, row.partition): row.offset + 1 for row in found
+                aiokafka.TopicPartition(row.topic, row.partition): row.offset + 1
+                for row in messages
             }
             if after:
                 await consumer.commit(after)
-        return found
+        return messages
 
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
         """Look up the offset of a timestamp, and read from there."""
@@ -270,20 +274,20 @@ class Aiokafka:
         self, bootstrap: str, topic: str, timestamp: int, count: int
     ) -> list[Message]:
         async with aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
-            place = aiokafka.TopicPartition(topic, 0)
-            consumer.assign([place])
-            offsets = await consumer.offsets_for_times({place: timestamp})
-            consumer.seek(place, offsets[place].offset)
+            topic_partition = aiokafka.TopicPartition(topic, 0)
+            consumer.assign([topic_partition])
+            offsets = await consumer.offsets_for_times({topic_partition: timestamp})
+            consumer.seek(topic_partition, offsets[topic_partition].offset)
             return await self._collect(consumer, count)
 
     async def _collect(self, consumer: Any, count: int) -> list[Message]:
-        found: list[Message] = []
+        messages: list[Message] = []
         async with asyncio.timeout(PATIENCE_S):
-            while len(found) < count:
-                polled = await consumer.getmany(timeout_ms=1000, max_records=count - len(found))
+            while len(messages) < count:
+                polled = await consumer.getmany(timeout_ms=1000, max_records=count - len(messages))
                 for rows in polled.values():
-                    found += [_message(row) for row in rows]
-        return found
+                    messages += [_message(row) for row in rows]
+        return messages
 
 
 PYTHON_CLIENTS: tuple[Client, ...] = (Confluent(), KafkaPython(), Aiokafka())

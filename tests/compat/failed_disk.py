@@ -57,27 +57,27 @@ class Questions:
         self._wait_until(lambda: {self._produce(number, 1) for number in (0, 1)} == {"NONE"})
         self.failed = 0 if (self._full / f"{TOPIC}-0").exists() else 1
         self.other = 1 - self.failed
-        found: Answers = {"write that is refused": self._fill()}
+        responses: Answers = {"write that is refused": self._fill()}
         self._wait_until(lambda: self._metadata()["failed"]["leader"] == -1)
-        found["metadata"] = self._metadata()
+        responses["metadata"] = self._metadata()
         for acks in (1, -1):
-            found[f"produce acks={acks}"] = self._produce(self.failed, acks)
-            found[f"produce elsewhere acks={acks}"] = self._produce(self.other, acks)
-        found["fetch"] = self._fetch()
+            responses[f"produce acks={acks}"] = self._produce(self.failed, acks)
+            responses[f"produce elsewhere acks={acks}"] = self._produce(self.other, acks)
+        responses["fetch"] = self._fetch()
         for name, timestamp in (("earliest", -2), ("latest", -1), ("time", 1)):
-            found[f"offsets {name}"] = self._offset(timestamp)
-        found["epoch"] = self._epoch()
-        found["delete records"] = self._delete_records()
-        found["producers"] = self._producers()
-        found["log dirs"] = self._log_dirs()
-        found["move to it"] = self._move(self.other, str(self._full))
+            responses[f"offsets {name}"] = self._offset(timestamp)
+        responses["epoch"] = self._epoch()
+        responses["delete records"] = self._delete_records()
+        responses["producers"] = self._producers()
+        responses["log dirs"] = self._log_dirs()
+        responses["move to it"] = self._move(self.other, str(self._full))
         for kind in (0, 1):
-            found[f"election {kind}"] = self._elect(kind)
-        found["new topic"] = self._create("new", 1)
-        found["more partitions"] = self._grow()
-        found["where it is new"] = self._metadata("new")
-        found["delete topic"] = self._delete_topic()
-        return found
+            responses[f"election {kind}"] = self._elect(kind)
+        responses["new topic"] = self._create("new", 1)
+        responses["more partitions"] = self._grow()
+        responses["where it is new"] = self._metadata("new")
+        responses["delete topic"] = self._delete_topic()
+        return responses
 
     def close(self) -> None:
         self._line.close()
@@ -93,14 +93,14 @@ class Questions:
         data = produce.PartitionProduceData(index=partition, records=_BATCH)
         topic = produce.TopicProduceData(name=TOPIC, partition_data=[data])
         request = produce.ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic])
-        answer = self._ask(request, 9).responses[0].partition_responses[0]
-        return ErrorCode(answer.error_code).name
+        response = self._ask(request, 9).responses[0].partition_responses[0]
+        return ErrorCode(response.error_code).name
 
     def _fill(self) -> str:
         for _ in range(_BATCHES_MAX):
-            answer = self._produce(self.failed, -1)
-            if answer != "NONE":
-                return answer
+            response = self._produce(self.failed, -1)
+            if response != "NONE":
+                return response
         raise AssertionError("there is room for everything")
 
     def _wait_until(self, is_so: Callable[[], bool]) -> None:
@@ -112,23 +112,23 @@ class Questions:
         requested = [metadata.MetadataRequestTopic(name=name)]
         request = metadata.MetadataRequest(topics=requested, allow_auto_topic_creation=False)
         (topic,) = self._ask(request, 9).topics
-        found: Answers = {"topic": ErrorCode(topic.error_code).name}
-        for each in topic.partitions:
-            alone = "failed" if each.partition_index == self.failed else "other"
-            found[alone if name == TOPIC else "first"] = {
-                "error": ErrorCode(each.error_code).name,
-                "leader": min(each.leader_id, 0),
-                "isr": len(each.isr_nodes),
-                "offline": len(each.offline_replicas),
+        responses: Answers = {"topic": ErrorCode(topic.error_code).name}
+        for partition in topic.partitions:
+            alone = "failed" if partition.partition_index == self.failed else "other"
+            responses[alone if name == TOPIC else "first"] = {
+                "error": ErrorCode(partition.error_code).name,
+                "leader": min(partition.leader_id, 0),
+                "isr": len(partition.isr_nodes),
+                "offline": len(partition.offline_replicas),
             }
-        return found
+        return responses
 
     def _fetch(self) -> str:
         requested = fetch.FetchPartition(partition=self.failed, partition_max_bytes=1 << 20)
         topics = [fetch.FetchTopic(topic=TOPIC, partitions=[requested])]
         request = fetch.FetchRequest(max_wait_ms=100, max_bytes=1 << 20, topics=topics)
-        found = self._ask(request, 11).responses[0].partitions[0]
-        return ErrorCode(found.error_code).name
+        partition = self._ask(request, 11).responses[0].partitions[0]
+        return ErrorCode(partition.error_code).name
 
     def _offset(self, timestamp: int) -> str:
         requested = list_offsets.ListOffsetsPartition(
@@ -158,24 +158,24 @@ class Questions:
         return ErrorCode(self._ask(request, 0).topics[0].partitions[0].error_code).name
 
     def _log_dirs(self) -> Answers:
-        answer = self._ask(describe_log_dirs.DescribeLogDirsRequest(topics=None), 1)
-        found: Answers = {}
-        for each in answer.results:
+        response = self._ask(describe_log_dirs.DescribeLogDirsRequest(topics=None), 1)
+        responses: Answers = {}
+        for result in response.results:
             logs = sorted(
                 f"{topic.name}-{partition.partition_index}"
-                for topic in each.topics
+                for topic in result.topics
                 for partition in topic.partitions
                 if topic.name == TOPIC
             )
-            is_full = each.log_dir == str(self._full)
-            error = ErrorCode(each.error_code).name
-            found["full" if is_full else "other"] = error, [log[:-1] for log in logs]
-        return found
+            is_full = result.log_dir == str(self._full)
+            error = ErrorCode(result.error_code).name
+            responses["full" if is_full else "other"] = error, [log[:-1] for log in logs]
+        return responses
 
     def _move(self, partition: int, path: str) -> str:
         topic = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=TOPIC, partitions=[partition])
-        place = alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=[topic])
-        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[place])
+        topic_partition = alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=[topic])
+        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[topic_partition])
         return ErrorCode(self._ask(request, 1).results[0].partitions[0].error_code).name
 
     def _elect(self, kind: int) -> str:

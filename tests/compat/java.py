@@ -61,7 +61,9 @@ def jars(*coordinates: str) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        rows = [_DEPENDENCY.format(*map(escape, each.split(":"))) for each in coordinates]
+        rows = [
+            _DEPENDENCY.format(*map(escape, coordinate.split(":"))) for coordinate in coordinates
+        ]
         Path(folder, "pom.xml").write_text(_POM.format("".join(rows)))
         done = subprocess.run(
             ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"],

@@ -35,11 +35,11 @@ def main() -> None:
     pending += [producer.send(topic, b"%d" % number) for number in range(count // 2, count)]
     for future in pending:
         future.get(PATIENCE_S)
-    found: set[int] = set()
+    names: set[int] = set()
     deadline = time.monotonic() + PATIENCE_S
-    while len(found) < count and time.monotonic() < deadline:
-        found.update(int(record.value) for record in consumer)
-    sys.stdout.write(f"{len(found)}\n")
+    while len(names) < count and time.monotonic() < deadline:
+        names.update(int(record.value) for record in consumer)
+    sys.stdout.write(f"{len(names)}\n")
     consumer.close()
     producer.close()
 

@@ -54,8 +54,8 @@ class Expression(NamedTuple):
 def expressions(name: str) -> list[Expression]:
     """Return the expressions of a list, without those on metrics of Kubernetes."""
     lines = (_FOLDER / name).read_text("utf-8").splitlines()
-    found = [Expression(*line.split("\t")) for line in lines if not line.startswith("#")]
-    return [each for each in found if not _OF_KUBERNETES.search(each.text)]
+    result = [Expression(*line.split("\t")) for line in lines if not line.startswith("#")]
+    return [each for each in result if not _OF_KUBERNETES.search(each.text)]
 
 
 class Prometheus:
@@ -120,17 +120,19 @@ class Prometheus:
         """Return the result of an expression: its series, each with labels and value."""
         query = urllib.parse.urlencode({"query": expression})
         try:
-            with urllib.request.urlopen(f"{self._url}/api/v1/query?{query}", timeout=20) as answer:
-                data = json.load(answer)["data"]
+            with urllib.request.urlopen(
+                f"{self._url}/api/v1/query?{query}", timeout=20
+            ) as response:
+                data = json.load(response)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{expression}: {error.read().decode()}") from error
         assert data["resultType"] == "vector", expression
         result: list[dict[str, Any]] = data["result"]
         return result
 
-    def without_data(self, found: Sequence[Expression]) -> list[Expression]:
+    def without_data(self, expressions: Sequence[Expression]) -> list[Expression]:
         """Return the expressions that have no result now."""
-        return [each for each in found if not self.query(each.text)]
+        return [each for each in expressions if not self.query(each.text)]
 
     def wait_until(self, is_true: Callable[[], bool], what: str) -> None:
         """Return when a condition is true; scrapes take place meanwhile."""
@@ -147,7 +149,7 @@ class Prometheus:
         firing: list[str] = []
 
         def is_silent() -> bool:
-            firing[:] = [each.title for each in rules if self.query(each.text)]
+            firing[:] = [rule.title for rule in rules if self.query(rule.text)]
             return not firing
 
         deadline = time.monotonic() + PATIENCE_SECONDS

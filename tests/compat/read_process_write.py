@@ -62,8 +62,8 @@ class Program:
 
     def committed(self) -> list[TopicPartition]:
         """Return the group's offsets; waits for transactions that are not decided."""
-        found = self.consumer.committed(self.places, PATIENCE_S)
-        return [TopicPartition(at.topic, at.partition, max(at.offset, 0)) for at in found]
+        offsets = self.consumer.committed(self.places, PATIENCE_S)
+        return [TopicPartition(at.topic, at.partition, max(at.offset, 0)) for at in offsets]
 
     def run(self) -> None:
         """Run until all records are committed."""
@@ -77,17 +77,17 @@ class Program:
                 self.step(f"failed {error}")
                 del self.producer
                 self.producer = self.new_producer()
-                for place in self.committed():
-                    self.seek(place)
+                for topic_partition in self.committed():
+                    self.seek(topic_partition)
         self.consumer.close()
         self.step("done")
 
-    def seek(self, place: TopicPartition) -> None:
+    def seek(self, topic_partition: TopicPartition) -> None:
         """Resume from an offset; the partition may not be assigned yet."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                self.consumer.seek(place)
+                self.consumer.seek(topic_partition)
             except KafkaException:
                 assert time.monotonic() < deadline
                 self.consumer.poll(0.1)

@@ -94,10 +94,10 @@ def test_librdkafka_reads_and_changes_settings(admin: AdminClient) -> None:
     """Settings have their source and synonyms."""
     create(admin, "rd-conf", retention_ms="60000")
     resource = ConfigResource(ResourceType.TOPIC, "rd-conf")
-    found = admin.describe_configs([resource])[resource].result()
-    assert found["retention.ms"].value == "60000"
-    assert found["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    assert found["segment.bytes"].is_default
+    config = admin.describe_configs([resource])[resource].result()
+    assert config["retention.ms"].value == "60000"
+    assert config["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert config["segment.bytes"].is_default
     change = ConfigResource(
         ResourceType.TOPIC,
         "rd-conf",
@@ -109,19 +109,19 @@ def test_librdkafka_reads_and_changes_settings(admin: AdminClient) -> None:
         ],
     )
     admin.incremental_alter_configs([change])[change].result()
-    found = admin.describe_configs([resource])[resource].result()
-    assert found["retention.ms"].is_default
-    assert found["cleanup.policy"].value == "delete,compact"
+    config = admin.describe_configs([resource])[resource].result()
+    assert config["retention.ms"].is_default
+    assert config["cleanup.policy"].value == "delete,compact"
 
 
 def test_librdkafka_reads_a_brokers_settings(admin: AdminClient) -> None:
     """The settings of a broker are found by its id in the metadata, as all tools do it."""
     (broker_id,) = admin.list_topics().brokers
     resource = ConfigResource(ResourceType.BROKER, str(broker_id))
-    found = admin.describe_configs([resource])[resource].result()
-    assert found["num.partitions"].value == "1"
-    assert found["num.partitions"].is_read_only
-    assert not found["log.retention.ms"].is_read_only
+    config = admin.describe_configs([resource])[resource].result()
+    assert config["num.partitions"].value == "1"
+    assert config["num.partitions"].is_read_only
+    assert not config["log.retention.ms"].is_read_only
 
 
 # -- kafka-python ---------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ def test_kafka_python_creates_describes_and_deletes_topics(
     """kafka-python raises its own exceptions for error codes."""
     topic = PythonTopic("py-life", 3, 1, topic_configs={"max.message.bytes": "2000"})
     python_admin.create_topics([topic])
-    (found,) = python_admin.describe_topics(["py-life"])
-    assert len(found["partitions"]) == 3
+    (actual,) = python_admin.describe_topics(["py-life"])
+    assert len(actual["partitions"]) == 3
     with pytest.raises(TopicAlreadyExistsError):
         python_admin.create_topics([topic])
     with pytest.raises(InvalidConfigurationError):
@@ -155,15 +155,15 @@ def test_kafka_python_creates_describes_and_deletes_topics(
 def test_kafka_python_describes_settings(python_admin: KafkaAdminClient) -> None:
     """One request describes topics and brokers."""
     python_admin.create_topics([PythonTopic("py-conf", 1, 1)])
-    answers = python_admin.describe_configs(
+    responses = python_admin.describe_configs(
         [
             PythonResource(ConfigResourceType.TOPIC, "py-conf"),
             PythonResource(ConfigResourceType.BROKER, "1"),
         ],
         config_filter="all",
     )
-    assert answers["topic"]["py-conf"]["retention.ms"]["value"] == "604800000"
-    assert answers["broker"]["1"]["log.retention.hours"]["value"] == "168"
+    assert responses["topic"]["py-conf"]["retention.ms"]["value"] == "604800000"
+    assert responses["broker"]["1"]["log.retention.hours"]["value"] == "168"
 
 
 # -- Kafka's own tools ----------------------------------------------------------------------------

@@ -66,9 +66,9 @@ def test_librdkafka_replaces_all_settings_of_a_topic(cluster: Cluster) -> None:
         with pytest.warns(DeprecationWarning):
             admin.alter_configs([change])[change].result()
     resource = ConfigResource(ResourceType.TOPIC, "rd-replace")
-    found = admin.describe_configs([resource])[resource].result()
-    assert found["retention.ms"].is_default
-    assert found["segment.ms"].value == "7"
+    config = admin.describe_configs([resource])[resource].result()
+    assert config["retention.ms"].is_default
+    assert config["segment.ms"].value == "7"
 
 
 def test_librdkafka_requests_elections(cluster: Cluster) -> None:
@@ -76,7 +76,7 @@ def test_librdkafka_requests_elections(cluster: Cluster) -> None:
     admin = create(cluster, "rd-elect")
     requested = [TopicPartition("rd-elect", 0), TopicPartition("rd-none", 0)]
     answered = admin.elect_leaders(ElectionType.PREFERRED, requested).result()
-    codes = {place.topic: error.code() for place, error in answered.items()}
+    codes = {topic_partition.topic: error.code() for topic_partition, error in answered.items()}
     assert codes == {
         "rd-elect": KafkaError.ELECTION_NOT_NEEDED,
         "rd-none": KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -104,8 +104,8 @@ def test_kafka_python_replaces_all_settings(
     other = PythonResource(ConfigResourceType.TOPIC, "py-replace", configs={"segment.ms": "6"})
     python_admin.alter_configs([other], incremental=False)
     requested = PythonResource(ConfigResourceType.TOPIC, "py-replace")
-    found = python_admin.describe_configs([requested], config_filter="all")["topic"]["py-replace"]
-    assert (found["retention.ms"]["value"], found["segment.ms"]["value"]) == ("5", "6")
+    config = python_admin.describe_configs([requested], config_filter="all")["topic"]["py-replace"]
+    assert (config["retention.ms"]["value"], config["segment.ms"]["value"]) == ("5", "6")
 
 
 def test_kafka_python_lists_resources_and_pages_of_topics(
@@ -136,8 +136,10 @@ def test_kafka_python_describes_log_directories_and_producers(
     (topic,) = directory["topics"]
     assert topic["partitions"][0]["partition_size"] > 0
     assert directory["total_bytes"] > directory["usable_bytes"] > 0
-    place = PythonPartition("py-where", 0)
-    (producer,) = python_admin.describe_producers([place])[place].active_producers
+    topic_partition = PythonPartition("py-where", 0)
+    (producer,) = python_admin.describe_producers([topic_partition])[
+        topic_partition
+    ].active_producers
     assert (producer.producer_epoch, producer.last_sequence) == (0, 2)
 
 
@@ -147,11 +149,11 @@ def test_kafka_python_deletes_offsets_of_a_group(
     """Offsets of one partition are deleted; an unknown group is an error."""
     create(cluster, "py-forget")
     commit(cluster, "py-group", "py-forget")
-    place = PythonPartition("py-forget", 0)
-    answered = python_admin.delete_group_offsets("py-group", [place])
-    assert answered == {place: kafka.errors.NoError}
+    topic_partition = PythonPartition("py-forget", 0)
+    answered = python_admin.delete_group_offsets("py-group", [topic_partition])
+    assert answered == {topic_partition: kafka.errors.NoError}
     with pytest.raises(GroupIdNotFoundError):
-        python_admin.delete_group_offsets("py-nobody", [place])
+        python_admin.delete_group_offsets("py-nobody", [topic_partition])
 
 
 def test_kafka_python_requests_reassignments_and_elections(
@@ -214,8 +216,8 @@ def test_kafkas_tools_describe_topics_and_log_directories(cluster: Cluster, tool
     assert described.count("Leader: 1") == 2
     assert "Elr: \t" in described
     lines = tool("LogDirsCommand", "--describe", "--topic-list", name).splitlines()
-    found = json.loads(lines[-1])
-    (directory,) = found["brokers"][0]["logDirs"]
+    document = json.loads(lines[-1])
+    (directory,) = document["brokers"][0]["logDirs"]
     sizes = {item["partition"]: item["size"] for item in directory["partitions"]}
     assert directory["error"] is None
     assert sizes[f"{name}-0"] > sizes[f"{name}-1"] == 0

@@ -41,8 +41,8 @@ def test_apache_kafka_runs_on_our_tree(tree: str, tmp_path: Path) -> None:
             "--partitions",
             "3",
         )
-        shown = java.run(broker.class_path, topic_command, *where, "--describe", "--topic", "t")
-        assert shown.count("Leader: 1") == 3
+        output = java.run(broker.class_path, topic_command, *where, "--describe", "--topic", "t")
+        assert output.count("Leader: 1") == 3
     finally:
         broker.stop()
     shell = ("zookeeper", "shell", "--connect", f"{tree}/apache")

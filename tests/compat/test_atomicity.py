@@ -84,16 +84,16 @@ def running(client: str, broker: Reachable, pause: str) -> Iterator[Running]:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """Return a broker with inputs 0, 1, 2… in two partitions."""
-    with BrokerProcess(tmp_path / "data", options=OPTIONS) as found:
-        admin = AdminClient({"bootstrap.servers": found.bootstrap})
+    with BrokerProcess(tmp_path / "data", options=OPTIONS) as process:
+        admin = AdminClient({"bootstrap.servers": process.bootstrap})
         topics = [NewTopic("in", 2, 1), NewTopic("out", 3, 1)]
         for created in admin.create_topics(topics).values():
             created.result(30)
-        producer = Producer({"bootstrap.servers": found.bootstrap})
+        producer = Producer({"bootstrap.servers": process.bootstrap})
         for number in range(COUNT):
             producer.produce("in", str(number), partition=number % 2)
         assert producer.flush(30) == 0
-        yield found
+        yield process
 
 
 # A consumer with `read_committed` must find each input once.

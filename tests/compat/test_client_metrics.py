@@ -61,9 +61,9 @@ def pushed(cluster: Cluster) -> list[Pushed]:
 
 def names(payload: bytes, prefix: str) -> set[str]:
     """Return the names of the figures in a payload; all must begin with the prefix."""
-    found = {figure.name for figure in figures(payload)}
-    assert all(name.startswith(prefix) for name in found)
-    return found
+    result = {figure.name for figure in figures(payload)}
+    assert all(name.startswith(prefix) for name in result)
+    return result
 
 
 def until(condition: Callable[[], object], act: Callable[[], object]) -> None:
@@ -100,11 +100,11 @@ def test_librdkafka_pushes_requested_metrics(cluster: Cluster) -> None:
         consumer.poll(0.05)
 
     until(lambda: len(pushed(cluster)) == 2, act)
-    found = {str(item.attributes["client_id"]): item for item in pushed(cluster)}
-    assert set(found) == {"tele-producer", "tele-consumer"}
-    assert names(found["tele-producer"].payload, "org.apache.kafka.producer.")
-    assert names(found["tele-consumer"].payload, "org.apache.kafka.consumer.")
-    assert "rdkafka" in str(found["tele-producer"].attributes["client_software_version"])
+    entries = {str(item.attributes["client_id"]): item for item in pushed(cluster)}
+    assert set(entries) == {"tele-producer", "tele-consumer"}
+    assert names(entries["tele-producer"].payload, "org.apache.kafka.producer.")
+    assert names(entries["tele-consumer"].payload, "org.apache.kafka.consumer.")
+    assert "rdkafka" in str(entries["tele-producer"].attributes["client_software_version"])
     consumer.close()
     producers.pop()
     until(
@@ -118,14 +118,14 @@ def test_librdkafka_pushes_requested_metrics(cluster: Cluster) -> None:
 def test_java_client_pushes_requested_metrics(cluster: Cluster) -> None:
     """The Java client compresses with zstd, its first choice; Kafka's own tool subscribes."""
     cluster.create_topic("java")
-    made = java.run(
+    output = java.run(
         java.client_class_path("4.3.0"),
         "org.apache.kafka.tools.ClientMetricsCommand",
         *("--bootstrap-server", cluster.bootstrap, "--alter", "--name", "java"),
         *("--metrics", "org.apache.kafka.producer.", "--interval", "300"),
         *("--match", "client_software_name=apache-kafka-java"),
     )
-    assert "Altered client metrics config for java" in made
+    assert "Altered client metrics config for java" in output
     java.run(
         java.client_class_path("4.3.0"),
         "org.apache.kafka.tools.ProducerPerformance",
@@ -133,10 +133,10 @@ def test_java_client_pushes_requested_metrics(cluster: Cluster) -> None:
         *("--throughput", "100", "--producer-props", f"bootstrap.servers={cluster.bootstrap}"),
         *("client.id=java-producer", "linger.ms=0"),
     )
-    (found,) = pushed(cluster)
-    assert found.attributes["client_software_name"] == "apache-kafka-java"
-    assert found.attributes["client_software_version"] == "4.3.0"
-    assert names(found.payload, "org.apache.kafka.producer.")
+    (push,) = pushed(cluster)
+    assert push.attributes["client_software_name"] == "apache-kafka-java"
+    assert push.attributes["client_software_version"] == "4.3.0"
+    assert names(push.payload, "org.apache.kafka.producer.")
     listed = java.run(
         java.client_class_path("4.3.0"),
         "org.apache.kafka.tools.ClientMetricsCommand",

@@ -142,8 +142,8 @@ def test_kafka_serves_compacted_log(tmp_path: Path) -> None:
         assert log is not None
         left = compact(world, directories, log)
         node.start()
-        found = read_with_librdkafka(node.bootstrap)
-        assert found == [(each.offset, each.key, each.value) for each in left]
+        records = read_with_librdkafka(node.bootstrap)
+        assert records == [(each.offset, each.key, each.value) for each in left]
     finally:
         node.kill()
 
@@ -159,14 +159,14 @@ def read_with_librdkafka(bootstrap: str) -> list[tuple[int, bytes | None, bytes 
     }
     consumer = Consumer(settings)
     consumer.assign([TopicPartition("t", 0, 0)])
-    found = []
+    values = []
     try:
         # The length of a message is that of its value; a deletion has none.
         while (message := consumer.poll(30)) is not None:
             if message.error():
                 assert message.error().code() == KafkaError._PARTITION_EOF
-                return found
-            found.append((message.offset(), message.key(), message.value()))
+                return values
+            values.append((message.offset(), message.key(), message.value()))
     finally:
         consumer.close()
-    raise AssertionError(f"nothing after {len(found)} records")
+    raise AssertionError(f"nothing after {len(values)} records")

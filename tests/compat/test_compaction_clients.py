@@ -58,8 +58,8 @@ def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
         for restarts in range(2):
             for name, consumer in groups.items():
                 requested = [TopicPartition("t", each) for each in range(3)]
-                found = consumer.committed(requested, timeout=30)
-                assert [(each.offset, each.metadata) for each in found] == last[name]
+                actual = consumer.committed(requested, timeout=30)
+                assert [(each.offset, each.metadata) for each in actual] == last[name]
                 consumer.close()
             if not restarts:
                 cluster.restart()
@@ -97,16 +97,16 @@ def read_newest(cluster: Cluster) -> dict[bytes | None, bytes | None]:
     """Return the newest value of each key, as a consumer finds them from the beginning."""
     consumer = group(cluster, "reader", **{"enable.partition.eof": True, "check.crcs": True})
     consumer.assign([TopicPartition("t", 0, 0)])
-    found: dict[bytes | None, bytes | None] = {}
+    entries: dict[bytes | None, bytes | None] = {}
     last = -1
     try:
         while (message := consumer.poll(30)) is not None:
             if message.error():
                 assert message.error().code() == KafkaError._PARTITION_EOF
-                return found
+                return entries
             assert message.offset() > last
             last = message.offset()
-            found[message.key()] = message.value()
+            entries[message.key()] = message.value()
     finally:
         consumer.close()
     raise AssertionError("the end of the partition was not reached")

@@ -41,9 +41,9 @@ OPTIONS = {
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """Return a cluster of one with a heartbeat interval of 200 ms, and a topic of 12 partitions."""
-    with Cluster(options=OPTIONS) as found:
-        create(found, "t", PARTITIONS)
-        yield found
+    with Cluster(options=OPTIONS) as running:
+        create(running, "t", PARTITIONS)
+        yield running
 
 
 def admin(cluster: Cluster) -> AdminClient:
@@ -111,9 +111,12 @@ class Members:
         first: dict[tuple[str, int], int] = {}
         behind: dict[tuple[str, int], int] = {}
         for message in messages:
-            place, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
-            first.setdefault(place, offset)
-            behind[place] = offset + 1
+            topic_partition, offset = (
+                (message.topic() or "", message.partition() or 0),
+                message.offset() or 0,
+            )
+            first.setdefault(topic_partition, offset)
+            behind[topic_partition] = offset + 1
         if messages and self._commits(consumer, first, behind):
             self.seen.update(int(message.value() or b"-1") for message in messages)
 
@@ -124,14 +127,16 @@ class Members:
         behind: dict[tuple[str, int], int],
     ) -> bool:
         """Commit after reading. If a rebalance prevents it, the records do not count as read."""
-        offsets = [TopicPartition(*place, offset) for place, offset in behind.items()]
+        offsets = [
+            TopicPartition(*topic_partition, offset) for topic_partition, offset in behind.items()
+        ]
         try:
             consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             assert error.args[0].code() in REBALANCED, error
             held = {(item.topic, item.partition) for item in consumer.assignment()}
-            for place in held & first.keys():
-                consumer.seek(TopicPartition(*place, first[place]))
+            for topic_partition in held & first.keys():
+                consumer.seek(TopicPartition(*topic_partition, first[topic_partition]))
             return False
         return True
 
@@ -157,9 +162,9 @@ class Members:
 @pytest.fixture
 def members(cluster: Cluster) -> Iterator[Members]:
     """Return a group without members."""
-    found = Members(cluster)
-    yield found
-    found.close()
+    result = Members(cluster)
+    yield result
+    result.close()
 
 
 def test_members_share_twelve_partitions_and_read_each_record_once(

@@ -39,11 +39,11 @@ OPTIONS = {
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Return a cluster of one that keeps its files, with 120 numbered records in 12 partitions."""
-    with Cluster(data=tmp_path / "data", options=OPTIONS) as found:
-        client = AdminClient({"bootstrap.servers": found.bootstrap})
+    with Cluster(data=tmp_path / "data", options=OPTIONS) as running:
+        client = AdminClient({"bootstrap.servers": running.bootstrap})
         client.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result()
-        produce(found, 0, 120)
-        yield found
+        produce(running, 0, 120)
+        yield running
 
 
 def produce(cluster: Cluster, first: int, count: int) -> None:
@@ -56,13 +56,13 @@ def produce(cluster: Cluster, first: int, count: int) -> None:
 
 def groups_command(cluster: Cluster, *words: str) -> list[list[str]]:
     """Run kafka-consumer-groups and return the words of its lines."""
-    said = java.run(
+    output = java.run(
         java.client_class_path(KAFKA),
         f"{TOOLS}.consumer.group.ConsumerGroupCommand",
         *("--bootstrap-server", cluster.bootstrap),
         *words,
     )
-    return [line.split() for line in said.splitlines() if line.strip()]
+    return [line.split() for line in output.splitlines() if line.strip()]
 
 
 class Verifiable:
@@ -82,8 +82,10 @@ class Verifiable:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         lines = self.output.read_text().splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-        return [event for event in found if event["name"] == name]
+        documents = [
+            json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")
+        ]
+        return [event for event in documents if event["name"] == name]
 
     def values(self) -> list[int]:
         """Return the values that it has read."""
@@ -144,14 +146,14 @@ def _committed(cluster: Cluster) -> int:
 
 def test_console_consumer_and_groups_command(cluster: Cluster) -> None:
     """The console consumer uses the new protocol; the groups command shows the group's type."""
-    said = java.run(
+    output = java.run(
         java.client_class_path(KAFKA),
         f"{TOOLS}.consumer.ConsoleConsumer",
         *("--bootstrap-server", cluster.bootstrap, "--topic", "t", "--from-beginning"),
         *("--group", "g", "--max-messages", "120", "--timeout-ms", "30000"),
         *("--command-property", "group.protocol=consumer"),
     )
-    assert sorted(map(int, said.split())) == list(range(120))
+    assert sorted(map(int, output.split())) == list(range(120))
     assert groups_command(cluster, "--list", "--type")[-1] == ["g", "Consumer"]
     assert groups_command(cluster, "--list", "--type", "classic") == [["GROUP", "TYPE"]]
     state = groups_command(cluster, "--describe", "--group", "g", "--state")[-1]
@@ -174,20 +176,20 @@ def test_kafka_dumps_every_record_of_our_groups(cluster: Cluster, tmp_path: Path
     one.end()
     cluster.restart()
     (log,) = sorted((Path(cluster.data) / "__consumer_offsets-0").glob("*.log"))
-    said = java.run(
+    output = java.run(
         java.kafka_class_path(KAFKA),
         "org.apache.kafka.tools.DumpLogSegments",
         *("--offsets-decoder", "--files", str(log)),
     )
     kinds = {
         json.loads(line.partition("key: ")[2].partition(" payload: ")[0])["type"]
-        for line in said.splitlines()
+        for line in output.splitlines()
         if " key: {" in line
     }
     assert kinds >= {"1", "3", "5", "6", "7", "8"}
-    assert "isvalid: false" not in said
-    assert '"subscribedTopicNames":["t"]' in said
-    assert '"assignmentEpochs":[2,2,2,2,2,2,2,2,2,2,2,2]' in said
+    assert "isvalid: false" not in output
+    assert '"subscribedTopicNames":["t"]' in output
+    assert '"assignmentEpochs":[2,2,2,2,2,2,2,2,2,2,2,2]' in output
 
 
 def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:

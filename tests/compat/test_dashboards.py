@@ -79,12 +79,12 @@ class TwoDirectories(Cluster):
 
     def targets(self) -> dict[int, str]:
         """Return the metrics listener of each live broker."""
-        found = {}
+        entries = {}
         for number in self.live_brokers:
             address = self._running[number].node.monitoring_address
             assert address is not None
-            found[number] = f"{address[0]}:{address[1]}"
-        return found
+            entries[number] = f"{address[0]}:{address[1]}"
+        return entries
 
 
 class Traffic:
@@ -183,9 +183,9 @@ def prometheus(
 )
 def test_every_panel_of_strimzis_dashboards_has_data(prometheus: Prometheus, name: str) -> None:
     """The expressions are unmodified, with the labels of Strimzi's PodMonitor."""
-    found = [each.with_variables(STRIMZI) for each in expressions(name)]
-    assert len(found) >= 15
-    assert prometheus.without_data(found) == []
+    results = [expression.with_variables(STRIMZI) for expression in expressions(name)]
+    assert len(results) >= 15
+    assert prometheus.without_data(results) == []
 
 
 def test_every_panel_of_kafka_exporters_dashboard_has_data(prometheus: Prometheus) -> None:
@@ -196,19 +196,24 @@ def test_every_panel_of_kafka_exporters_dashboard_has_data(prometheus: Prometheu
     }
     assert instance == CLUSTER
     variables = {"instance": instance, "topic": "|".join(TOPICS)}
-    found = [each.with_variables(variables) for each in expressions("kafka-exporter-overview.txt")]
-    assert prometheus.without_data(found) == []
-    (_, lag, *_), topics = found, found[-1]
+    results = [
+        each.with_variables(variables) for each in expressions("kafka-exporter-overview.txt")
+    ]
+    assert prometheus.without_data(results) == []
+    (_, lag, *_), topics = results, results[-1]
     assert {each["metric"]["topic"] for each in prometheus.query(lag.text)} == set(TOPICS)
     assert [each["value"][1] for each in prometheus.query(topics.text)] == ["2", "2"]
 
 
 def test_strimzis_numbers_are_right(prometheus: Prometheus) -> None:
     """Sums count each partition, topic and broker once."""
-    found = {each.title: each.with_variables(STRIMZI) for each in expressions("strimzi-kafka.txt")}
-    found |= {
-        f"exporter: {each.title}": each.with_variables(STRIMZI)
-        for each in expressions("strimzi-kafka-exporter.txt")
+    entries = {
+        expression.title: expression.with_variables(STRIMZI)
+        for expression in expressions("strimzi-kafka.txt")
+    }
+    entries |= {
+        f"exporter: {expression.title}": expression.with_variables(STRIMZI)
+        for expression in expressions("strimzi-kafka-exporter.txt")
     }
     expected = {
         "Brokers Online": 3,
@@ -221,24 +226,24 @@ def test_strimzis_numbers_are_right(prometheus: Prometheus) -> None:
         "exporter: Partitions": 5 * 2,
         "exporter: Replicas": 15,
     }
-    shown = {}
+    output = {}
     for title in expected:
-        (series,) = prometheus.query(found[title].text)
-        shown[title] = float(series["value"][1])
+        (series,) = prometheus.query(entries[title].text)
+        output[title] = float(series["value"][1])
     # The exporter's board selects by namespace only, which one of the two jobs has.
-    assert shown == expected | {"exporter: Topics": 3, "exporter: Partitions": 5}
+    assert output == expected | {"exporter: Topics": 3, "exporter: Partitions": 5}
 
 
 def test_every_panel_of_the_own_dashboard_has_data(prometheus: Prometheus) -> None:
     """Panels of errors are empty while there are none."""
-    found = [
+    results = [
         Expression(panel.title, query.expression).with_variables(OWN)
         for row in rows()
         for panel in row.panels
         for query in panel.queries
     ]
-    assert len(found) > 30
-    assert {each.title for each in prometheus.without_data(found)} <= {"Errors"}
+    assert len(results) > 30
+    assert {each.title for each in prometheus.without_data(results)} <= {"Errors"}
 
 
 def own_rules() -> dict[str, Expression]:

@@ -30,9 +30,9 @@ OPTIONS = {
 }
 
 
-def as_text(found: Answers) -> Any:
+def as_text(responses: Answers) -> Any:
     """Return responses as JSON returns them."""
-    return json.loads(json.dumps(found))
+    return json.loads(json.dumps(responses))
 
 
 def test_ottla_responds_as_kafka_does(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_ottla_responds_as_kafka_does(tmp_path: Path) -> None:
         broker = BrokerProcess(f"{folder}/data,{disk.path}")
         broker.errors = tmp_path / "stderr"
         with broker:
-            found = as_text(answers(Target("127.0.0.1", broker.port), disk.path))
-    assert found == RECORDED["4.3.0"]
+            actual = as_text(answers(Target("127.0.0.1", broker.port), disk.path))
+    assert actual == RECORDED["4.3.0"]
 
 
 @pytest.mark.compat
@@ -60,5 +60,5 @@ def test_kafka_still_has_recorded_responses(tmp_path: Path, version: str) -> Non
         failing_disk(FullDisk, folder / "data1") as disk,
         peers.running(version, folder, OPTIONS) as target,
     ):
-        found = as_text(answers(target, disk.path))
-    assert found == RECORDED[version]
+        actual = as_text(answers(target, disk.path))
+    assert actual == RECORDED[version]

@@ -25,36 +25,36 @@ def features(cluster: Cluster, *arguments: str) -> str:
     return done.output + done.errors
 
 
-def finalized(said: str) -> dict[str, str]:
+def finalized(message: str) -> dict[str, str]:
     """Return the finalized levels that `describe` shows."""
-    rows = re.findall(r"Feature: (\S+).*FinalizedVersionLevel: (\S+)", said)
+    rows = re.findall(r"Feature: (\S+).*FinalizedVersionLevel: (\S+)", message)
     return dict(rows)
 
 
 def test_levels_are_described_changed_and_persisted(tmp_path: Path) -> None:
     """A level is lowered, raised, rejected, and kept over a restart; the epoch counts the changes."""
     with Cluster(data=tmp_path / "data") as cluster:
-        said = features(cluster, "describe")
-        assert finalized(said)["transaction.version"] == "2", said
-        assert re.search(r"SupportedMinVersion: 0\s+SupportedMaxVersion: 2\s", said), said
-        assert "Epoch: 0" in said
-        said = features(cluster, "downgrade", "--feature", "transaction.version=0")
-        assert "was downgraded to 0" in said, said
+        message = features(cluster, "describe")
+        assert finalized(message)["transaction.version"] == "2", message
+        assert re.search(r"SupportedMinVersion: 0\s+SupportedMaxVersion: 2\s", message), message
+        assert "Epoch: 0" in message
+        message = features(cluster, "downgrade", "--feature", "transaction.version=0")
+        assert "was downgraded to 0" in message, message
         cluster.restart()
-        said = features(cluster, "describe")
-        assert finalized(said)["transaction.version"] == "0", said
-        assert "Epoch: 1" in said
-        said = features(cluster, "upgrade", "--feature", "transaction.version=3")
-        assert "only supports versions 0-2" in said, said
-        said = features(cluster, "upgrade", "--feature", "metadata.version=25")
-        assert "does not support this feature" in said, said
-        said = features(cluster, "upgrade", "--feature", "transaction.version=2", "--dry-run")
-        assert "can be upgraded to 2" in said, said
+        message = features(cluster, "describe")
+        assert finalized(message)["transaction.version"] == "0", message
+        assert "Epoch: 1" in message
+        message = features(cluster, "upgrade", "--feature", "transaction.version=3")
+        assert "only supports versions 0-2" in message, message
+        message = features(cluster, "upgrade", "--feature", "metadata.version=25")
+        assert "does not support this feature" in message, message
+        message = features(cluster, "upgrade", "--feature", "transaction.version=2", "--dry-run")
+        assert "can be upgraded to 2" in message, message
         assert finalized(features(cluster, "describe"))["transaction.version"] == "0"
-        said = features(cluster, "upgrade", "--feature", "transaction.version=2")
-        assert "was upgraded to 2" in said, said
-        said = features(cluster, "upgrade", "--feature", "transaction.version=1")
-        assert "downgrade" in said, said
+        message = features(cluster, "upgrade", "--feature", "transaction.version=2")
+        assert "was upgraded to 2" in message, message
+        message = features(cluster, "upgrade", "--feature", "transaction.version=1")
+        assert "downgrade" in message, message
 
 
 @pytest.mark.parametrize("level", [0, 2])
@@ -72,13 +72,13 @@ def test_java_client_uses_the_finalized_level(tmp_path: Path, level: int) -> Non
             *("--transaction-duration-ms", "20"),
             *("--producer-props", f"bootstrap.servers={cluster.bootstrap}"),
         )
-        said = java.run(
+        output = java.run(
             java.kafka_class_path("4.3.0"),
             "org.apache.kafka.tools.TransactionsCommand",
             *("--bootstrap-server", cluster.bootstrap),
             *("describe", "--transactional-id", "perf"),
         )
-        heading, row = (line.split() for line in said.splitlines()[-2:])
-        found = dict(zip(heading, row, strict=False))
-        assert found["TransactionState"] == "CompleteCommit", said
-        assert (int(found["ProducerEpoch"]) > 2) is (level == 2), said
+        heading, row = (line.split() for line in output.splitlines()[-2:])
+        entries = dict(zip(heading, row, strict=False))
+        assert entries["TransactionState"] == "CompleteCommit", output
+        assert (int(entries["ProducerEpoch"]) > 2) is (level == 2), output

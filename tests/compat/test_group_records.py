@@ -38,8 +38,8 @@ def consume(bootstrap: str, *, instance: str | None = None) -> Consumer:
     consumer = Consumer(settings | ({"group.instance.id": instance} if instance else {}))
     consumer.subscribe(["t"])
     assert len(consumer.consume(10, PATIENCE_S)) == 10
-    place = TopicPartition("t", 0, 10, metadata="behind all", leader_epoch=0)
-    consumer.commit(offsets=[place], asynchronous=False)
+    topic_partition = TopicPartition("t", 0, 10, metadata="behind all", leader_epoch=0)
+    consumer.commit(offsets=[topic_partition], asynchronous=False)
     return consumer
 
 
@@ -47,14 +47,14 @@ def consume(bootstrap: str, *, instance: str | None = None) -> Consumer:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Return a cluster of one that keeps its files."""
     options = {"offsets.topic.num.partitions": "3"}
-    with Cluster(data=tmp_path / "data", options=options) as found:
-        yield found
+    with Cluster(data=tmp_path / "data", options=options) as running:
+        yield running
 
 
 def offsets_logs(folder: Path) -> list[Path]:
     """Return the segments of __consumer_offsets that have records."""
-    found = folder.glob("__consumer_offsets-*/*.log")
-    return sorted(path for path in found if path.stat().st_size)
+    result = folder.glob("__consumer_offsets-*/*.log")
+    return sorted(path for path in result if path.stat().st_size)
 
 
 def test_kafkas_dump_reads_our_groups(cluster: Cluster) -> None:
@@ -62,18 +62,18 @@ def test_kafkas_dump_reads_our_groups(cluster: Cluster) -> None:
     consume(cluster.bootstrap).close()
     cluster.restart()
     files = offsets_logs(Path(cluster.data))
-    said = java.run(
+    output = java.run(
         java.kafka_class_path(),
         "kafka.tools.DumpLogSegments",
         "--offsets-decoder",
         "--files",
         ",".join(map(str, files)),
     )
-    assert '"group":"g","topic":"t","partition":0' in said
-    assert '"offset":10,"leaderEpoch":0,"metadata":"behind all' in said
-    assert '"protocolType":"consumer","generation":1,"protocol":"range"' in said
-    assert '"generation":2,"protocol":null,"leader":null' in said
-    assert "isvalid: false" not in said
+    assert '"group":"g","topic":"t","partition":0' in output
+    assert '"offset":10,"leaderEpoch":0,"metadata":"behind all' in output
+    assert '"protocolType":"consumer","generation":1,"protocol":"range"' in output
+    assert '"generation":2,"protocol":null,"leader":null' in output
+    assert "isvalid: false" not in output
 
 
 def test_kafkas_command_describes_our_groups(cluster: Cluster) -> None:
@@ -84,8 +84,8 @@ def test_kafkas_command_describes_our_groups(cluster: Cluster) -> None:
 
     def command(*arguments: str) -> list[list[str]]:
         server = ("--bootstrap-server", cluster.bootstrap)
-        said = java.run(java.kafka_class_path(), COMMAND, *server, *arguments)
-        return [line.split() for line in said.splitlines() if line.strip()]
+        message = java.run(java.kafka_class_path(), COMMAND, *server, *arguments)
+        return [line.split() for line in message.splitlines() if line.strip()]
 
     assert command("--list", "--state")[-1] == ["g", "Stable"]
     (row,) = [row for row in command("--describe", "--group", "g") if row[:2] == ["g", "t"]]
@@ -95,8 +95,8 @@ def test_kafkas_command_describes_our_groups(cluster: Cluster) -> None:
     assert row[2:4] == ["i", "/127.0.0.1"]
     row = command("--describe", "--group", "g", "--state")[-1]
     assert (row[0], row[-2:]) == ("g", ["Stable", "1"])
-    said = [" ".join(row) for row in command("--delete", "--group", "g")]
-    assert any("not empty" in line for line in said)
+    message = [" ".join(row) for row in command("--delete", "--group", "g")]
+    assert any("not empty" in line for line in message)
     consumer.close()
 
 
@@ -112,12 +112,12 @@ def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
     for path in offsets_logs(kafka.data):
         for record in iterate_records(path.read_bytes()):
             shard.replay(record)
-    found = shard.offsets.of_group("g")[("t", 0)]
-    assert found.commit_timestamp_ms > 0
+    actual = shard.offsets.of_group("g")[("t", 0)]
+    assert actual.commit_timestamp_ms > 0
     # librdkafka's Python binding includes the terminating zero of its C string.
-    text = found.metadata.rstrip("\0")
-    expected = CommittedOffset(10, 0, "behind all", found.commit_timestamp_ms)
-    assert found._replace(metadata=text) == expected
+    text = actual.metadata.rstrip("\0")
+    expected = CommittedOffset(10, 0, "behind all", actual.commit_timestamp_ms)
+    assert actual._replace(metadata=text) == expected
     group = shard.metadata["g"]
     assert (group.protocol_type, group.protocol, group.generation) == ("consumer", "range", 1)
     (member,) = group.members

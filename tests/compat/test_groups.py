@@ -109,9 +109,9 @@ def cluster(ottla_cluster: Cluster) -> Cluster:
 @pytest.fixture
 def members(cluster: Cluster) -> Iterator[list[Member]]:
     """Return a list of members, which are closed at the end of the test."""
-    found: list[Member] = []
-    yield found
-    for member in found:
+    result: list[Member] = []
+    yield result
+    for member in result:
         member.end()
 
 
@@ -227,10 +227,10 @@ def test_three_clients_in_one_group(cluster, members) -> None:
             async with asyncio.timeout(PATIENCE_S):
                 while True:
                     owned["aio"] = {item.partition for item in consumer.assignment()}
-                    found = [members[0].owned, plain.owned, owned["aio"]]
-                    if sorted(item for part in found for item in part) == list(
+                    values = [members[0].owned, plain.owned, owned["aio"]]
+                    if sorted(item for part in values for item in part) == list(
                         range(PARTITIONS)
-                    ) and all(found):
+                    ) and all(values):
                         return
                     await consumer.getmany(timeout_ms=50)
         finally:
@@ -320,8 +320,8 @@ async def test_members_of_aiokafka_share_and_commit(cluster) -> None:
         assert sorted(owned[0] | owned[1]) == list(range(PARTITIONS))
         for consumer in consumers:
             await consumer.commit()
-        place = next(iter(consumers[0].assignment()))
-        assert await consumers[0].committed(place) == 20
+        topic_partition = next(iter(consumers[0].assignment()))
+        assert await consumers[0].committed(topic_partition) == 20
     finally:
         for consumer in consumers:
             await consumer.stop()
@@ -345,7 +345,7 @@ def test_operator_sees_and_changes_groups(cluster, members) -> None:
     moved = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0, 3)])
     admin.alter_consumer_group_offsets([moved])["g"].result(PATIENCE_S)
     requested = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0), TopicPartition("t", 1)])
-    found = admin.list_consumer_group_offsets([requested])["g"].result(PATIENCE_S)
-    assert [item.offset for item in found.topic_partitions] == [3, 10]
+    offset = admin.list_consumer_group_offsets([requested])["g"].result(PATIENCE_S)
+    assert [item.offset for item in offset.topic_partitions] == [3, 10]
     admin.delete_consumer_groups(["g"])["g"].result(PATIENCE_S)
     assert admin.list_consumer_groups().result(PATIENCE_S).valid == []

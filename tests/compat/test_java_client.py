@@ -90,15 +90,15 @@ def test_reading_starts_at_timestamp(broker: BrokerProcess, topic: str) -> None:
         for number in range(45)
     ]
     Confluent().write(broker.bootstrap, topic, records, "none")
-    words = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
-    found = _run("GetOffsetShell", *words, "--time", str(start + 41_500))
-    assert found.split() == [f"{topic}:0:42"]
+    arguments = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
+    output = _run("GetOffsetShell", *arguments, "--time", str(start + 41_500))
+    assert output.split() == [f"{topic}:0:42"]
     group = f"group-of-{topic}"
     reset = _run(
         "consumer.group.ConsumerGroupCommand",
-        *(*words, "--group", group, "--reset-offsets", "--execute"),
+        *(*arguments, "--group", group, "--reset-offsets", "--execute"),
         *("--to-datetime", render_moment(start + 41_500)),
     )
     assert reset.split()[-4:] == [group, topic, "0", "42"]
-    read = _run("consumer.ConsoleConsumer", *words, "--group", group, "--max-messages", "3")
+    read = _run("consumer.ConsoleConsumer", *arguments, "--group", group, "--max-messages", "3")
     assert [line for line in read.splitlines() if line.isdecimal()] == ["42", "43", "44"]

@@ -48,11 +48,11 @@ def test_lines_are_unchanged_with_every_codec(
 
 def test_group_resumes_from_committed_offset(broker: BrokerProcess, topic: str) -> None:
     """`kcat -G` commits when it leaves, and resumes from there, also after a restart of the broker."""
-    words = ("-G", f"group-of-{topic}", "-q", "-X", "auto.offset.reset=earliest", topic)
+    settings = ("-G", f"group-of-{topic}", "-q", "-X", "auto.offset.reset=earliest", topic)
     _kcat(broker, "-P", "-t", topic, stdin=b"1\n2\n3\n")
-    assert _kcat(broker, "-c", "2", *words) == b"1\n2\n"
+    assert _kcat(broker, "-c", "2", *settings) == b"1\n2\n"
     broker.restart()
-    assert _kcat(broker, "-e", *words) == b"3\n"
+    assert _kcat(broker, "-e", *settings) == b"3\n"
 
 
 def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str) -> None:
@@ -64,6 +64,6 @@ def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str
     moments = _kcat(broker, *read, "-f", r"%T\n").split()
     assert _kcat(broker, *read, "-o", f"s@{moments[0].decode()}") == b"0\n1\n2\n3\n"
     late = int(moments[-1]) + 1
-    found = _kcat(broker, "-Q", "-t", f"{topic}:0:{late}").decode()
+    decoded = _kcat(broker, "-Q", "-t", f"{topic}:0:{late}").decode()
     # No record is as late: librdkafka returns the end.
-    assert found.split() == [topic, "[0]", "offset", "-1"]
+    assert decoded.split() == [topic, "[0]", "offset", "-1"]

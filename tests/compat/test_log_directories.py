@@ -49,8 +49,8 @@ def tool(cluster: Cluster, command: str, *arguments: str) -> str:
 def described(cluster: Cluster, topic: str) -> dict[str, list[dict[str, Any]]]:
     """Return the description of a topic by kafka-log-dirs, by directory."""
     output = tool(cluster, "LogDirsCommand", "--describe", "--topic-list", topic)
-    found = json.loads(output.splitlines()[-1])
-    directories = found["brokers"][0]["logDirs"]
+    document = json.loads(output.splitlines()[-1])
+    directories = document["brokers"][0]["logDirs"]
     assert all(item["error"] is None for item in directories)
     return {item["logDir"]: item["partitions"] for item in directories}
 
@@ -116,11 +116,11 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     }
     consumer = Consumer(settings)
     consumer.subscribe([topic])
-    found: list[bytes | None] = []
-    while len(found) < count:
+    data: list[bytes | None] = []
+    while len(data) < count:
         message = consumer.poll(30)
         assert message is not None
         assert message.error() is None
-        found.append(message.value())
+        data.append(message.value())
     consumer.close()
-    return found
+    return data

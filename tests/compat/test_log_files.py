@@ -177,9 +177,11 @@ def ask_times(bootstrap: str) -> list[tuple[int, int]]:
     """Return (timestamp, offset) pairs of Kafka's responses."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "times"})
     requested = [TopicPartition("t", 0, RECENT_MS + delta) for delta in (0, 1, 399, 799)]
-    found = [consumer.offsets_for_times([each], timeout=30)[0] for each in requested]
+    values = [consumer.offsets_for_times([each], timeout=30)[0] for each in requested]
     consumer.close()
-    return [(each.offset, answer.offset) for each, answer in zip(requested, found, strict=True)]
+    return [
+        (each.offset, response.offset) for each, response in zip(requested, values, strict=True)
+    ]
 
 
 def open_kafkas(path: Path) -> tuple[LogDirectories, Log]:
@@ -199,9 +201,9 @@ def test_we_read_what_kafka_wrote(written: Written, end: str, tmp_path: Path) ->
     directories, log = open_kafkas(tmp_path / "data")
     assert [record.value for record in read_all(log)] == written.values
     for timestamp, offset in written.times:
-        found = log.offset_for_timestamp(timestamp)
-        assert found is not None
-        assert (found.timestamp, found.offset) == (timestamp, offset)
+        position = log.offset_for_timestamp(timestamp)
+        assert position is not None
+        assert (position.timestamp, position.offset) == (timestamp, offset)
     records = len(CODECS) * 800
     aborted = log.aborted_transactions(0, log.log_end_offset)
     assert [(each.first_offset, each.last_offset) for each in aborted] == [
@@ -234,10 +236,10 @@ def test_kafka_continues_log_that_we_appended_to(written: Written) -> None:
         }
     )
     consumer.assign([TopicPartition("t", 0, 0)])
-    found: list[bytes] = []
-    while missing := len(written.values) + len(more) - len(found):
+    values: list[bytes] = []
+    while missing := len(written.values) + len(more) - len(values):
         messages = consumer.consume(missing, timeout=30)
-        assert messages, f"nothing after {len(found)} records"
-        found += [message.value() for message in messages]
+        assert messages, f"nothing after {len(values)} records"
+        values += [message.value() for message in messages]
     consumer.close()
-    assert found == written.values + more
+    assert values == written.values + more

@@ -59,18 +59,18 @@ def _read(broker: BrokerProcess, topic: str) -> "list[array[int]]":
         }
     )
     consumer.subscribe([topic])
-    found = [array("q") for _ in range(PARTITIONS)]
+    numbers = [array("q") for _ in range(PARTITIONS)]
     left = PARTITIONS * RECORDS
     while left:
         batch = consumer.consume(10_000, timeout=30.0)
         assert batch, f"{left} records did not come"
         for message in batch:
             assert message.error() is None
-            found[message.partition()].append(int(message.value()))
+            numbers[message.partition()].append(int(message.value()))
         left -= len(batch)
     assert consumer.consume(1, timeout=0.5) == []
     consumer.close()
-    return found
+    return numbers
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

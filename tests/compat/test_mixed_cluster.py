@@ -83,8 +83,8 @@ def partitions(node: Node) -> list[PartitionImage]:
 
 def are_in_sync(node: Node, *members: int) -> bool:
     """Return True if every partition has exactly these members in its ISR."""
-    found = partitions(node)
-    return len(found) == PARTITIONS and all(set(item.isr) == set(members) for item in found)
+    result = partitions(node)
+    return len(result) == PARTITIONS and all(set(item.isr) == set(members) for item in result)
 
 
 def create(bootstrap: str) -> None:

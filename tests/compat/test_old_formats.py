@@ -57,26 +57,26 @@ def test_librdkafka_reads_old_records_and_new_ones(cluster: Cluster) -> None:
     """librdkafka reads from the beginning, with consecutive offsets."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
     consumer.assign([TopicPartition("t", 0, 0)])
-    found = []
-    while len(found) < len(OLD) + 1:
+    values = []
+    while len(values) < len(OLD) + 1:
         message = consumer.poll(30)
         assert message is not None
         assert message.error() is None
-        found.append((message.offset(), message.value()))
+        values.append((message.offset(), message.value()))
     consumer.close()
-    assert found == list(enumerate([*OLD, b"new"]))
+    assert values == list(enumerate([*OLD, b"new"]))
 
 
 def test_kafka_python_reads_old_records_from_the_middle(cluster: Cluster) -> None:
     """kafka-python starts to read inside a compressed entry as well."""
     consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap, consumer_timeout_ms=20_000)
-    place = PythonPartition("t", 0)
-    consumer.assign([place])
-    consumer.seek(place, 7)
-    found = []
+    topic_partition = PythonPartition("t", 0)
+    consumer.assign([topic_partition])
+    consumer.seek(topic_partition, 7)
+    values = []
     for record in consumer:
-        found.append((record.offset, record.value))
+        values.append((record.offset, record.value))
         if record.value == b"new":
             break
     consumer.close()
-    assert found == list(enumerate([*OLD, b"new"]))[7:]
+    assert values == list(enumerate([*OLD, b"new"]))[7:]

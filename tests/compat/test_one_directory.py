@@ -181,7 +181,7 @@ def committed(consumer: Consumer, requested: list[TopicPartition]) -> list[Topic
             consumer.poll(0.2)
 
 
-def topics(admin: AdminClient, wanted: set[str]) -> set[str]:
+def topics(admin: AdminClient, required: set[str]) -> set[str]:
     """Return the topics that are not internal, as soon as there are enough.
 
     Apache Kafka responds before its controller has sent the metadata.
@@ -189,9 +189,9 @@ def topics(admin: AdminClient, wanted: set[str]) -> set[str]:
     deadline = time.monotonic() + 30
     while True:
         names = admin.list_topics(timeout=30).topics
-        found = {name for name in names if not name.startswith("__")}
-        if len(found) >= len(wanted) or time.monotonic() > deadline:
-            return found
+        result = {name for name in names if not name.startswith("__")}
+        if len(result) >= len(required) or time.monotonic() > deadline:
+            return result
         admin.poll(0.1)
 
 
@@ -228,8 +228,8 @@ def read_committed(bootstrap: str) -> set[bytes]:
 
 def carry(verb: str, data: Path, address: str, *words: str) -> None:
     """Run `ottla zookeeper export` or `import`."""
-    place = ("--data", str(data), "--connect", f"{address}/kafka")
-    done = run_command("zookeeper", verb, *place, *words)
+    location = ("--data", str(data), "--connect", f"{address}/kafka")
+    done = run_command("zookeeper", verb, *location, *words)
     assert done.returncode == 0, done.stderr.decode()
     assert b"Copied" in done.stdout
 

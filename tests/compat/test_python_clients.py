@@ -39,9 +39,9 @@ def test_group_reads_records_of_any_codec(
     """The topic is created at the first use; keys, values, headers, order and codec are kept."""
     records = _records(300)
     client.write(broker.bootstrap, topic, records, codec)
-    found = client.read(broker.bootstrap, topic, f"group-of-{topic}", len(records))
-    assert [row.offset for row in found] == list(range(len(records)))
-    assert [(row.key, row.value, row.headers) for row in found] == [
+    actual = client.read(broker.bootstrap, topic, f"group-of-{topic}", len(records))
+    assert [row.offset for row in actual] == list(range(len(records)))
+    assert [(row.key, row.value, row.headers) for row in actual] == [
         (record.key, record.value, record.headers) for record in records
     ]
     (segment,) = (broker.data / f"{topic}-0").glob("*.log")
@@ -74,8 +74,8 @@ def test_reading_starts_at_timestamp(broker: BrokerProcess, topic: str, client: 
         for number in range(100)
     ]
     client.write(broker.bootstrap, topic, records, "none")
-    found = client.read_since(broker.bootstrap, topic, start + 41_500, 3)
-    assert [(row.value, row.timestamp) for row in found] == [
+    actual = client.read_since(broker.bootstrap, topic, start + 41_500, 3)
+    assert [(row.value, row.timestamp) for row in actual] == [
         (b"%d" % number, start + 1000 * number) for number in (42, 43, 44)
     ]
 
@@ -89,9 +89,9 @@ def test_a_key_is_in_the_same_partition_for_every_client(
     admin.create_topics([NewTopic(topic, num_partitions=12)])[topic].result(30)
     records = _records(600)
     client.write(broker.bootstrap, topic, records, "none")
-    found = client.read(broker.bootstrap, topic, f"group-of-{topic}", len(records))
+    actual = client.read(broker.bootstrap, topic, f"group-of-{topic}", len(records))
     by_key: dict[Any, list[Any]] = {}
-    for row in found:
+    for row in actual:
         by_key.setdefault(row.key, []).append(row)
     assert {len({row.partition for row in rows}) for rows in by_key.values()} == {1}
     for key, rows in by_key.items():
@@ -109,15 +109,15 @@ def test_every_client_reads_records_of_every_other(
         records = _records(20, start=20 * number)
         writer.write(broker.bootstrap, topic, records, codec)
         expected += [record.value for record in records]
-    found = reader.read(broker.bootstrap, topic, f"group-of-{topic}", len(expected))
-    assert [row.value for row in found] == expected
+    actual = reader.read(broker.bootstrap, topic, f"group-of-{topic}", len(expected))
+    assert [row.value for row in actual] == expected
 
 
 def test_librdkafkas_admin_sees_the_cluster(broker: BrokerProcess, topic: str) -> None:
     """Dashboards and scripts can create, describe, configure, grow, list and delete topics."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    made = admin.create_topics([NewTopic(topic, 2, config={"retention.ms": "1000"})])
-    made[topic].result(30)
+    futures = admin.create_topics([NewTopic(topic, 2, config={"retention.ms": "1000"})])
+    futures[topic].result(30)
     listed = admin.list_topics(timeout=30)
     assert len(listed.topics[topic].partitions) == 2
     assert [node.port for node in listed.brokers.values()] == [broker.port]

@@ -200,9 +200,9 @@ def test_quotas_survive_a_restart() -> None:
         limit(cluster, {"user": None, "client-id": "app"}, producer_byte_rate=5.0)
         cluster.restart()
         quotas = cluster._live_nodes()[0].broker.quotas
-        found = quotas.client("ANONYMOUS", "app")
-        assert found is not None and found.produce is not None
-        assert found.produce.limit == 5
+        actual = quotas.client("ANONYMOUS", "app")
+        assert actual is not None and actual.produce is not None
+        assert actual.produce.limit == 5
 
 
 Configs = Callable[..., str]
@@ -231,8 +231,8 @@ def test_kafkas_own_tool_sets_shows_and_removes_quotas(configs: Configs) -> None
     both = ("--entity-type", "users", "--entity-name", "alice", "--entity-type", "clients",
             "--entity-default")  # fmt: skip
     configs("--alter", "--add-config", "request_percentage=12.5,consumer_byte_rate=7", *both)
-    shown = configs("--describe", *both)
-    assert "request_percentage=12.5" in shown and "consumer_byte_rate=7.0" in shown
+    output = configs("--describe", *both)
+    assert "request_percentage=12.5" in output and "consumer_byte_rate=7.0" in output
     address = ("--entity-type", "ips", "--entity-default")
     configs("--alter", "--add-config", "connection_creation_rate=1000", *address)
     assert "connection_creation_rate=1000.0" in configs("--describe", *address)

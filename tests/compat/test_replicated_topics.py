@@ -110,14 +110,14 @@ def read_all(bootstrap: str, count: int) -> dict[int, list[int]]:
         }
     )
     consumer.assign([TopicPartition(_TOPIC, number, 0) for number in range(_PARTITIONS)])
-    found: dict[int, list[int]] = {number: [] for number in range(_PARTITIONS)}
+    entries: dict[int, list[int]] = {number: [] for number in range(_PARTITIONS)}
     deadline = time.monotonic() + _PATIENCE_S
-    while sum(map(len, found.values())) < count and time.monotonic() < deadline:
+    while sum(map(len, entries.values())) < count and time.monotonic() < deadline:
         for message in consumer.consume(1000, 0.2):
             if message.error() is None:
-                found[message.partition()].append(int(message.value()))
+                entries[message.partition()].append(int(message.value()))
     consumer.close()
-    return found
+    return entries
 
 
 def check(running: Cluster, writer: Writer) -> None:
@@ -125,10 +125,10 @@ def check(running: Cluster, writer: Writer) -> None:
     assert writer.failures == []
     acknowledged = writer.acknowledged
     assert len(acknowledged) >= _SECONDS * _PER_SECOND * 0.9
-    found = read_all(running.bootstrap, len(acknowledged))
-    for partition, numbers in found.items():
+    records = read_all(running.bootstrap, len(acknowledged))
+    for partition, numbers in records.items():
         assert sorted(set(numbers)) == numbers, f"partition {partition} has duplicates or disorder"
-    everything = {(partition, number) for partition in found for number in found[partition]}
+    everything = {(partition, number) for partition in records for number in records[partition]}
     assert set(acknowledged) - everything == set()
 
 

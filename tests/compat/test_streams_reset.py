@@ -37,14 +37,21 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _reset_by_kafka(cluster: Cluster, *words: str) -> dict[tuple[str, int], int]:
-    place = ("--bootstrap-server", cluster.bootstrap, "--application-id", "theirs")
-    java.run(java.kafka_class_path("4.3.0"), _TOOL, *place, *words)
+    topic_partition = ("--bootstrap-server", cluster.bootstrap, "--application-id", "theirs")
+    java.run(java.kafka_class_path("4.3.0"), _TOOL, *topic_partition, *words)
     return _committed(cluster, "theirs")
 
 
 def _reset_here(cluster: Cluster, folder: Path, *words: str) -> dict[tuple[str, int], int]:
-    place = ("-b", cluster.bootstrap, "--application-id", "ours", "--state-dir", str(folder))
-    assert main.run(("streams", "reset", *place, *words, "--execute")) == 0
+    topic_partition = (
+        "-b",
+        cluster.bootstrap,
+        "--application-id",
+        "ours",
+        "--state-dir",
+        str(folder),
+    )
+    assert main.run(("streams", "reset", *topic_partition, *words, "--execute")) == 0
     return _committed(cluster, "ours")
 
 

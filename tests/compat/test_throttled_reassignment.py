@@ -38,8 +38,8 @@ def two(tmp_path: Path) -> Iterator[Cluster]:
 
 def options_of(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, str]:
     resource = ConfigResource(kind, name)
-    found = admin.describe_configs([resource])[resource].result(10)
-    return {key: entry.value for key, entry in found.items() if not entry.is_default}
+    config = admin.describe_configs([resource])[resource].result(10)
+    return {key: entry.value for key, entry in config.items() if not entry.is_default}
 
 
 def test_kafkas_tool_throttles_a_move_and_removes_the_limit(two: Cluster, tmp_path: Path) -> None:
@@ -66,10 +66,10 @@ def test_kafkas_tool_throttles_a_move_and_removes_the_limit(two: Cluster, tmp_pa
     started = time.monotonic()
     assert f"limit was set to {RATE} B/s" in tool("--execute", "--throttle", str(RATE))
     for broker in ("1", "2"):
-        found = options_of(admin, ResourceType.BROKER, broker)
-        assert [found.get(name) for name in RATES] == [str(RATE)] * 2
-    found = options_of(admin, ResourceType.TOPIC, "t")
-    assert [found.get(name) for name in REPLICAS] == ["0:1", "0:2"]
+        settings = options_of(admin, ResourceType.BROKER, broker)
+        assert [settings.get(name) for name in RATES] == [str(RATE)] * 2
+    settings = options_of(admin, ResourceType.TOPIC, "t")
+    assert [settings.get(name) for name in REPLICAS] == ["0:1", "0:2"]
     assert "is still in progress" in tool("--verify")
     _wait_for_replicas(admin, [2])
     assert time.monotonic() - started > SECONDS

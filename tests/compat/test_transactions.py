@@ -20,10 +20,10 @@ PATIENCE_S = 30.0
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """Return a cluster with topics `in` and `out`."""
-    with Cluster(options={"transaction.state.log.num.partitions": "3"}) as found:
-        found.create_topic("in")
-        found.create_topic("out", partitions=3)
-        yield found
+    with Cluster(options={"transaction.state.log.num.partitions": "3"}) as running:
+        running.create_topic("in")
+        running.create_topic("out", partitions=3)
+        yield running
 
 
 def transactional(cluster: Cluster, transactional_id: str = "tx", **settings: object) -> Producer:
@@ -99,11 +99,11 @@ def test_committed_offset_does_not_decrease(cluster: Cluster) -> None:
     early, late = transactional(cluster, "early"), transactional(cluster, "late")
     for producer, offset in ((early, 100), (late, 200)):
         producer.begin_transaction()
-        place = TopicPartition("in", 0, offset)
+        topic_partition = TopicPartition("in", 0, offset)
         # The group has no member: the consumer has not polled, so neither producer is fenced by its
         # generation.
         metadata = consumer.consumer_group_metadata()
-        producer.send_offsets_to_transaction([place], metadata, PATIENCE_S)
+        producer.send_offsets_to_transaction([topic_partition], metadata, PATIENCE_S)
     late.commit_transaction(PATIENCE_S)
     early.commit_transaction(PATIENCE_S)
     assert committed(consumer) == 200
@@ -131,9 +131,9 @@ def test_read_process_write_is_exactly_once(cluster: Cluster) -> None:
         if batches == 4:
             assert producer.flush(PATIENCE_S) == 0
             cluster.restart()
-        place = TopicPartition("in", 0, (messages[-1].offset() or 0) + 1)
+        topic_partition = TopicPartition("in", 0, (messages[-1].offset() or 0) + 1)
         metadata = consumer.consumer_group_metadata()
-        producer.send_offsets_to_transaction([place], metadata, PATIENCE_S)
+        producer.send_offsets_to_transaction([topic_partition], metadata, PATIENCE_S)
         if batches % 3:
             producer.commit_transaction(PATIENCE_S)
         else:
@@ -223,14 +223,14 @@ def test_java_producer_commits_transaction_after_transaction(
     """ProducerPerformance with a transactional id writes all records and leaves no open
     transaction.
     """
-    said = java.run(
+    output = java.run(
         java.client_class_path(version),
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", "out", "--num-records", "3000", "--record-size", "100"),
         *("--throughput", "-1", "--transactional-id", "perf", "--transaction-duration-ms", "20"),
         *("--producer-props", f"bootstrap.servers={cluster.bootstrap}"),
     )
-    assert "3000 records sent" in said
+    assert "3000 records sent" in output
     assert len(everything(cluster, "out")) == 3000
 
 
@@ -262,12 +262,12 @@ def test_kafkas_tools_see_our_transactions(tmp_path: Path) -> None:
         assert everything(cluster, "in", "read_uncommitted") == ["hanging"]
         cluster.restart()
         files = tmp_path.glob("data/__transaction_state-*/*.log")
-        said = java.run(
+        output = java.run(
             java.kafka_class_path(),
             "kafka.tools.DumpLogSegments",
             "--transaction-log-decoder",
             *("--files", ",".join(str(path) for path in files if path.stat().st_size)),
         )
-    assert "transactionalId=tx" in said or json.dumps("tx") in said
-    assert "Ongoing" in said
-    assert "isvalid: false" not in said
+    assert "transactionalId=tx" in output or json.dumps("tx") in output
+    assert "Ongoing" in output
+    assert "isvalid: false" not in output

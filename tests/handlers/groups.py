@@ -86,27 +86,27 @@ class GroupsBroker:
             cast(Broker, self), _connection(), int(handler.API), version, 1, "client"
         )
         decoded, _ = schema.decode(type(request), version, schema.encode(request, version))
-        answer = handler.handle(context, decoded)
-        if not hasattr(answer, "__slots__") or asyncio.isfuture(answer):
-            answer = await answer
-        return schema.decode(type(answer), version, schema.encode(answer, version))[0]
+        response = handler.handle(context, decoded)
+        if not hasattr(response, "__slots__") or asyncio.isfuture(response):
+            response = await response
+        return schema.decode(type(response), version, schema.encode(response, version))[0]
 
     async def stable(self, group: str = "g") -> tuple[str, int]:
         """Create a group of one member; return its member id and the generation."""
         joined = self.groups.membership.join_group(
             join_request(group), api_version=3, client_id="client", client_host="/127.0.0.1"
         )
-        answer = await joined if isinstance(joined, asyncio.Future) else joined
-        assignment = SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"all")
+        response = await joined if isinstance(joined, asyncio.Future) else joined
+        assignment = SyncGroupRequestAssignment(member_id=response.member_id, assignment=b"all")
         self.groups.membership.sync_group(
             SyncGroupRequest(
                 group_id=group,
-                member_id=answer.member_id,
-                generation_id=answer.generation_id,
+                member_id=response.member_id,
+                generation_id=response.generation_id,
                 assignments=[assignment],
             )
         )
-        return answer.member_id, answer.generation_id
+        return response.member_id, response.generation_id
 
 
 def _connection() -> Connection:

@@ -211,14 +211,14 @@ class LogsBroker:
 
     async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
         """Send a request through the codec; return the response through it, or None."""
-        answer = self.begin(handler, request, version)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        return None if answer is None else through_codec(answer, version)
+        response = self.begin(handler, request, version)
+        if inspect.isawaitable(response):
+            response = await response
+        return None if response is None else through_codec(response, version)
 
 
-def through_codec(answer: Any, version: int) -> Any:
-    return schema.decode(type(answer), version, schema.encode(answer, version))[0]
+def through_codec(response: Any, version: int) -> Any:
+    return schema.decode(type(response), version, schema.encode(response, version))[0]
 
 
 class _Peer(SimpleNamespace):

@@ -14,8 +14,8 @@ def accept_peer(broker: LogsBroker, peer_id: int) -> None:
     context_of = broker.context
 
     def context(handler: ModuleType, version: int, listener: str = "PLAINTEXT") -> Any:
-        found = context_of(handler, version, listener)
-        found.connection.identity = proof
-        return found
+        result = context_of(handler, version, listener)
+        result.connection.identity = proof
+        return result
 
     cast(Any, broker).context = context

@@ -23,10 +23,10 @@ async def test_partition_of_the_groups_offsets_is_added(version):
     """The partition is the one that stores the group's offsets."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        answer = await broker.ask(add_offsets_to_txn, request(producer), version)
-        assert answer.error_code == 0
-        place = (OFFSETS, broker.groups.partition_for("g"))
-        assert broker.transactions.find("tx").partitions == {place}
+        response = await broker.ask(add_offsets_to_txn, request(producer), version)
+        assert response.error_code == 0
+        topic_partition = (OFFSETS, broker.groups.partition_for("g"))
+        assert broker.transactions.find("tx").partitions == {topic_partition}
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ async def test_former_producer_is_fenced(version, code):
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.producer()
-        answer = await broker.ask(add_offsets_to_txn, request(producer), version)
-        assert answer.error_code == code
+        response = await broker.ask(add_offsets_to_txn, request(producer), version)
+        assert response.error_code == code
 
 
 async def test_empty_transactional_id_is_rejected():
     """An empty transactional id is INVALID_REQUEST."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        answer = await broker.ask(add_offsets_to_txn, request(producer, ""), 3)
-        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        response = await broker.ask(add_offsets_to_txn, request(producer, ""), 3)
+        assert response.error_code == ErrorCode.INVALID_REQUEST

@@ -30,13 +30,13 @@ def many(*transactions):
     )
 
 
-def codes(answer):
+def codes(response):
     """Return the error codes by transactional id and partition."""
     return {
         (result.transactional_id, topic.name, item.partition_index): ErrorCode(
             item.partition_error_code
         ).name
-        for result in answer.results_by_transaction
+        for result in response.results_by_transaction
         for topic in result.topic_results
         for item in topic.results_by_partition
     }
@@ -63,8 +63,8 @@ async def test_unknown_partition_rejects_the_others(version):
             v3_and_below_producer_epoch=producer.producer_epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0, 9])],
         )
-        answer = await broker.ask(add_partitions_to_txn, request, version)
-        results = answer.results_by_topic_v3_and_below[0].results_by_partition
+        response = await broker.ask(add_partitions_to_txn, request, version)
+        results = response.results_by_topic_v3_and_below[0].results_by_partition
         assert [ErrorCode(item.partition_error_code).name for item in results] == [
             "OPERATION_NOT_ATTEMPTED",
             "UNKNOWN_TOPIC_OR_PARTITION",
@@ -85,8 +85,8 @@ async def test_internal_topics_cannot_be_added_by_clients():
                 AddPartitionsToTxnTopic(name=GROUP_OFFSETS_TOPIC, partitions=[0]),
             ],
         )
-        answer = await broker.ask(add_partitions_to_txn, request, 3)
-        results = [item.results_by_partition[0] for item in answer.results_by_topic_v3_and_below]
+        response = await broker.ask(add_partitions_to_txn, request, 3)
+        results = [item.results_by_partition[0] for item in response.results_by_topic_v3_and_below]
         assert [ErrorCode(item.partition_error_code).name for item in results] == [
             "OPERATION_NOT_ATTEMPTED",
             "TOPIC_AUTHORIZATION_FAILED",
@@ -108,8 +108,8 @@ async def test_response_has_the_structure_of_the_request():
             v3_and_below_producer_epoch=producer.producer_epoch,
             v3_and_below_topics=topics,
         )
-        answer = await broker.ask(add_partitions_to_txn, request, 3)
-        results = answer.results_by_topic_v3_and_below
+        response = await broker.ask(add_partitions_to_txn, request, 3)
+        results = response.results_by_topic_v3_and_below
         assert [(item.name, len(item.results_by_partition)) for item in results] == [
             ("t", 2),
             ("u", 0),
@@ -130,8 +130,8 @@ async def test_former_producer_is_fenced(version, code):
             v3_and_below_producer_epoch=producer.producer_epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
         )
-        answer = await broker.ask(add_partitions_to_txn, request, version)
-        result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        response = await broker.ask(add_partitions_to_txn, request, version)
+        result = response.results_by_topic_v3_and_below[0].results_by_partition[0]
         assert ErrorCode(result.partition_error_code).name == code
 
 
@@ -152,14 +152,14 @@ async def test_brokers_add_and_verify_several_at_once():
     async with transactions_broker() as broker:
         producer, other = await broker.producer(), await broker.producer("other")
         request = many(("tx", producer, False, "t", [0]), ("other", other, True, "t", [0]))
-        answer = await broker.ask(add_partitions_to_txn, request, 4)
-        assert codes(answer) == {("tx", "t", 0): "NONE", ("other", "t", 0): "INVALID_TXN_STATE"}
+        response = await broker.ask(add_partitions_to_txn, request, 4)
+        assert codes(response) == {("tx", "t", 0): "NONE", ("other", "t", 0): "INVALID_TXN_STATE"}
         request = many(("tx", producer, True, "t", [0, 1]))
-        answer = await broker.ask(add_partitions_to_txn, request, 5)
-        assert codes(answer) == {("tx", "t", 0): "NONE", ("tx", "t", 1): "TRANSACTION_ABORTABLE"}
+        response = await broker.ask(add_partitions_to_txn, request, 5)
+        assert codes(response) == {("tx", "t", 0): "NONE", ("tx", "t", 1): "TRANSACTION_ABORTABLE"}
         request = many(("tx", producer, True, "no", [0]))
-        answer = await broker.ask(add_partitions_to_txn, request, 5)
-        assert codes(answer) == {("tx", "no", 0): "UNKNOWN_TOPIC_OR_PARTITION"}
+        response = await broker.ask(add_partitions_to_txn, request, 5)
+        assert codes(response) == {("tx", "no", 0): "UNKNOWN_TOPIC_OR_PARTITION"}
         assert broker.transactions.find("tx").partitions == {("t", 0)}
 
 
@@ -182,5 +182,5 @@ async def test_verification_checks_the_producer():
         old = await broker.producer()
         await broker.producer()
         request = many(("tx", Producer(5, 0), True, "t", [0]), ("tx", old, True, "t", [1]))
-        answer = await broker.ask(add_partitions_to_txn, request, 5)
-        assert list(codes(answer).values()) == ["INVALID_PRODUCER_ID_MAPPING", "PRODUCER_FENCED"]
+        response = await broker.ask(add_partitions_to_txn, request, 5)
+        assert list(codes(response).values()) == ["INVALID_PRODUCER_ID_MAPPING", "PRODUCER_FENCED"]

@@ -14,11 +14,11 @@ def request(admin: AdminBroker, broker_id: int = 1, behind: int = 0) -> Allocate
 async def test_blocks_follow_one_another() -> None:
     """A thousand ids each."""
     async with admin_broker() as admin:
-        found = [
+        responses = [
             await allocate_producer_ids.handle(admin.context(0), request(admin)) for _ in range(2)
         ]
         assert [
-            (item.error_code, item.producer_id_start, item.producer_id_len) for item in found
+            (item.error_code, item.producer_id_start, item.producer_id_len) for item in responses
         ] == [
             (0, 0, 1000),
             (0, 1000, 1000),
@@ -28,23 +28,23 @@ async def test_blocks_follow_one_another() -> None:
 async def test_only_a_registered_broker_gets_ids() -> None:
     """Another registration, or another broker, is refused."""
     async with admin_broker() as admin:
-        for asked in (request(admin, behind=1), request(admin, broker_id=9)):
-            answer = await allocate_producer_ids.handle(admin.context(0), asked)
-            assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+        for requested in (request(admin, behind=1), request(admin, broker_id=9)):
+            response = await allocate_producer_ids.handle(admin.context(0), requested)
+            assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 async def test_a_broker_that_is_not_the_controller_refuses() -> None:
     """It allocates nothing."""
     async with admin_broker() as admin:
-        asked = request(admin)
+        requested = request(admin)
         await admin.controller.stop()
-        answer = await allocate_producer_ids.handle(admin.context(0), asked)
-        assert answer.error_code == ErrorCode.NOT_CONTROLLER
+        response = await allocate_producer_ids.handle(admin.context(0), requested)
+        assert response.error_code == ErrorCode.NOT_CONTROLLER
 
 
 async def test_only_a_proven_broker_is_served() -> None:
     """The id in the request is a claim."""
     async with admin_broker() as admin:
         admin.stranger = 1
-        answer = await allocate_producer_ids.handle(admin.context(0), request(admin))
-        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        response = await allocate_producer_ids.handle(admin.context(0), request(admin))
+        assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -127,8 +127,8 @@ async def test_rejected_entity_is_not_changed(refused: AlterClientQuotasRequestE
         other = entry({"client-id": "c"}, producer_byte_rate=3.0)
         codes = [code for code, _ in await alter(broker, refused, other)]
         assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
-        found = broker.quotas.book.find([], strict=False)
-        assert [entity for entity, _ in found] == [Entity(client_id="c")]
+        result = broker.quotas.book.find([], strict=False)
+        assert [entity for entity, _ in result] == [Entity(client_id="c")]
 
 
 async def test_repeated_entity_is_an_error() -> None:

@@ -35,8 +35,8 @@ async def alter(
     """Create a topic `t`, alter resources, and return the responses."""
     await broker.controller.create_topics([TopicRequest("t", 1, 1)])
     request = AlterConfigsRequest(resources=list(resources), validate_only=validate_only)
-    asked, _ = schema.decode(AlterConfigsRequest, version, schema.encode(request, version))
-    response = await alter_configs.handle(broker.context(version), asked)
+    requested, _ = schema.decode(AlterConfigsRequest, version, schema.encode(request, version))
+    response = await alter_configs.handle(broker.context(version), requested)
     answer, _ = schema.decode(type(response), version, schema.encode(response, version))
     return answer.responses
 

@@ -43,8 +43,8 @@ def request(admin: AdminBroker, topic_id: bytes, *isr: int, **fields: int) -> Al
     )
 
 
-def only(answer: object) -> AlterPartitionResponsePartitionData:
-    (topic,) = answer.topics  # type: ignore[attr-defined]
+def only(response: object) -> AlterPartitionResponsePartitionData:
+    (topic,) = response.topics  # type: ignore[attr-defined]
     (partition,) = topic.partitions
     return partition
 
@@ -55,15 +55,15 @@ async def test_an_isr_is_stored_and_every_broker_hears_of_it(version: int) -> No
     async with admin_broker() as admin:
         topic_id = await three(admin)
         calls = len(admin.world.port(2).calls)
-        asked = request(admin, topic_id, 1, 3)
-        (item,) = asked.topics[0].partitions
+        requested = request(admin, topic_id, 1, 3)
+        (item,) = requested.topics[0].partitions
         if version < 3:
             item.new_isr_with_epochs = []
         else:
             item.new_isr = []
-        answer = only(await alter_partition.handle(admin.context(version), asked))
-        assert (answer.error_code, answer.isr, answer.leader_id) == (0, [1, 3], 1)
-        assert (answer.leader_epoch, answer.partition_epoch) == (0, 1)
+        response = only(await alter_partition.handle(admin.context(version), requested))
+        assert (response.error_code, response.isr, response.leader_id) == (0, [1, 3], 1)
+        assert (response.leader_epoch, response.partition_epoch) == (0, 1)
         await admin.world.until(
             lambda: admin.world.port(2).image.topics["t"].partitions[0].isr == (1, 3)
         )
@@ -74,33 +74,35 @@ async def test_each_partition_has_its_own_error() -> None:
     """A stale leader epoch is fenced."""
     async with admin_broker() as admin:
         topic_id = await three(admin)
-        asked = request(admin, topic_id, 1, leader_epoch=-1)
-        answer = only(await alter_partition.handle(admin.context(3), asked))
-        assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        requested = request(admin, topic_id, 1, leader_epoch=-1)
+        response = only(await alter_partition.handle(admin.context(3), requested))
+        assert response.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 async def test_a_former_registration_is_fenced() -> None:
     """The whole request is refused."""
     async with admin_broker() as admin:
         topic_id = await three(admin)
-        asked = request(admin, topic_id, 1)
-        asked.broker_epoch -= 1
-        answer = await alter_partition.handle(admin.context(3), asked)
-        assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+        requested = request(admin, topic_id, 1)
+        requested.broker_epoch -= 1
+        response = await alter_partition.handle(admin.context(3), requested)
+        assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 async def test_a_broker_that_is_not_the_controller_refuses() -> None:
     """The leader asks the right one next."""
     async with admin_broker() as admin:
-        asked = request(admin, await three(admin), 1)
+        requested = request(admin, await three(admin), 1)
         await admin.controller.stop()
-        answer = await alter_partition.handle(admin.context(3), asked)
-        assert answer.error_code == ErrorCode.NOT_CONTROLLER
+        response = await alter_partition.handle(admin.context(3), requested)
+        assert response.error_code == ErrorCode.NOT_CONTROLLER
 
 
 async def test_only_a_proven_broker_is_served() -> None:
     """The id in the request is a claim."""
     async with admin_broker() as admin:
         admin.stranger = 1
-        answer = await alter_partition.handle(admin.context(3), AlterPartitionRequest(broker_id=1))
-        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        response = await alter_partition.handle(
+            admin.context(3), AlterPartitionRequest(broker_id=1)
+        )
+        assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -54,9 +54,9 @@ async def second_broker(broker: AdminBroker) -> None:
 
 def partition(broker: AdminBroker, topic: str = "t") -> PartitionImage:
     """Return partition 0 as the broker knows it."""
-    found = broker.image.partition(topic, 0)
-    assert isinstance(found, PartitionImage)
-    return found
+    partition_image = broker.image.partition(topic, 0)
+    assert isinstance(partition_image, PartitionImage)
+    return partition_image
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -42,8 +42,8 @@ async def alter(broker: LogsBroker, path: str, topic: str = "t", version: int = 
     """Move partition 0 of a topic to a directory."""
     topics = [AlterReplicaLogDirTopic(name=topic, partitions=[0])]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
-    answer = await broker.ask(alter_replica_log_dirs, request, version)
-    (result,) = answer.results
+    response = await broker.ask(alter_replica_log_dirs, request, version)
+    (result,) = response.results
     (item,) = result.partitions
     assert (result.topic_name, item.partition_index) == (topic, 0)
     return ErrorCode(item.error_code)
@@ -58,10 +58,10 @@ async def settled(condition: Callable[[], Any]) -> None:
 
 async def places(broker: LogsBroker) -> dict[str, tuple[bool, int]]:
     """Return the directories of t-0 in DescribeLogDirs, with is_future_key and offset_lag."""
-    answer = await broker.ask(describe_log_dirs, DescribeLogDirsRequest(topics=None), 4)
+    response = await broker.ask(describe_log_dirs, DescribeLogDirsRequest(topics=None), 4)
     return {
         result.log_dir: (item.is_future_key, item.offset_lag)
-        for result in answer.results
+        for result in response.results
         for topic in result.topics
         for item in topic.partitions
         if topic.name == "t"
@@ -154,15 +154,15 @@ async def test_last_directory_of_a_repeated_partition_applies(broker: LogsBroker
     topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
     dirs = [AlterReplicaLogDir(path=path, topics=topics) for path in ("/nope", "/y")]
     request = AlterReplicaLogDirsRequest(dirs=dirs)
-    answer = await broker.ask(alter_replica_log_dirs, request, 2)
-    (result,) = answer.results
+    response = await broker.ask(alter_replica_log_dirs, request, 2)
+    (result,) = response.results
     assert [item.error_code for item in result.partitions] == [0]
 
 
 async def test_empty_request_has_an_empty_response(broker: LogsBroker) -> None:
     """An empty list is no error."""
-    answer = await broker.ask(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=[]), 2)
-    assert answer.results == []
+    response = await broker.ask(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=[]), 2)
+    assert response.results == []
 
 
 async def test_many_moves_are_started_in_slices(broker: LogsBroker) -> None:
@@ -181,6 +181,6 @@ async def test_many_moves_are_started_in_slices(broker: LogsBroker) -> None:
     clock.monotonic = partial(next, count(0, 0.001))
     topics = [AlterReplicaLogDirTopic(name="t", partitions=list(range(200)))]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/z", topics=topics)])
-    answer = await broker.ask(alter_replica_log_dirs, request, 2)
-    assert {item.error_code for item in answer.results[0].partitions} == {0}
+    response = await broker.ask(alter_replica_log_dirs, request, 2)
+    assert {item.error_code for item in response.results[0].partitions} == {0}
     assert paused > 0

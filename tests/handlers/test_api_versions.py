@@ -19,8 +19,8 @@ def request(name: str = "ottla-test", version: str = "1.0") -> ApiVersionsReques
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> None:
     """Keys and version ranges are those of the table of handlers."""
-    answer = await broker.ask(api_versions, request(), version)
-    advertised = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    response = await broker.ask(api_versions, request(), version)
+    advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     served = {int(row.handler.API): row for row in apis.ROWS if not row.is_for_client_metrics}
     assert advertised.keys() == served.keys()
     for key, (low, high) in advertised.items():
@@ -30,8 +30,8 @@ async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> N
 
 async def test_produce_is_advertised_from_version_0(broker: LogsBroker) -> None:
     """Otherwise librdkafka before 2.10 stops compressing without a warning (KAFKA-18659)."""
-    answer = await broker.ask(api_versions, request(), 4)
-    (produce,) = [api for api in answer.api_keys if api.api_key == ApiKey.PRODUCE]
+    response = await broker.ask(api_versions, request(), 4)
+    (produce,) = [api for api in response.api_keys if api.api_key == ApiKey.PRODUCE]
     assert (produce.min_version, produce.max_version) == (0, 13)
 
 
@@ -39,33 +39,35 @@ async def test_finalized_features_are_returned(broker: LogsBroker) -> None:
     """Each known feature has a range, each enabled one a level, and there is an epoch."""
     broker.features.levels = {"transaction.version": 2, "group.version": 0}
     broker.features.epoch = 7
-    answer = await broker.ask(api_versions, request(), 4)
-    ranges = {item.name: (item.min_version, item.max_version) for item in answer.supported_features}
+    response = await broker.ask(api_versions, request(), 4)
+    ranges = {
+        item.name: (item.min_version, item.max_version) for item in response.supported_features
+    }
     assert ranges["transaction.version"] == (0, 2)
-    (feature,) = answer.finalized_features
+    (feature,) = response.finalized_features
     assert (feature.name, feature.min_version_level, feature.max_version_level) == (
         "transaction.version",
         2,
         2,
     )
-    assert answer.finalized_features_epoch == 7
+    assert response.finalized_features_epoch == 7
 
 
 async def test_older_clients_get_no_feature_range_from_0(broker: LogsBroker) -> None:
     """They cannot read a range that begins at 0 (KAFKA-17492), but they can read the level."""
     broker.features.levels = {"transaction.version": 2}
-    answer = await broker.ask(api_versions, request(), 3)
-    assert answer.supported_features == []
-    assert [item.name for item in answer.finalized_features] == ["transaction.version"]
+    response = await broker.ask(api_versions, request(), 3)
+    assert response.supported_features == []
+    assert [item.name for item in response.finalized_features] == ["transaction.version"]
     assert not (await broker.ask(api_versions, request(), 2)).finalized_features
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ä", "a\n"])
 async def test_malformed_software_names_are_rejected(broker: LogsBroker, name: str) -> None:
     """Name and version are checked according to KIP-511 from version 3."""
-    for asked in (request(name=name), request(version=name)):
-        answer = await broker.ask(api_versions, asked, 3)
-        assert answer.error_code == ErrorCode.INVALID_REQUEST
+    for requested in (request(name=name), request(version=name)):
+        response = await broker.ask(api_versions, requested, 3)
+        assert response.error_code == ErrorCode.INVALID_REQUEST
     assert (await broker.ask(api_versions, ApiVersionsRequest(), 2)).error_code == 0
 
 
@@ -86,8 +88,8 @@ def test_every_row_has_versions_of_the_codec() -> None:
 async def test_telemetry_is_advertised_while_a_subscription_exists(broker: LogsBroker) -> None:
     """Otherwise clients would request a subscription, and write to their logs (KIP-714)."""
     broker.current.advertised_apis = apis.advertised_apis(with_client_metrics=True)
-    answer = await broker.ask(api_versions, request(), 4)
-    assert {71, 72} <= {api.api_key for api in answer.api_keys}
+    response = await broker.ask(api_versions, request(), 4)
+    assert {71, 72} <= {api.api_key for api in response.api_keys}
 
 
 # ShareGroupHeartbeat to ShareAcknowledge, the state of share groups, and their offsets.
@@ -100,6 +102,6 @@ async def test_family_of_apis_is_advertised_completely_or_not_at_all(
     broker: LogsBroker, family: frozenset[int]
 ) -> None:
     """A client that finds one API of a family expects the others."""
-    answer = await broker.ask(api_versions, request(), 4)
-    advertised = {api.api_key for api in answer.api_keys}
+    response = await broker.ask(api_versions, request(), 4)
+    advertised = {api.api_key for api in response.api_keys}
     assert not advertised & family or family <= advertised

@@ -28,10 +28,10 @@ async def ask(broker, version=1, **fields):
 
 async def test_joining_member_gets_its_assignment(broker):
     """The first member gets epoch 2, every partition, and the heartbeat interval."""
-    answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", 2)
-    assert answer.heartbeat_interval_ms == 5000
-    (topic,) = answer.assignment.topic_partitions
+    response = await ask(broker, **FULL, subscribed_topic_names=["t"])
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, "m", 2)
+    assert response.heartbeat_interval_ms == 5000
+    (topic,) = response.assignment.topic_partitions
     assert (topic.topic_id, topic.partitions) == (TOPIC_ID, [0, 1])
 
 
@@ -41,24 +41,24 @@ async def test_heartbeat_without_changes_has_no_assignment(broker):
     assert (await ask(broker, member_id="m", member_epoch=2)).assignment is None
     owned = [TopicPartitions(topic_id=TOPIC_ID, partitions=[0, 1])]
     again = {**FULL, "member_epoch": 2, "topic_partitions": owned}
-    answer = await ask(broker, **again, subscribed_topic_names=["t"])
-    assert len(answer.assignment.topic_partitions) == 1
+    response = await ask(broker, **again, subscribed_topic_names=["t"])
+    assert len(response.assignment.topic_partitions) == 1
 
 
 async def test_version_0_leaves_the_member_id_to_the_coordinator(broker):
     """A member of version 0 joins without an id and gets one."""
     fields = {**FULL, "member_id": "", "subscribed_topic_names": ["t"]}
-    answer = await ask(broker, version=0, **fields)
-    assert len(answer.member_id) == 22
+    response = await ask(broker, version=0, **fields)
+    assert len(response.member_id) == 22
 
 
 async def test_leaving_member_is_removed(broker):
     """Epoch -1 is returned, and the member is unknown afterwards."""
     await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert (await ask(broker, member_id="m", member_epoch=-1)).member_epoch == -1
-    answer = await ask(broker, member_id="m", member_epoch=2)
-    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert answer.error_message == "Member m is not a member of group g."
+    response = await ask(broker, member_id="m", member_epoch=2)
+    assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert response.error_message == "Member m is not a member of group g."
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ async def test_leaving_member_is_removed(broker):
 )
 async def test_rejected_requests_have_a_code_and_a_reason(broker, fields, code, message):
     """Invalid requests are rejected with Kafka's messages."""
-    answer = await ask(broker, **{**FULL, "subscribed_topic_names": ["t"], **fields})
-    assert answer.error_code == ErrorCode[code]
-    assert answer.error_message == message
+    response = await ask(broker, **{**FULL, "subscribed_topic_names": ["t"], **fields})
+    assert response.error_code == ErrorCode[code]
+    assert response.error_message == message
 
 
 async def test_wrong_epochs_fence_the_member(broker):
     """A larger epoch is fenced, and so is a smaller one that is not the previous epoch."""
     await ask(broker, **FULL, subscribed_topic_names=["t"])
     for epoch, kind in ((9, "greater"), (1, "smaller")):
-        answer = await ask(broker, member_id="m", member_epoch=epoch)
-        assert answer.error_code == ErrorCode.FENCED_MEMBER_EPOCH
-        assert answer.error_message == (
+        response = await ask(broker, member_id="m", member_epoch=epoch)
+        assert response.error_code == ErrorCode.FENCED_MEMBER_EPOCH
+        assert response.error_message == (
             f"The consumer group member has a {kind} member epoch ({epoch}) than the one known by "
             "the group coordinator (2). The member must abandon all its partitions and rejoin."
         )
@@ -122,12 +122,12 @@ async def test_wrong_epochs_fence_the_member(broker):
 async def test_protocol_can_be_disabled(broker):
     """Every heartbeat is rejected if group.coordinator.rebalance.protocols excludes the protocol."""
     broker.configure(**{"group.coordinator.rebalance.protocols": "classic"})
-    answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    response = await ask(broker, **FULL, subscribed_topic_names=["t"])
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 async def test_protocol_is_off_without_its_feature(broker):
     """If group.version is not finalized, the protocol cannot be used."""
     broker.features.level = lambda name: 0 if name == "group.version" else 1
-    answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    response = await ask(broker, **FULL, subscribed_topic_names=["t"])
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -27,8 +27,8 @@ async def two(admin: AdminBroker) -> ControlledShutdownRequest:
 async def test_leaders_move_to_other_brokers(version: int) -> None:
     """The broker leaves every ISR; a topic without other replicas stays."""
     async with admin_broker() as admin:
-        answer = await controlled_shutdown.handle(admin.context(version), await two(admin))
-        assert (answer.error_code, answer.remaining_partitions) == (0, [])
+        response = await controlled_shutdown.handle(admin.context(version), await two(admin))
+        assert (response.error_code, response.remaining_partitions) == (0, [])
         image = admin.world.port(1).image
         assert [(item.leader, item.isr) for item in image.topics["t"].partitions] == [
             (1, (1,)),
@@ -43,9 +43,9 @@ async def test_partitions_that_cannot_move_are_named() -> None:
         request = await two(admin)
         first = ControlledShutdownRequest(broker_id=1, broker_epoch=admin.controller.broker_epoch)
         assert (await controlled_shutdown.handle(admin.context(3), first)).error_code == 0
-        answer = await controlled_shutdown.handle(admin.context(3), request)
+        response = await controlled_shutdown.handle(admin.context(3), request)
         remaining = [
-            (item.topic_name, item.partition_index) for item in answer.remaining_partitions
+            (item.topic_name, item.partition_index) for item in response.remaining_partitions
         ]
         assert remaining == [("t", 0), ("t", 1)]
 
@@ -59,15 +59,15 @@ async def test_an_unknown_registration_is_refused(broker_id: int, code: ErrorCod
     async with admin_broker() as admin:
         request = await two(admin)
         request.broker_id, request.broker_epoch = broker_id, request.broker_epoch - 1
-        answer = await controlled_shutdown.handle(admin.context(3), request)
-        assert answer.error_code == code
+        response = await controlled_shutdown.handle(admin.context(3), request)
+        assert response.error_code == code
 
 
 async def test_only_a_proven_broker_is_served() -> None:
     """The id in the request is a claim."""
     async with admin_broker() as admin:
         admin.stranger = 1
-        answer = await controlled_shutdown.handle(
+        response = await controlled_shutdown.handle(
             admin.context(3), ControlledShutdownRequest(broker_id=1)
         )
-        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -94,12 +94,12 @@ async def test_rejected_topic_has_a_code_and_a_reason(
 async def test_assignment_replaces_the_numbers() -> None:
     """The response has the resulting number of partitions and replication factor."""
     async with admin_broker() as broker:
-        asked = topic("t", -1, -1)
-        asked.assignments = [
+        requested = topic("t", -1, -1)
+        requested.assignments = [
             CreatableReplicaAssignment(partition_index=0, broker_ids=[1]),
             CreatableReplicaAssignment(partition_index=1, broker_ids=[1]),
         ]
-        (result,) = await create(broker, asked)
+        (result,) = await create(broker, requested)
         assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 2, 1)
 
 
@@ -123,9 +123,9 @@ async def test_request_without_timeout_creates_nothing() -> None:
 async def test_last_value_of_a_repeated_setting_applies() -> None:
     """The last value of a repeated setting applies, as in Kafka."""
     async with admin_broker() as broker:
-        asked = topic("t", retention_ms="1")
-        asked.configs.append(CreatableTopicConfig(name="retention.ms", value="2"))
-        await create(broker, asked)
+        requested = topic("t", retention_ms="1")
+        requested.configs.append(CreatableTopicConfig(name="retention.ms", value="2"))
+        await create(broker, requested)
         await broker.configs.load_topics(["t"])
         assert broker.configs.topic("t")["retention.ms"] == 2
 

@@ -15,8 +15,8 @@ async def test_each_group_has_its_result(version):
         await broker.stable()
         await broker.ask(offset_commit, commit_request((0, 1), group="h"), 9)
         request = DeleteGroupsRequest(groups_names=["h", "g", "none"])
-        answer = await broker.ask(delete_groups, request, version)
-        assert {item.group_id: ErrorCode(item.error_code).name for item in answer.results} == {
+        response = await broker.ask(delete_groups, request, version)
+        assert {item.group_id: ErrorCode(item.error_code).name for item in response.results} == {
             "h": "NONE",
             "g": "NON_EMPTY_GROUP",
             "none": "GROUP_ID_NOT_FOUND",

@@ -33,8 +33,8 @@ async def delete(
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topics = [DeleteRecordsTopic(name=topic, partitions=[partition])]
     request = DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms)
-    answer = await broker.ask(delete_records, request, version)
-    return answer.topics[0].partitions[0]
+    response = await broker.ask(delete_records, request, version)
+    return response.topics[0].partitions[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -45,8 +45,8 @@ async def test_records_before_the_offset_are_deleted(
     """An offset of -1 is the high watermark; the response has the new log start."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
-    answer = await delete(broker, offset, version=version)
-    assert (answer.error_code, answer.low_watermark) == (0, start)
+    response = await delete(broker, offset, version=version)
+    assert (response.error_code, response.low_watermark) == (0, start)
     assert broker.partition("t").log.log_start_offset == start
 
 
@@ -63,8 +63,8 @@ async def test_read_committed_end_is_not_below_the_new_log_start() -> None:
             request = ListOffsetsRequest(
                 replica_id=-1, isolation_level=READ_COMMITTED, topics=topics
             )
-            answer = await broker.ask(list_offsets, request, 5)
-            result[name] = answer.topics[0].partitions[0].offset
+            response = await broker.ask(list_offsets, request, 5)
+            result[name] = response.topics[0].partitions[0].offset
         assert result == {"earliest": 2, "latest": 2}
         fetched = await broker.read(offset=2)
         assert (fetched.error_code, fetched.last_stable_offset, fetched.records) == (0, 2, b"")
@@ -84,8 +84,8 @@ async def test_response_waits_for_the_logs_of_the_followers(broker: LogsBroker) 
     assert partition.log.log_start_offset == 3
     assert not asking.done()
     partition.follower_fetched(OTHER, 3, 3)
-    answer = await asking
-    assert (answer.error_code, answer.low_watermark) == (0, 3)
+    response = await asking
+    assert (response.error_code, response.low_watermark) == (0, 3)
 
 
 async def test_response_does_not_wait_longer_than_it_may(broker: LogsBroker) -> None:
@@ -93,8 +93,8 @@ async def test_response_does_not_wait_longer_than_it_may(broker: LogsBroker) -> 
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a")
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    answer = await delete(broker, -1, timeout_ms=1)
-    assert (answer.error_code, answer.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    response = await delete(broker, -1, timeout_ms=1)
+    assert (response.error_code, response.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, -1)
     assert broker.partition("t").log.log_start_offset == 1
 
 
@@ -115,8 +115,8 @@ async def test_only_committed_records_can_be_deleted(broker: LogsBroker, offset:
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    answer = await delete(broker, offset)
-    assert (answer.error_code, answer.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    response = await delete(broker, offset)
+    assert (response.error_code, response.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,6 @@ async def test_last_offset_of_a_repeated_partition_applies(broker: LogsBroker) -
         DeleteRecordsTopic(name="t", partitions=[]),
     ]
     request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    answer = await broker.ask(delete_records, request, 2)
-    assert [item.low_watermark for item in answer.topics[0].partitions] == [1]
-    assert len(answer.topics) == 1
+    response = await broker.ask(delete_records, request, 2)
+    assert [item.low_watermark for item in response.topics[0].partitions] == [1]
+    assert len(response.topics) == 1

@@ -102,10 +102,13 @@ async def test_static_broker_options_are_read_only() -> None:
     """Static options are read-only and have the static source."""
     async with admin_broker(num_partitions="3") as broker:
         result = describe(broker, BROKER, "1", ["num.partitions", "log.retention.ms"])
-        found = {config.name: config for config in result.configs}
-        assert (found["num.partitions"].value, found["num.partitions"].config_source) == ("3", 4)
-        assert found["num.partitions"].read_only
-        assert not found["log.retention.ms"].read_only
+        configs = {config.name: config for config in result.configs}
+        assert (configs["num.partitions"].value, configs["num.partitions"].config_source) == (
+            "3",
+            4,
+        )
+        assert configs["num.partitions"].read_only
+        assert not configs["log.retention.ms"].read_only
 
 
 @pytest.mark.parametrize(

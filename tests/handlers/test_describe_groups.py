@@ -31,8 +31,8 @@ async def test_operations_are_returned_on_request():
     async with groups_broker() as broker:
         await broker.stable()
         request = DescribeGroupsRequest(groups=["g"])
-        found = (await broker.ask(describe_groups, request, 5)).groups[0]
-        assert found.authorized_operations == operations.NOT_ASKED
+        group = (await broker.ask(describe_groups, request, 5)).groups[0]
+        assert group.authorized_operations == operations.NOT_ASKED
         request.include_authorized_operations = True
-        found = (await broker.ask(describe_groups, request, 5)).groups[0]
-        assert found.authorized_operations == operations.ON_GROUP
+        group = (await broker.ask(describe_groups, request, 5)).groups[0]
+        assert group.authorized_operations == operations.ON_GROUP

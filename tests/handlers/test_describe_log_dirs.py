@@ -17,8 +17,8 @@ VERSIONS = range(describe_log_dirs.MIN_VERSION, describe_log_dirs.MAX_VERSION + 
 
 async def describe(broker: LogsBroker, *topics: tuple[str, int], version: int = 5) -> Any:
     """Describe single partitions of topics, or all of them."""
-    asked = [DescribableLogDirTopic(topic=name, partitions=[number]) for name, number in topics]
-    request = DescribeLogDirsRequest(topics=asked or None)
+    requested = [DescribableLogDirTopic(topic=name, partitions=[number]) for name, number in topics]
+    request = DescribeLogDirsRequest(topics=requested or None)
     return await broker.ask(describe_log_dirs, request, version)
 
 
@@ -28,17 +28,17 @@ async def test_every_log_has_its_size(broker: LogsBroker, version: int) -> None:
     broker.create("u", partitions=2)
     broker.create("t")
     broker.write("t", b"a", b"b")
-    answer = await describe(broker, version=version)
-    (result,) = answer.results
-    assert (answer.error_code, result.error_code, result.log_dir) == (0, 0, "/data")
-    found = {
+    response = await describe(broker, version=version)
+    (result,) = response.results
+    assert (response.error_code, result.error_code, result.log_dir) == (0, 0, "/data")
+    entries = {
         (topic.name, item.partition_index): (item.partition_size, item.offset_lag)
         for topic in result.topics
         for item in topic.partitions
     }
     size = broker.partition("t").log.size_bytes
     assert size > 0
-    assert list(found.items()) == [(("t", 0), (size, 0)), (("u", 0), (0, 0)), (("u", 1), (0, 0))]
+    assert list(entries.items()) == [(("t", 0), (size, 0)), (("u", 0), (0, 0)), (("u", 1), (0, 0))]
     assert not any(item.is_future_key for topic in result.topics for item in topic.partitions)
     assert not result.is_cordoned
 
@@ -77,11 +77,11 @@ async def test_failed_directory_does_not_affect_the_others(broker: LogsBroker) -
     broker.replicas.directories = directories
     for name in ("a", "b"):
         directories.create(name, 0, bytes(16), LogConfig())
-    found = [
+    rows = [
         (result.log_dir, [topic.name for topic in result.topics])
         for result in (await describe(broker)).results
     ]
-    assert found == [("/x", ["a"]), ("/y", ["b"])]
+    assert rows == [("/x", ["a"]), ("/y", ["b"])]
     directories.failed(StorageError("/x", "gone"))
     first, second = (await describe(broker)).results
     assert (first.error_code, first.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, [])

@@ -10,8 +10,8 @@ from tests.handlers.transactions import transactions_broker
 
 
 async def describe(broker: LogsBroker, *topics: tuple[str, list[int]]) -> Any:
-    asked = [TopicRequest(name=name, partition_indexes=numbers) for name, numbers in topics]
-    request = DescribeProducersRequest(topics=asked)
+    requested = [TopicRequest(name=name, partition_indexes=numbers) for name, numbers in topics]
+    request = DescribeProducersRequest(topics=requested)
     return (await broker.ask(describe_producers, request, 0)).topics
 
 
@@ -67,8 +67,8 @@ async def test_only_the_leader_describes_a_partition(broker: LogsBroker) -> None
     broker.create("theirs", leader=OTHER, replicas=(OTHER,))
     broker.create("followed", leader=OTHER, replicas=(1, OTHER))
     broker.create("t")
-    asked = [("theirs", [0]), ("followed", [0]), ("t", [5]), ("no", [0]), ("a b", [0])]
-    topics = await describe(broker, *asked)
+    requested = [("theirs", [0]), ("followed", [0]), ("t", [5]), ("no", [0]), ("a b", [0])]
+    topics = await describe(broker, *requested)
     codes = [ErrorCode(topic.partitions[0].error_code) for topic in topics]
     elsewhere, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes == [elsewhere, elsewhere, unknown, unknown, ErrorCode.INVALID_TOPIC_EXCEPTION]

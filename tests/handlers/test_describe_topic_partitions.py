@@ -30,22 +30,24 @@ async def describe(
     return await broker.ask(describe_topic_partitions, request, 0)
 
 
-def rows(answer: Any) -> list[tuple[str, list[int]]]:
+def rows(response: Any) -> list[tuple[str, list[int]]]:
     """Return the topics and the numbers of their partitions."""
-    return [(topic.name, [p.partition_index for p in topic.partitions]) for topic in answer.topics]
+    return [
+        (topic.name, [p.partition_index for p in topic.partitions]) for topic in response.topics
+    ]
 
 
-def next_of(answer: Any) -> tuple[str, int] | None:
+def next_of(response: Any) -> tuple[str, int] | None:
     """Return the cursor of the next page."""
-    cursor = answer.next_cursor
+    cursor = response.next_cursor
     return None if cursor is None else (cursor.topic_name, cursor.partition_index)
 
 
 async def test_a_topic_is_described_with_its_partitions(broker: LogsBroker) -> None:
     """The lists of eligible leaders are empty, never null."""
     topic = broker.create("t", partitions=2)
-    answer = await describe(broker, "t")
-    (description,) = answer.topics
+    response = await describe(broker, "t")
+    (description,) = response.topics
     assert (description.error_code, description.topic_id, description.is_internal) == (
         0,
         topic.topic_id,
@@ -56,16 +58,16 @@ async def test_a_topic_is_described_with_its_partitions(broker: LogsBroker) -> N
     assert (first.leader_id, first.leader_epoch) == (NODE, 3)
     assert (first.replica_nodes, first.isr_nodes, first.offline_replicas) == ([NODE], [NODE], [])
     assert (first.eligible_leader_replicas, first.last_known_elr) == ([], [])
-    assert (rows(answer), next_of(answer)) == ([("t", [0, 1])], None)
+    assert (rows(response), next_of(response)) == ([("t", [0, 1])], None)
 
 
 async def test_empty_request_describes_all_topics_in_order(broker: LogsBroker) -> None:
     """A repeated name has one result."""
     for name in ("b", "a", "__consumer_offsets"):
         broker.create(name)
-    answer = await describe(broker)
-    assert [topic.name for topic in answer.topics] == ["__consumer_offsets", "a", "b"]
-    assert [topic.is_internal for topic in answer.topics] == [True, False, False]
+    response = await describe(broker)
+    assert [topic.name for topic in response.topics] == ["__consumer_offsets", "a", "b"]
+    assert [topic.is_internal for topic in response.topics] == [True, False, False]
     assert rows(await describe(broker, "b", "a", "b")) == [("a", [0]), ("b", [0])]
 
 
@@ -76,9 +78,9 @@ async def test_pages_return_every_partition_once(broker: LogsBroker) -> None:
     broker.create("c", partitions=2)
     pages, cursor = [], None
     while not pages or cursor is not None:
-        answer = await describe(broker, limit=2, cursor=cursor)
-        pages.append(rows(answer))
-        cursor = next_of(answer)
+        response = await describe(broker, limit=2, cursor=cursor)
+        pages.append(rows(response))
+        cursor = next_of(response)
     assert pages == [[("a", [0, 1])], [("a", [2]), ("b", [0])], [("c", [0, 1])]]
 
 
@@ -87,20 +89,20 @@ async def test_the_broker_limits_pages_too(broker: LogsBroker) -> None:
     broker.create("a", partitions=3)
     assert rows(await describe(broker, limit=0)) == [("a", [0])]
     broker.options = BROKER_OPTIONS.parse({"max.request.partition.size.limit": "2"})
-    answer = await describe(broker)
-    assert (rows(answer), next_of(answer)) == ([("a", [0, 1])], ("a", 2))
+    response = await describe(broker)
+    assert (rows(response), next_of(response)) == ([("a", [0, 1])], ("a", 2))
 
 
 async def test_unknown_topics_have_an_error(broker: LogsBroker) -> None:
     """Unknown topics do not count towards the size of the page."""
     broker.create("t")
-    answer = await describe(broker, "a", "a b", "t", limit=1)
-    assert [topic.error_code for topic in answer.topics] == [
+    response = await describe(broker, "a", "a b", "t", limit=1)
+    assert [topic.error_code for topic in response.topics] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         0,
     ]
-    assert next_of(answer) is None
+    assert next_of(response) is None
 
 
 async def test_deleted_topic_of_the_cursor_is_skipped(broker: LogsBroker) -> None:

@@ -75,8 +75,8 @@ async def test_only_elections_are_returned_for_all_partitions() -> None:
         assert await elect(broker) == ("NONE", {})
         assert await elect(broker, kind=UNCLEAN) == ("NONE", {})
         request = ElectLeadersRequest(topic_partitions=None)
-        answer = await elect_leaders.handle(broker.context(2), request)
-        (topic,) = answer.replica_election_results
+        response = await elect_leaders.handle(broker.context(2), request)
+        (topic,) = response.replica_election_results
         assert (topic.topic, topic.partition_result) == ("t", [])
 
 

@@ -116,8 +116,10 @@ async def bumped(broker, producer, *, is_commit=True):
         producer_epoch=producer.producer_epoch,
         committed=is_commit,
     )
-    answer = await broker.ask(end_txn, request, 5)
-    return ErrorCode(answer.error_code).name, Producer(answer.producer_id, answer.producer_epoch)
+    response = await broker.ask(end_txn, request, 5)
+    return ErrorCode(response.error_code).name, Producer(
+        response.producer_id, response.producer_epoch
+    )
 
 
 async def test_each_end_increments_the_epoch():
@@ -175,8 +177,8 @@ async def test_last_epoch_is_followed_by_another_producer_id():
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for shard in broker.transactions._runtime.shards():
-            for name, found in list(shard[1].transactions.items()):
-                shard[1].transactions[name] = replace(found, producer_epoch=EPOCH_MAX - 1)
+            for name, actual in list(shard[1].transactions.items()):
+                shard[1].transactions[name] = replace(actual, producer_epoch=EPOCH_MAX - 1)
         last = producer._replace(producer_epoch=EPOCH_MAX - 1)
         assert await broker.send(last, b"a", version=12) == 0
         code, following = await bumped(broker, last)

@@ -63,21 +63,21 @@ async def test_committed_records_are_returned(broker: LogsBroker, version: int) 
     """Every version returns the records from the offset and the partition's offsets."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 1)), version)
-    assert values(only(answer).records) == [b"b", b"c"]
-    assert (only(answer).error_code, only(answer).high_watermark) == (0, 3)
-    assert only(answer).last_stable_offset == 3
-    assert only(answer).aborted_transactions is None
-    assert answer.responses[0].topic == ("t" if version < 13 else "")
+    response = await broker.ask(fetch, request(broker, ("t", 0, 1)), version)
+    assert values(only(response).records) == [b"b", b"c"]
+    assert (only(response).error_code, only(response).high_watermark) == (0, 3)
+    assert only(response).last_stable_offset == 3
+    assert only(response).aborted_transactions is None
+    assert response.responses[0].topic == ("t" if version < 13 else "")
 
 
 async def test_read_committed_has_a_list_of_aborted_transactions(broker: LogsBroker) -> None:
     """The list is empty if there are none; it is null for read_uncommitted."""
     broker.create("t")
     broker.write("t", b"a")
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), isolation_level=1), 11)
-    assert only(answer).aborted_transactions == []
-    assert values(only(answer).records) == [b"a"]
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0), isolation_level=1), 11)
+    assert only(response).aborted_transactions == []
+    assert values(only(response).records) == [b"a"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -89,19 +89,19 @@ async def test_offsets_outside_of_the_log_are_rejected_at_once(
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
     fetch_request = request(broker, ("t", 0, offset), max_wait_ms=60_000)
-    answer = await broker.ask(fetch, fetch_request, version)
-    assert only(answer).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert only(answer).high_watermark == -1
-    assert values(only(answer).records) == []
+    response = await broker.ask(fetch, fetch_request, version)
+    assert only(response).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert only(response).high_watermark == -1
+    assert values(only(response).records) == []
 
 
 @pytest.mark.parametrize("version", [12, 13])
 async def test_unknown_topics_are_rejected(broker: LogsBroker, version: int) -> None:
     """The error is UNKNOWN_TOPIC_OR_PARTITION by name, and UNKNOWN_TOPIC_ID by id."""
-    answer = await broker.ask(fetch, request(broker, ("nope", 0, 0), max_wait_ms=60_000), version)
+    response = await broker.ask(fetch, request(broker, ("nope", 0, 0), max_wait_ms=60_000), version)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
-    assert only(answer).aborted_transactions == []
+    assert only(response).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
+    assert only(response).aborted_transactions == []
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,19 @@ async def test_leader_epochs_fence(broker: LogsBroker, epoch: int, code: ErrorCo
     """A client with another leader epoch than the broker's gets an error (KIP-320)."""
     broker.create("t", leader_epoch=3)
     broker.write("t", b"a")
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
-    assert only(answer).error_code == code
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
+    assert only(response).error_code == code
 
 
 @pytest.mark.parametrize("version", [11, 12, 16])
 async def test_new_leader_is_returned(broker: LogsBroker, version: int) -> None:
     """The leader is returned from version 12, its address from version 16 (KIP-951)."""
     broker.create("t", replicas=(OTHER,), leader=OTHER, leader_epoch=5)
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 0)), version)
-    assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0)), version)
+    assert only(response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     if version >= 12:
-        assert only(answer).current_leader.leader_id == OTHER
-    ports = [(node.node_id, node.port) for node in answer.node_endpoints]
+        assert only(response).current_leader.leader_id == OTHER
+    ports = [(node.node_id, node.port) for node in response.node_endpoints]
     assert ports == ([(OTHER, 9093)] if version >= 16 else [])
 
 
@@ -146,9 +146,9 @@ async def test_replica_ids_are_not_trusted(broker: LogsBroker, version: int) -> 
         forged.replica_id = OTHER
     else:
         forged.replica_state = ReplicaState(replica_id=OTHER)
-    answer = await broker.ask(fetch, forged, version)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert answer.responses == []
+    response = await broker.ask(fetch, forged, version)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response.responses == []
     assert broker.partition("t").high_watermark == 0
 
 
@@ -157,8 +157,8 @@ async def test_uncommitted_records_are_not_returned(broker: LogsBroker) -> None:
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 0)), 12)
-    assert values(only(answer).records) == [b"a"]
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0)), 12)
+    assert values(only(response).records) == [b"a"]
     beyond = await broker.ask(fetch, request(broker, ("t", 0, 2)), 12)
     assert (only(beyond).error_code, values(only(beyond).records)) == (0, [])
 
@@ -171,8 +171,8 @@ async def test_first_batch_is_returned_however_large(broker: LogsBroker) -> None
     broker.create("t")
     broker.write("t", b"x" * 5000, b"y")
     fetch_request = request(broker, ("t", 0, 0), max_bytes=10, partition_max_bytes=10)
-    answer = await broker.ask(fetch, fetch_request, 12)
-    assert values(only(answer).records) == [b"x" * 5000]
+    response = await broker.ask(fetch, fetch_request, 12)
+    assert values(only(response).records) == [b"x" * 5000]
 
 
 async def test_only_the_first_partition_with_data_may_exceed(broker: LogsBroker) -> None:
@@ -181,13 +181,13 @@ async def test_only_the_first_partition_with_data_may_exceed(broker: LogsBroker)
     for number in (1, 2):
         broker.write("t", b"x" * 5000, number=number)
     fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0), max_bytes=10)
-    answer = await broker.ask(fetch, fetch_request, 12)
-    found = {
+    response = await broker.ask(fetch, fetch_request, 12)
+    counts = {
         item.partition_index: len(values(item.records))
-        for topic in answer.responses
+        for topic in response.responses
         for item in topic.partitions
     }
-    assert found == {0: 0, 1: 1, 2: 0}
+    assert counts == {0: 0, 1: 1, 2: 0}
 
 
 async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> None:
@@ -198,8 +198,8 @@ async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> N
     fetch_request = request(
         broker, ("t", 0, 0), ("t", 1, 0), max_bytes=7000, partition_max_bytes=5000
     )
-    answer = await broker.ask(fetch, fetch_request, 12)
-    assert counts(answer) == [5, 2]
+    response = await broker.ask(fetch, fetch_request, 12)
+    assert counts(response) == [5, 2]
 
 
 async def test_response_size_is_limited(broker: LogsBroker, monkeypatch: Any) -> None:
@@ -208,8 +208,8 @@ async def test_response_size_is_limited(broker: LogsBroker, monkeypatch: Any) ->
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
     fetch_request = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
-    answer = await broker.ask(fetch, fetch_request, 12)
-    assert len(values(only(answer).records)) == 3
+    response = await broker.ask(fetch, fetch_request, 12)
+    assert len(values(only(response).records)) == 3
 
 
 async def test_clients_that_do_not_read_get_small_responses(broker: LogsBroker) -> None:
@@ -241,17 +241,17 @@ async def test_min_bytes_above_the_response_limit_do_not_wait(
 async def test_an_empty_fetch_waits_for_records(broker: LogsBroker) -> None:
     """The append completes the fetch before its timeout."""
     broker.create("t")
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
-    assert not answer.done()
+    response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    assert not response.done()
     broker.write("t", b"a")
-    assert values(only(through_codec(await answer, 12)).records) == [b"a"]
+    assert values(only(through_codec(await response, 12)).records) == [b"a"]
 
 
 async def test_empty_fetch_times_out(broker: LogsBroker) -> None:
     """After max_wait_ms the response has no records."""
     broker.create("t")
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), max_wait_ms=1), 12)
-    assert (only(answer).error_code, values(only(answer).records)) == (0, [])
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0), max_wait_ms=1), 12)
+    assert (only(response).error_code, values(only(response).records)) == (0, [])
 
 
 async def test_fetch_waits_for_min_bytes(broker: LogsBroker) -> None:
@@ -259,13 +259,13 @@ async def test_fetch_waits_for_min_bytes(broker: LogsBroker) -> None:
     broker.create("t", partitions=2)
     broker.write("t", b"a" * 100)
     fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
-    answer = broker.begin(fetch, fetch_request, 12)
+    future = broker.begin(fetch, fetch_request, 12)
     for number in (1, 0):
         broker.write("t", b"b" * 300, number=number)
         await _turn()
-        assert not answer.done()
+        assert not future.done()
     broker.write("t", b"c" * 300, number=1)
-    response = await answer
+    response = await future
     assert counts(response) == [2, 2]
 
 
@@ -273,29 +273,29 @@ async def test_uncommitted_bytes_do_not_count(broker: LogsBroker) -> None:
     """An append does not complete a fetch that may not read it yet."""
     broker.create("t", replicas=(NODE, OTHER))
     fetch_request = request(broker, ("t", 0, 0), min_bytes=50, max_wait_ms=60_000)
-    answer = broker.begin(fetch, fetch_request, 12)
+    response = broker.begin(fetch, fetch_request, 12)
     broker.write("t", b"a" * 100)
     await _turn()
-    assert not answer.done()
+    assert not response.done()
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    assert values(only(await answer).records) == [b"a" * 100]
+    assert values(only(await response).records) == [b"a" * 100]
 
 
 async def test_new_leader_completes_a_waiting_fetch(broker: LogsBroker) -> None:
     """The client must not wait for a partition that has moved."""
     broker.create("t", replicas=(NODE, OTHER))
     wait: dict[str, Any] = {"max_wait_ms": 60_000, "current_leader_epoch": 3}
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), **wait), 12)
+    response = broker.begin(fetch, request(broker, ("t", 0, 0), **wait), 12)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=9)
-    assert only(await answer).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert only(await response).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 async def test_new_leader_completes_a_waiting_fetch_of_an_old_client(broker: LogsBroker) -> None:
     """A client that knows leaders only must not wait at a follower."""
     broker.create("t", replicas=(NODE, OTHER))
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 10)
+    response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 10)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=9)
-    assert only(await answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert only(await response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -308,11 +308,11 @@ async def test_follower_serves_consumers_up_to_its_high_watermark(
     broker.partition("t").follower_fetched(OTHER, 1, 0)
     broker.write("t", b"not committed")
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
-    answer = only(await broker.ask(fetch, request(broker, ("t", 0, 0)), version))
+    response = only(await broker.ask(fetch, request(broker, ("t", 0, 0)), version))
     if version < 11:
-        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     else:
-        assert (answer.high_watermark, values(answer.records)) == (1, [b"committed"])
+        assert (response.high_watermark, values(response.records)) == (1, [b"committed"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -331,16 +331,16 @@ async def test_leader_names_the_replica_in_the_rack_of_the_consumer(
     broker.partition("t").follower_fetched(OTHER, 1, 0)
     rack = {"rack_id": "r2"} if version >= 11 else {}
     wait = {"max_wait_ms": 60_000, "min_bytes": 1000} if rack else {}
-    answer = request(
+    response = request(
         broker, ("t", 0, 0), **rack, **(wait if selector == RACK_AWARE_SELECTOR else {})
     )
-    found = only(await broker.ask(fetch, answer, version))
+    actual = only(await broker.ask(fetch, response, version))
     if selector == RACK_AWARE_SELECTOR and rack:
-        assert (found.preferred_read_replica, len(found.records), found.high_watermark) == (
+        assert (actual.preferred_read_replica, len(actual.records), actual.high_watermark) == (
             OTHER, 0, 1,
         )  # fmt: skip
     else:
-        assert (found.preferred_read_replica, values(found.records)) == (-1, [b"a"])
+        assert (actual.preferred_read_replica, values(actual.records)) == (-1, [b"a"])
 
 
 @pytest.mark.parametrize(
@@ -351,33 +351,33 @@ async def test_follower_fences_consumers_of_other_epochs(
 ) -> None:
     """A follower in another leader epoch than the client's may have another log (KIP-320)."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
-    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
-    assert only(answer).error_code == code
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
+    assert only(response).error_code == code
 
 
 async def test_deletion_completes_a_waiting_fetch(broker: LogsBroker) -> None:
     """A deleted topic ends the wait."""
     topic = broker.create("t")
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 13)
+    future = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 13)
     broker.image = broker.image.with_topics(deleted=["t"])
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
-    response = await answer
+    response = await future
     assert only(response).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert response.responses[0].topic_id == topic.topic_id
 
 
 async def test_a_fetch_without_partitions_is_answered_at_once(broker: LogsBroker) -> None:
     """Such a fetch does not wait."""
-    answer = await broker.ask(fetch, request(broker, max_wait_ms=60_000), 12)
-    assert answer.responses == []
+    response = await broker.ask(fetch, request(broker, max_wait_ms=60_000), 12)
+    assert response.responses == []
 
 
 async def test_cancelled_fetch_leaves_no_waiters(broker: LogsBroker) -> None:
     """A lost connection cancels the wait."""
     broker.create("t")
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     assert len(broker.partition("t").waiters) == 1
-    answer.cancel()
+    response.cancel()
     await _turn()
     assert not broker.partition("t").waiters
 
@@ -385,9 +385,9 @@ async def test_cancelled_fetch_leaves_no_waiters(broker: LogsBroker) -> None:
 async def test_stop_answers_waiting_fetches(broker: LogsBroker) -> None:
     """A stopping broker answers all waiting fetches, and new ones do not wait."""
     broker.create("t")
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     broker.replicas.finish_waiting()
-    assert only(await answer).error_code == 0
+    assert only(await response).error_code == 0
     late = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     assert only(await late).error_code == 0
 
@@ -400,9 +400,9 @@ async def test_cold_records_are_read_in_the_background(
     broker.write("t", b"a", b"b")
     file = type(broker.files.open("/data/t-0/00000000000000000000.log"))
     monkeypatch.setattr(file, "read_at_if_cached", lambda self, position, size: None)
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
-    assert asyncio.isfuture(answer)
-    assert values(only(await answer).records) == [b"a", b"b"]
+    response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    assert asyncio.isfuture(response)
+    assert values(only(await response).records) == [b"a", b"b"]
 
 
 # -- sessions (KIP-227) ---------------------------------------------------------------------------
@@ -457,8 +457,8 @@ async def test_invalid_session_epochs_are_rejected(
     broker.create("t")
     first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
     fetch_request = request(broker, session_id=session_id or first.session_id, session_epoch=epoch)
-    answer = await broker.ask(fetch, fetch_request, 12)
-    assert (answer.error_code, answer.session_id, answer.responses) == (code, 0, [])
+    response = await broker.ask(fetch, fetch_request, 12)
+    assert (response.error_code, response.session_id, response.responses) == (code, 0, [])
 
 
 async def test_names_and_ids_do_not_mix_in_a_session(broker: LogsBroker) -> None:
@@ -466,8 +466,8 @@ async def test_names_and_ids_do_not_mix_in_a_session(broker: LogsBroker) -> None
     broker.create("t")
     first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
     fetch_request = request(broker, session_id=first.session_id, session_epoch=1)
-    answer = await broker.ask(fetch, fetch_request, 13)
-    assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    response = await broker.ask(fetch, fetch_request, 13)
+    assert response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 async def test_append_completes_a_waiting_session_fetch(broker: LogsBroker) -> None:
@@ -476,9 +476,9 @@ async def test_append_completes_a_waiting_session_fetch(broker: LogsBroker) -> N
     positions = [("t", 0, 0), ("t", 1, 0)]
     first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     following = request(broker, session_id=first.session_id, session_epoch=1, max_wait_ms=60_000)
-    answer = broker.begin(fetch, following, 12)
+    future = broker.begin(fetch, following, 12)
     broker.partition("t", 1).append_as_leader(batch(b"z"), acks=1)
-    response = through_codec(await answer, 12)
+    response = through_codec(await future, 12)
     assert mentioned(response) == [1]
     assert values(only(response).records) == [b"z"]
 

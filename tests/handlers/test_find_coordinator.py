@@ -20,21 +20,21 @@ async def test_coordinator_has_the_address_of_the_connection(version):
             request.key = "g"
         else:
             request.coordinator_keys = ["g", "h"]
-        answer = await broker.ask(find_coordinator, request, version)
-        found = [answer] if version < 4 else answer.coordinators
-        assert [(item.node_id, item.host, item.port) for item in found] == [
+        response = await broker.ask(find_coordinator, request, version)
+        values = [response] if version < 4 else response.coordinators
+        assert [(item.node_id, item.host, item.port) for item in values] == [
             (1, "127.0.0.1", 7)
-        ] * len(found)
-        assert [item.key for item in answer.coordinators] == ([] if version < 4 else ["g", "h"])
-        assert all(item.error_code == 0 for item in found)
+        ] * len(values)
+        assert [item.key for item in response.coordinators] == ([] if version < 4 else ["g", "h"])
+        assert all(item.error_code == 0 for item in values)
 
 
 async def test_first_request_creates_the_offsets_topic():
     """A cluster has no __consumer_offsets before the first request."""
     async with groups_broker() as broker:
         broker.image = broker.image.with_topics(deleted=[names.GROUP_OFFSETS_TOPIC])
-        answer = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
-        assert (answer.error_code, answer.node_id) == (0, 1)
+        response = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
+        assert (response.error_code, response.node_id) == (0, 1)
         assert broker.image.topic(names.GROUP_OFFSETS_TOPIC) is not None
 
 
@@ -43,10 +43,10 @@ async def test_topic_that_cannot_be_created_is_not_available():
     async with groups_broker() as broker:
         broker.image = broker.image.with_topics(deleted=[names.GROUP_OFFSETS_TOPIC])
         broker.refuses_topics = ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "too few brokers")
-        answer = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
-        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert "too few brokers" in answer.error_message
-        assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
+        response = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "too few brokers" in response.error_message
+        assert (response.node_id, response.host, response.port) == (-1, "", -1)
 
 
 async def test_group_of_another_broker_has_that_coordinator():
@@ -57,23 +57,23 @@ async def test_group_of_another_broker_has_that_coordinator():
 
         def lead(leader):
             partition = PartitionImage(0, leader, 1, (leader,), (1, 2))
-            found = TopicImage(names.GROUP_OFFSETS_TOPIC, bytes(15) + b"\x07", (partition,))
-            broker.image = broker.image.with_topics([found])
+            topic_image = TopicImage(names.GROUP_OFFSETS_TOPIC, bytes(15) + b"\x07", (partition,))
+            broker.image = broker.image.with_topics([topic_image])
 
         lead(2)
-        answer = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 1)
-        assert (answer.node_id, answer.host, answer.port) == (2, "b2", 9093)
+        response = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 1)
+        assert (response.node_id, response.host, response.port) == (2, "b2", 9093)
         lead(-1)
-        answer = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 1)
-        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        response = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 1)
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 async def test_transactional_id_has_a_coordinator_of_its_own():
     """The first request creates __transaction_state."""
     async with transactions_broker(is_loaded=False) as broker:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
-        answer = await broker.ask(find_coordinator, request, 6)
-        coordinator = answer.coordinators[0]
+        response = await broker.ask(find_coordinator, request, 6)
+        coordinator = response.coordinators[0]
         assert (coordinator.key, coordinator.error_code, coordinator.node_id, coordinator.port) == (
             "tx",
             0,
@@ -87,6 +87,6 @@ async def test_share_groups_have_no_coordinator_yet():
     """The message says why there is none."""
     async with groups_broker() as broker:
         request = FindCoordinatorRequest(key_type=2, coordinator_keys=["x"])
-        answer = await broker.ask(find_coordinator, request, 6)
-        assert answer.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
-        assert answer.coordinators[0].error_message
+        response = await broker.ask(find_coordinator, request, 6)
+        assert response.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
+        assert response.coordinators[0].error_message

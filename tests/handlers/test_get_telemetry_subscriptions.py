@@ -22,20 +22,20 @@ def test_subscription_has_all_fields() -> None:
     """The response has id, metrics, interval, size limit and codecs, with zstd first."""
     broker = MetricsBroker()
     broker.subscribe(metrics="org.apache.", interval_ms="2000")
-    answer = get(broker)
-    assert answer.error_code == 0
-    assert len(answer.client_instance_id) == 16 and answer.client_instance_id != ZERO_UUID
-    assert answer.requested_metrics == ["org.apache."]
-    assert answer.push_interval_ms == 2000
-    assert answer.telemetry_max_bytes == 1000
-    assert answer.accepted_compression_types == [4, 3, 1, 2]
-    assert answer.delta_temporality
+    response = get(broker)
+    assert response.error_code == 0
+    assert len(response.client_instance_id) == 16 and response.client_instance_id != ZERO_UUID
+    assert response.requested_metrics == ["org.apache."]
+    assert response.push_interval_ms == 2000
+    assert response.telemetry_max_bytes == 1000
+    assert response.accepted_compression_types == [4, 3, 1, 2]
+    assert response.delta_temporality
 
 
 def test_no_metrics_are_requested_without_a_subscription() -> None:
     """The client asks again after five minutes."""
-    answer = get(MetricsBroker())
-    assert (answer.requested_metrics, answer.push_interval_ms) == ([], 300_000)
+    response = get(MetricsBroker())
+    assert (response.requested_metrics, response.push_interval_ms) == ([], 300_000)
 
 
 def test_subscription_can_match_the_software() -> None:
@@ -52,7 +52,7 @@ def test_too_frequent_requests_are_rejected() -> None:
     broker = MetricsBroker()
     broker.subscribe(metrics="*", interval_ms="1000")
     first = get(broker)
-    answer = get(broker, first.client_instance_id)
-    assert answer.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    response = get(broker, first.client_instance_id)
+    assert response.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     broker.clock.now += 1
     assert get(broker, first.client_instance_id).error_code == 0

@@ -16,16 +16,16 @@ async def test_member_of_the_generation_is_alive(version):
         request = HeartbeatRequest(group_id="g", member_id=member, generation_id=generation)
         assert (await broker.ask(heartbeat, request, version)).error_code == 0
         request.generation_id += 1
-        answer = await broker.ask(heartbeat, request, version)
-        assert answer.error_code == ErrorCode.ILLEGAL_GENERATION
+        response = await broker.ask(heartbeat, request, version)
+        assert response.error_code == ErrorCode.ILLEGAL_GENERATION
         request.member_id = "stranger"
-        answer = await broker.ask(heartbeat, request, version)
-        assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        response = await broker.ask(heartbeat, request, version)
+        assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_broker_that_is_not_the_coordinator_returns_an_error():
     """The client then looks for the coordinator."""
     async with groups_broker(is_loaded=False) as broker:
         request = HeartbeatRequest(group_id="g", member_id="m", generation_id=1)
-        answer = await broker.ask(heartbeat, request, 4)
-        assert answer.error_code == ErrorCode.NOT_COORDINATOR
+        response = await broker.ask(heartbeat, request, 4)
+        assert response.error_code == ErrorCode.NOT_COORDINATOR

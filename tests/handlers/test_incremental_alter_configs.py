@@ -163,8 +163,8 @@ async def test_subscription_to_client_metrics_applies_when_the_response_is_sent(
         changes = (("metrics", SET, "org.apache."), ("match", SET, "client_id=a"))
         (response,) = await alter(broker, resource(CLIENT_METRICS, "a b", *changes))
         assert (response.error_code, response.error_message) == (0, None)
-        found = broker.configs.entities("client-metrics")
-        assert found == {"a%20b": {"metrics": "org.apache.", "match": "client_id=a"}}
+        actual = broker.configs.entities("client-metrics")
+        assert actual == {"a%20b": {"metrics": "org.apache.", "match": "client_id=a"}}
         gone = (("metrics", DELETE, None), ("match", DELETE, None), ("nonsense", DELETE, None))
         (response,) = await alter(broker, resource(CLIENT_METRICS, "a b", *gone))
         assert response.error_code == 0

@@ -48,17 +48,17 @@ async def test_empty_transactional_id_and_incomplete_producer_are_rejected():
     """The error is not retriable."""
     async with transactions_broker() as broker:
         for fields in ({"transactional_id": ""}, {"producer_id": 5}, {"producer_epoch": 5}):
-            answer = await broker.init(**fields)
-            assert answer.error_code == ErrorCode.INVALID_REQUEST
-            assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+            response = await broker.init(**fields)
+            assert response.error_code == ErrorCode.INVALID_REQUEST
+            assert (response.producer_id, response.producer_epoch) == (-1, -1)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
 async def test_transaction_timeout_must_be_within_the_limit(timeout_ms):
     """The limit is transaction.max.timeout.ms."""
     async with transactions_broker() as broker:
-        answer = await broker.init(timeout_ms=timeout_ms)
-        assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        response = await broker.init(timeout_ms=timeout_ms)
+        assert response.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
 async def test_each_producer_of_a_transactional_id_gets_the_next_epoch():
@@ -94,8 +94,8 @@ async def test_producer_with_an_old_epoch_is_fenced(version, code):
         request = InitProducerIdRequest(
             transactional_id="tx", transaction_timeout_ms=1000, producer_id=1000, producer_epoch=0
         )
-        answer = await broker.ask(init_producer_id, request, version)
-        assert answer.error_code == code
+        response = await broker.ask(init_producer_id, request, version)
+        assert response.error_code == code
 
 
 async def test_transactional_id_of_another_broker_is_not_coordinated_here():

@@ -50,9 +50,9 @@ async def test_a_new_partition_is_created_and_led(broker: LogsBroker, version: i
     """The response names each partition."""
     topic = broker.create("t", partitions=2)
     broker.replicas.stop_replicas(1, [("t", 0), ("t", 1)], delete=True)
-    answer = await broker.ask(leader_and_isr, request(topic, is_new=True), version)
-    assert answer.error_code == 0
-    (named,) = answer.topics
+    response = await broker.ask(leader_and_isr, request(topic, is_new=True), version)
+    assert response.error_code == 0
+    (named,) = response.topics
     assert named.topic_id == topic.topic_id
     assert [(item.partition_index, item.error_code) for item in named.partition_errors] == [
         (0, 0),
@@ -68,8 +68,8 @@ async def test_leadership_moves_to_another_broker(broker: LogsBroker) -> None:
     later = TopicImage("t", topic.topic_id, moved.partitions)
     assert (await broker.ask(leader_and_isr, request(later), 7)).error_code == 0
     assert not broker.replicas.get("t", 0).is_leader
-    answer = await broker.ask(leader_and_isr, request(topic), 7)
-    (error,) = answer.topics[0].partition_errors
+    response = await broker.ask(leader_and_isr, request(topic), 7)
+    (error,) = response.topics[0].partition_errors
     assert error.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert broker.replicas.get("t", 0).leader_epoch == 4
 
@@ -102,8 +102,8 @@ async def test_a_broker_without_registration_accepts_nothing(
     topic = broker.create("t")
     later = broker.create("u", leader_epoch=9)
     moved = TopicImage("t", topic.topic_id, later.partitions)
-    answer = await broker.ask(leader_and_isr, request(moved), 7)
-    assert answer.error_code == ErrorCode.BROKER_NOT_AVAILABLE
+    response = await broker.ask(leader_and_isr, request(moved), 7)
+    assert response.error_code == ErrorCode.BROKER_NOT_AVAILABLE
     assert broker.replicas.get("t", 0).leader_epoch == 3
 
 
@@ -111,5 +111,5 @@ async def test_a_broker_without_registration_accepts_nothing(
 async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
     """A client, or another broker than the request claims, changes nothing."""
     accept_peer(broker, peer)
-    answer = await broker.ask(leader_and_isr, request(broker.create("t")), 7)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    response = await broker.ask(leader_and_isr, request(broker.create("t")), 7)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

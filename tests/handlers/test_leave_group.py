@@ -15,8 +15,8 @@ async def test_only_member_leaves(version):
         member, _ = await broker.stable()
         request = LeaveGroupRequest(group_id="g", member_id=member)
         assert (await broker.ask(leave_group, request, version)).error_code == 0
-        answer = await broker.ask(leave_group, request, version)
-        assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        response = await broker.ask(leave_group, request, version)
+        assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize("version", range(3, 6))
@@ -30,10 +30,10 @@ async def test_each_member_has_its_own_error(version):
             MemberIdentity(member_id=joined.member_id, group_instance_id="i"),
         ]
         request = LeaveGroupRequest(group_id="g", members=members)
-        answer = await broker.ask(leave_group, request, version)
-        assert answer.error_code == 0
+        response = await broker.ask(leave_group, request, version)
+        assert response.error_code == 0
         assert [
-            (item.member_id, item.group_instance_id, item.error_code) for item in answer.members
+            (item.member_id, item.group_instance_id, item.error_code) for item in response.members
         ] == [
             ("stranger", None, ErrorCode.UNKNOWN_MEMBER_ID),
             ("", "i", ErrorCode.NONE),
@@ -51,5 +51,5 @@ async def test_error_of_the_group_is_at_the_top_level(version, code):
             request.member_id = "m"
         else:
             request.members = [MemberIdentity(member_id="m")]
-        answer = await broker.ask(leave_group, request, version)
-        assert (answer.error_code, answer.members) == (code, [])
+        response = await broker.ask(leave_group, request, version)
+        assert (response.error_code, response.members) == (code, [])

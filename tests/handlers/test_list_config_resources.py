@@ -50,9 +50,9 @@ async def test_resources_of_the_requested_types_are_listed(
     broker.create("a")
     broker.create("b")
     request = ListConfigResourcesRequest(resource_types=types)
-    answer = await broker.ask(list_config_resources, request, 1)
-    assert answer.error_code == 0
-    names = [(item.resource_name, item.resource_type) for item in answer.config_resources]
+    response = await broker.ask(list_config_resources, request, 1)
+    assert response.error_code == 0
+    names = [(item.resource_name, item.resource_type) for item in response.config_resources]
     assert names == found
 
 
@@ -60,15 +60,15 @@ async def test_unknown_type_is_rejected(broker: LogsBroker) -> None:
     """The error is Kafka's, even if a known type is in the request as well."""
     broker.configs = Configs()  # type: ignore[assignment]
     request = ListConfigResourcesRequest(resource_types=[TOPIC, 1])
-    answer = await broker.ask(list_config_resources, request, 1)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert answer.config_resources == []
+    response = await broker.ask(list_config_resources, request, 1)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert response.config_resources == []
 
 
 async def test_version_0_lists_only_client_metrics(broker: LogsBroker) -> None:
     """Version 0 has no other types."""
     broker.configs = Configs()  # type: ignore[assignment]
     broker.create("a")
-    answer = await broker.ask(list_config_resources, ListConfigResourcesRequest(), 0)
-    assert answer.error_code == 0
-    assert [item.resource_name for item in answer.config_resources] == ["m s"]
+    response = await broker.ask(list_config_resources, ListConfigResourcesRequest(), 0)
+    assert response.error_code == 0
+    assert [item.resource_name for item in response.config_resources] == ["m s"]

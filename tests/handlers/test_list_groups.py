@@ -13,14 +13,14 @@ async def test_groups_are_listed(version):
     async with groups_broker() as broker:
         await broker.stable()
         await broker.ask(offset_commit, commit_request((0, 1), group="h"), 9)
-        answer = await broker.ask(list_groups, ListGroupsRequest(), version)
-        found = {
+        response = await broker.ask(list_groups, ListGroupsRequest(), version)
+        entries = {
             item.group_id: (item.protocol_type, item.group_state, item.group_type)
-            for item in answer.groups
+            for item in response.groups
         }
         stable, empty = ("Stable", "Empty") if version >= 4 else ("", "")
         kind = "classic" if version >= 5 else ""
-        assert found == {"g": ("consumer", stable, kind), "h": ("", empty, kind)}
+        assert entries == {"g": ("consumer", stable, kind), "h": ("", empty, kind)}
 
 
 async def test_filter_of_states():
@@ -29,5 +29,5 @@ async def test_filter_of_states():
         await broker.stable()
         await broker.ask(offset_commit, commit_request((0, 1), group="h"), 9)
         request = ListGroupsRequest(states_filter=["Empty"], types_filter=["classic"])
-        answer = await broker.ask(list_groups, request, 5)
-        assert [item.group_id for item in answer.groups] == ["h"]
+        response = await broker.ask(list_groups, request, 5)
+        assert [item.group_id for item in response.groups] == ["h"]

@@ -24,9 +24,9 @@ def request(
     return ListOffsetsRequest(replica_id=-1, topics=topics)
 
 
-async def found(broker: LogsBroker, asked: ListOffsetsRequest, version: int = 11) -> Any:
-    answer = await broker.ask(list_offsets, asked, version)
-    return answer.topics[0].partitions[0]
+async def found(broker: LogsBroker, requested: ListOffsetsRequest, version: int = 11) -> Any:
+    response = await broker.ask(list_offsets, requested, version)
+    return response.topics[0].partitions[0]
 
 
 @pytest.fixture
@@ -56,28 +56,28 @@ async def test_both_ends_of_the_log(filled: LogsBroker, version: int) -> None:
 )
 async def test_offset_by_time(filled: LogsBroker, timestamp: int, offset: int, stamp: int) -> None:
     """The first record at or after the time is returned, otherwise offset and timestamp are -1."""
-    answer = await found(filled, request(timestamp))
-    assert (answer.error_code, answer.offset, answer.timestamp) == (0, offset, stamp)
+    response = await found(filled, request(timestamp))
+    assert (response.error_code, response.offset, response.timestamp) == (0, offset, stamp)
 
 
 async def test_the_newest_record(filled: LogsBroker) -> None:
     """A timestamp of -3 finds the largest timestamp, which need not be at the end (KIP-734)."""
-    answer = await found(filled, request(-3))
-    assert (answer.offset, answer.timestamp) == (1, 3000)
+    response = await found(filled, request(-3))
+    assert (response.offset, response.timestamp) == (1, 3000)
 
 
 async def test_an_empty_partition_has_no_newest_record(broker: LogsBroker) -> None:
     """An empty partition is not an error."""
     broker.create("t")
-    answer = await found(broker, request(-3))
-    assert (answer.error_code, answer.offset, answer.timestamp) == (0, -1, -1)
+    response = await found(broker, request(-3))
+    assert (response.error_code, response.offset, response.timestamp) == (0, -1, -1)
 
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(-4, 0), (-5, -1), (-6, -1)])
 async def test_log_without_tiered_storage(filled: LogsBroker, timestamp: int, offset: int) -> None:
     """The earliest local offset is the earliest; there is no tiered one."""
-    answer = await found(filled, request(timestamp))
-    assert (answer.error_code, answer.offset) == (0, offset)
+    response = await found(filled, request(timestamp))
+    assert (response.error_code, response.offset) == (0, offset)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ async def test_newer_timestamps_need_newer_versions(
     filled: LogsBroker, timestamp: int, version: int
 ) -> None:
     """A timestamp that the version does not know is UNSUPPORTED_VERSION."""
-    answer = await found(filled, request(timestamp), version)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    response = await found(filled, request(timestamp), version)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 async def test_uncommitted_records_are_not_found(broker: LogsBroker) -> None:
@@ -119,15 +119,15 @@ async def test_new_leader_does_not_return_its_end_yet(
 
 async def test_repeated_partition_is_rejected(filled: LogsBroker) -> None:
     """It has one result with INVALID_REQUEST."""
-    answer = await filled.ask(list_offsets, request(-1, count=2), 9)
-    codes = [item.error_code for item in answer.topics[0].partitions]
+    response = await filled.ask(list_offsets, request(-1, count=2), 9)
+    codes = [item.error_code for item in response.topics[0].partitions]
     assert codes == [ErrorCode.INVALID_REQUEST]
 
 
 async def test_topic_without_partitions_is_omitted(filled: LogsBroker) -> None:
     """The topic is not in the response."""
-    answer = await filled.ask(list_offsets, request(-1, count=0), 9)
-    assert answer.topics == []
+    response = await filled.ask(list_offsets, request(-1, count=0), 9)
+    assert response.topics == []
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ async def test_leader_epochs_fence(filled: LogsBroker, epoch: int, code: ErrorCo
 
 async def test_unknown_topic_is_rejected(broker: LogsBroker) -> None:
     """The partition has the error UNKNOWN_TOPIC_OR_PARTITION."""
-    answer = await found(broker, request(-1, topic="nope"))
-    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    response = await found(broker, request(-1, topic="nope"))
+    assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize(("replica", "end"), [(-1, 1), (-2, 3), (OTHER, 3)])

@@ -25,7 +25,7 @@ async def under_way(broker: AdminBroker, *partitions: tuple[str, int]) -> Any:
     return schema.decode(type(response), 0, schema.encode(response, 0))[0]
 
 
-def rows(answer: Any) -> list[tuple[str, int, list[int], list[int], list[int]]]:
+def rows(response: Any) -> list[tuple[str, int, list[int], list[int], list[int]]]:
     """Return topic, partition, replicas, added and removed replicas."""
     return [
         (
@@ -35,7 +35,7 @@ def rows(answer: Any) -> list[tuple[str, int, list[int], list[int], list[int]]]:
             item.adding_replicas,
             item.removing_replicas,
         )
-        for topic in answer.topics
+        for topic in response.topics
         for item in topic.partitions
     ]
 
@@ -49,8 +49,8 @@ async def test_current_reassignments_are_listed() -> None:
         await broker.world.until(lambda: 2 in broker.image.brokers)
         await broker.controller.reassign([Reassignment("t", 1, (2,))])
         move = ("t", 1, [2, 1], [2], [1])
-        answer = await under_way(broker)
-        assert (answer.error_code, answer.error_message, rows(answer)) == (0, None, [move])
+        response = await under_way(broker)
+        assert (response.error_code, response.error_message, rows(response)) == (0, None, [move])
         assert rows(await under_way(broker, ("t", 1), ("u", 0), ("no", 0))) == [move]
         assert rows(await under_way(broker, ("t", 0), ("t", 9))) == []
 
@@ -60,6 +60,6 @@ async def test_only_the_controller_answers() -> None:
     async with admin_broker() as broker:
         controller = broker.controller
         await controller.stop()
-        answer = await under_way(broker)
-        assert answer.error_code == ErrorCode.NOT_CONTROLLER
-        assert answer.error_message
+        response = await under_way(broker)
+        assert response.error_code == ErrorCode.NOT_CONTROLLER
+        assert response.error_message

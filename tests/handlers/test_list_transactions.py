@@ -10,8 +10,8 @@ from tests.handlers.transactions import transactions_broker
 
 async def listed(broker, version=1, **filters):
     """Return the response and its transactional ids."""
-    answer = await broker.ask(list_transactions, ListTransactionsRequest(**filters), version)
-    return answer, {item.transactional_id for item in answer.transaction_states}
+    response = await broker.ask(list_transactions, ListTransactionsRequest(**filters), version)
+    return response, {item.transactional_id for item in response.transaction_states}
 
 
 @pytest.mark.parametrize("version", range(list_transactions.MAX_VERSION + 1))
@@ -21,10 +21,10 @@ async def test_all_are_listed_without_filters(version):
         producer = await broker.producer()
         await broker.add(producer, 0)
         await broker.producer("other")
-        answer, names = await listed(broker, version)
-        assert (answer.error_code, names) == (0, {"tx", "other"})
+        response, names = await listed(broker, version)
+        assert (response.error_code, names) == (0, {"tx", "other"})
         states = {
-            item.transactional_id: item.transaction_state for item in answer.transaction_states
+            item.transactional_id: item.transaction_state for item in response.transaction_states
         }
         assert states == {"tx": "Ongoing", "other": "Empty"}
 
@@ -35,8 +35,8 @@ async def test_filters_narrow_the_list():
         producer = await broker.producer()
         await broker.add(producer, 0)
         await broker.producer("other")
-        answer, names = await listed(broker, state_filters=["Ongoing", "Bogus"])
-        assert (names, answer.unknown_state_filters) == ({"tx"}, ["Bogus"])
+        response, names = await listed(broker, state_filters=["Ongoing", "Bogus"])
+        assert (names, response.unknown_state_filters) == ({"tx"}, ["Bogus"])
         assert (await listed(broker, producer_id_filters=[1001]))[1] == {"other"}
         assert "tx" not in (await listed(broker, duration_filter=0))[1]
 
@@ -47,15 +47,15 @@ async def test_pattern_matches_the_whole_id():
         for name in ("tx", "other"):
             await broker.producer(name)
         for pattern, names in (("t.", {"tx"}), ("t", set()), ("", {"tx", "other"})):
-            _, found = await listed(broker, 2, transactional_id_pattern=pattern)
-            assert found == names
-        answer, names = await listed(broker, 2, transactional_id_pattern="[")
-        assert (answer.error_code, names) == (ErrorCode.INVALID_REGULAR_EXPRESSION, set())
+            _, actual = await listed(broker, 2, transactional_id_pattern=pattern)
+            assert actual == names
+        response, names = await listed(broker, 2, transactional_id_pattern="[")
+        assert (response.error_code, names) == (ErrorCode.INVALID_REGULAR_EXPRESSION, set())
 
 
 async def test_no_list_is_returned_while_it_would_be_incomplete(monkeypatch):
     """The error is returned while a partition is being loaded."""
     async with transactions_broker() as broker:
         monkeypatch.setattr(broker.transactions, "is_loading", lambda: True)
-        answer, _ = await listed(broker)
-        assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        response, _ = await listed(broker)
+        assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -28,31 +28,31 @@ async def test_all_topics_with_their_leaders(broker: LogsBroker, version: int) -
     """Every version returns topics, partitions and brokers."""
     topic = broker.create("t", partitions=2, leader_epoch=4)
     broker.create(GROUP_OFFSETS_TOPIC, replicas=(NODE, OTHER))
-    answer = await broker.ask(metadata, everything(version), version)
-    assert [item.name for item in answer.topics] == ["t", GROUP_OFFSETS_TOPIC]
-    assert [item.partition_index for item in answer.topics[0].partitions] == [0, 1]
-    first = answer.topics[0].partitions[0]
+    response = await broker.ask(metadata, everything(version), version)
+    assert [item.name for item in response.topics] == ["t", GROUP_OFFSETS_TOPIC]
+    assert [item.partition_index for item in response.topics[0].partitions] == [0, 1]
+    first = response.topics[0].partitions[0]
     assert (first.error_code, first.leader_id, first.isr_nodes) == (0, NODE, [NODE])
     assert first.leader_epoch == (4 if version >= 7 else -1)
-    assert answer.topics[1].partitions[0].replica_nodes == [NODE, OTHER]
-    assert answer.topics[0].topic_id == (topic.topic_id if version >= 10 else bytes(16))
-    assert [item.is_internal for item in answer.topics] == [False, version >= 1]
-    assert [item.node_id for item in answer.brokers] == [NODE, OTHER]
-    assert answer.controller_id == (NODE if version >= 1 else -1)
-    assert answer.cluster_id == ("cluster" if version >= 2 else None)
+    assert response.topics[1].partitions[0].replica_nodes == [NODE, OTHER]
+    assert response.topics[0].topic_id == (topic.topic_id if version >= 10 else bytes(16))
+    assert [item.is_internal for item in response.topics] == [False, version >= 1]
+    assert [item.node_id for item in response.brokers] == [NODE, OTHER]
+    assert response.controller_id == (NODE if version >= 1 else -1)
+    assert response.cluster_id == ("cluster" if version >= 2 else None)
 
 
 async def test_broker_has_the_address_of_the_connection(broker: LogsBroker) -> None:
     """Without advertised.listeners a client gets the address of its connection."""
-    answer = await broker.ask(metadata, everything(9), 9)
-    assert [(item.host, item.port) for item in answer.brokers] == [("127.0.0.1", 7), ("b2", 9093)]
+    response = await broker.ask(metadata, everything(9), 9)
+    assert [(item.host, item.port) for item in response.brokers] == [("127.0.0.1", 7), ("b2", 9093)]
 
 
 async def test_advertised_listeners_have_precedence(broker: LogsBroker) -> None:
     """With advertised.listeners clients get these addresses."""
     broker.advertised = {"PLAINTEXT": ("public", 99)}
-    answer = await broker.ask(metadata, everything(9), 9)
-    assert next((item.host, item.port) for item in answer.brokers) == ("public", 99)
+    response = await broker.ask(metadata, everything(9), 9)
+    assert next((item.host, item.port) for item in response.brokers) == ("public", 99)
 
 
 async def test_an_empty_list_means_no_topic_from_version_1(broker: LogsBroker) -> None:
@@ -65,9 +65,9 @@ async def test_an_empty_list_means_no_topic_from_version_1(broker: LogsBroker) -
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v >= 4])
 async def test_topic_is_created_on_request(broker: LogsBroker, version: int) -> None:
     """The response waits for the creation, so that the first use succeeds at once."""
-    answer = await broker.ask(metadata, request("new"), version)
-    assert (answer.topics[0].error_code, answer.topics[0].name) == (0, "new")
-    assert len(answer.topics[0].partitions) == 1
+    response = await broker.ask(metadata, request("new"), version)
+    assert (response.topics[0].error_code, response.topics[0].name) == (0, "new")
+    assert len(response.topics[0].partitions) == 1
 
 
 async def test_disabled_creation_includes_internal_topics(
@@ -75,9 +75,9 @@ async def test_disabled_creation_includes_internal_topics(
 ) -> None:
     """The coordinator creates internal topics when it needs them."""
     broker.options = BROKER_OPTIONS.parse({"auto.create.topics.enable": "false"})
-    answer = await broker.ask(metadata, request(GROUP_OFFSETS_TOPIC), 9)
-    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert answer.topics[0].is_internal
+    response = await broker.ask(metadata, request(GROUP_OFFSETS_TOPIC), 9)
+    assert response.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert response.topics[0].is_internal
 
 
 @pytest.mark.parametrize("version", [1, 13])
@@ -88,8 +88,8 @@ async def test_creation_can_be_disabled(broker: LogsBroker, version: int) -> Non
     else:
         broker.options = BROKER_OPTIONS.parse({"auto.create.topics.enable": "false"})
         metadata_request = request("new")
-    answer = await broker.ask(metadata, metadata_request, version)
-    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    response = await broker.ask(metadata, metadata_request, version)
+    assert response.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert broker.image.topic("new") is None
 
 
@@ -98,56 +98,54 @@ async def test_creation_can_be_disabled(broker: LogsBroker, version: int) -> Non
 async def test_invalid_names_are_rejected(broker: LogsBroker, name: str, is_allowed: bool) -> None:
     """The error is INVALID_TOPIC_EXCEPTION, and nothing is created."""
     metadata_request = request(name, allow_auto_topic_creation=is_allowed)
-    answer = await broker.ask(metadata, metadata_request, 9)
-    assert answer.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    response = await broker.ask(metadata, metadata_request, 9)
+    assert response.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert not broker.image.topics
 
 
 async def test_rejected_topic_does_not_affect_the_others(broker: LogsBroker) -> None:
     """Each topic has its own error."""
     broker.create("t")
-    answer = await broker.ask(metadata, request("t", "a b", "new"), 9)
-    codes = [item.error_code for item in answer.topics]
+    response = await broker.ask(metadata, request("t", "a b", "new"), 9)
+    codes = [item.error_code for item in response.topics]
     assert codes == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
 
 
 async def test_error_of_the_controller_is_returned(broker: LogsBroker) -> None:
     """The controller's error becomes the topic's error."""
     broker.controller_refuses = ApiError(ErrorCode.INVALID_REPLICATION_FACTOR)
-    answer = await broker.ask(metadata, request("new"), 9)
-    assert answer.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    response = await broker.ask(metadata, request("new"), 9)
+    assert response.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 async def test_wait_for_a_slow_controller_times_out(broker: LogsBroker, monkeypatch: Any) -> None:
     """The error LEADER_NOT_AVAILABLE makes the client retry."""
     monkeypatch.setattr(metadata, "_CREATION_SECONDS", 0.0)
-    answer = await broker.ask(metadata, request("new"), 9)
-    assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    response = await broker.ask(metadata, request("new"), 9)
+    assert response.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
 
 async def test_topics_are_found_by_id_from_version_12(broker: LogsBroker) -> None:
     """An unknown id has the error UNKNOWN_TOPIC_ID and no name."""
     topic = broker.create("t")
     ids = [topic.topic_id, bytes(15) + b"\x09"]
-    request = MetadataRequest(
-        topics=[MetadataRequestTopic(topic_id=each, name=None) for each in ids]
-    )
-    answer = await broker.ask(metadata, request, 12)
-    assert [item.name for item in answer.topics] == ["t", None]
-    assert [item.error_code for item in answer.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
-    assert answer.topics[1].topic_id == ids[1]
+    request = MetadataRequest(topics=[MetadataRequestTopic(topic_id=id_, name=None) for id_ in ids])
+    response = await broker.ask(metadata, request, 12)
+    assert [item.name for item in response.topics] == ["t", None]
+    assert [item.error_code for item in response.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert response.topics[1].topic_id == ids[1]
 
 
 async def test_each_topic_is_returned_once(broker: LogsBroker) -> None:
     """A repeated topic has one result; if there are ids, names without an id are ignored."""
     topic = broker.create("t")
     broker.create("u")
-    answer = await broker.ask(metadata, request("t", "u", "t"), 12)
-    assert [item.name for item in answer.topics] == ["t", "u"]
+    response = await broker.ask(metadata, request("t", "u", "t"), 12)
+    assert [item.name for item in response.topics] == ["t", "u"]
     by_id = MetadataRequestTopic(name=None, topic_id=topic.topic_id)
     both = MetadataRequest(topics=[by_id, MetadataRequestTopic(name="u"), by_id])
-    answer = await broker.ask(metadata, both, 12)
-    assert [item.name for item in answer.topics] == ["t"]
+    response = await broker.ask(metadata, both, 12)
+    assert [item.name for item in response.topics] == ["t"]
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -159,16 +157,16 @@ async def test_ids_are_rejected_before_version_12(broker: LogsBroker, version: i
         MetadataRequestTopic(name="t", topic_id=topic.topic_id),
         MetadataRequestTopic(name=None),
     ):
-        answer = await broker.ask(metadata, MetadataRequest(topics=[named, odd]), version)
-        assert {item.error_code for item in answer.topics} == {ErrorCode.INVALID_REQUEST}
-        assert (answer.brokers, answer.cluster_id) == ([], None)
+        response = await broker.ask(metadata, MetadataRequest(topics=[named, odd]), version)
+        assert {item.error_code for item in response.topics} == {ErrorCode.INVALID_REQUEST}
+        assert (response.brokers, response.cluster_id) == ([], None)
 
 
 async def test_partition_without_leader_has_an_error(broker: LogsBroker) -> None:
     """The error is LEADER_NOT_AVAILABLE, and replicas on dead brokers are offline."""
     broker.create("t", leader=9, replicas=(NODE, 9))
-    answer = await broker.ask(metadata, request("t"), 9)
-    partition = answer.topics[0].partitions[0]
+    response = await broker.ask(metadata, request("t"), 9)
+    partition = response.topics[0].partitions[0]
     assert partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE
     assert (partition.leader_id, partition.offline_replicas) == (-1, [9])
 
@@ -182,9 +180,9 @@ async def test_leader_without_this_listener_is_an_error(
     """The code LISTENER_NOT_FOUND exists since version 6."""
     broker.create("t", leader=OTHER, replicas=(NODE, OTHER))
     context = broker.context(metadata, version, listener="INTERNAL")
-    answer = metadata.handle(context, request("t"))
-    assert answer.topics[0].partitions[0].error_code == ErrorCode[code]
-    assert [item.node_id for item in answer.brokers] == [NODE]
+    response = metadata.handle(context, request("t"))
+    assert response.topics[0].partitions[0].error_code == ErrorCode[code]
+    assert [item.node_id for item in response.brokers] == [NODE]
 
 
 async def test_authorized_operations_are_returned_on_request(broker: LogsBroker) -> None:
@@ -193,13 +191,13 @@ async def test_authorized_operations_are_returned_on_request(broker: LogsBroker)
     metadata_request = request(
         "t", include_cluster_authorized_operations=True, include_topic_authorized_operations=True
     )
-    answer = await broker.ask(metadata, metadata_request, 8)
-    assert answer.cluster_authorized_operations == operations.ON_CLUSTER
-    assert answer.topics[0].topic_authorized_operations == operations.ON_TOPIC
+    response = await broker.ask(metadata, metadata_request, 8)
+    assert response.cluster_authorized_operations == operations.ON_CLUSTER
+    assert response.topics[0].topic_authorized_operations == operations.ON_TOPIC
     missing = request(
         "no", allow_auto_topic_creation=False, include_topic_authorized_operations=True
     )
-    answer = await broker.ask(metadata, missing, 8)
-    assert answer.topics[0].topic_authorized_operations == operations.ON_TOPIC
+    response = await broker.ask(metadata, missing, 8)
+    assert response.topics[0].topic_authorized_operations == operations.ON_TOPIC
     plain = await broker.ask(metadata, request("t"), 8)
     assert plain.topics[0].topic_authorized_operations == operations.NOT_ASKED

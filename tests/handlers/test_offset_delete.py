@@ -25,18 +25,18 @@ async def delete(
     """Delete offsets; return the name of the top-level error and that of each partition."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for name, index in partitions:
-        asked = OffsetDeleteRequestPartition(partition_index=index)
-        topics.setdefault(name, []).append(asked)
+        requested = OffsetDeleteRequestPartition(partition_index=index)
+        topics.setdefault(name, []).append(requested)
     request = OffsetDeleteRequest(
         group_id=group,
         topics=[
             OffsetDeleteRequestTopic(name=name, partitions=items) for name, items in topics.items()
         ],
     )
-    answer = await broker.ask(offset_delete, request, 0)
-    return ErrorCode(answer.error_code).name, {
+    response = await broker.ask(offset_delete, request, 0)
+    return ErrorCode(response.error_code).name, {
         (topic.name, item.partition_index): ErrorCode(item.error_code).name
-        for topic in answer.topics
+        for topic in response.topics
         for item in topic.partitions
     }
 
@@ -44,8 +44,8 @@ async def delete(
 async def offsets(broker: GroupsBroker, group: str = "g") -> list[int]:
     """Return the committed offsets of both partitions of `t`."""
     topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]
-    answer = await broker.ask(offset_fetch, OffsetFetchRequest(group_id=group, topics=topics), 5)
-    return [item.committed_offset for item in answer.topics[0].partitions]
+    response = await broker.ask(offset_fetch, OffsetFetchRequest(group_id=group, topics=topics), 5)
+    return [item.committed_offset for item in response.topics[0].partitions]
 
 
 async def consumer(broker: GroupsBroker, *topics: str) -> None:

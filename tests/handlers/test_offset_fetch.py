@@ -48,11 +48,11 @@ async def test_offsets_of_one_group(version):
     """Committed offsets are returned, and -1 for missing ones."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
-        answer = await broker.ask(offset_fetch, one_group({"t": [0, 1], "u": [0]}), version)
-        assert answer.error_code == 0
+        response = await broker.ask(offset_fetch, one_group({"t": [0, 1], "u": [0]}), version)
+        assert response.error_code == 0
         expected = {("t", 0): (5, 0), ("t", 1): (-1, 0), ("u", 0): (-1, 0)}
-        assert found(answer.topics) == expected
-        metadata = [item.metadata for item in answer.topics[0].partitions]
+        assert found(response.topics) == expected
+        metadata = [item.metadata for item in response.topics[0].partitions]
         assert metadata == ["m", ""]
 
 
@@ -61,8 +61,8 @@ async def test_null_topics_are_all_topics(version):
     """The response has every topic that the group has offsets of."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5), (1, 6)), 9)
-        answer = await broker.ask(offset_fetch, one_group(None), version)
-        assert found(answer.topics) == {("t", 0): (5, 0), ("t", 1): (6, 0)}
+        response = await broker.ask(offset_fetch, one_group(None), version)
+        assert found(response.topics) == {("t", 0): (5, 0), ("t", 1): (6, 0)}
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -72,9 +72,9 @@ async def test_offsets_of_several_groups(version):
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         await broker.ask(offset_commit, commit_request((0, 9), group="h"), 9)
         groups = [group("g", {"t": [0]}), group("h", None), group("none", {"t": [0]})]
-        answer = await broker.ask(offset_fetch, OffsetFetchRequest(groups=groups), version)
-        assert [item.group_id for item in answer.groups] == ["g", "h", "none"]
-        assert [found(item.topics) for item in answer.groups] == [
+        response = await broker.ask(offset_fetch, OffsetFetchRequest(groups=groups), version)
+        assert [item.group_id for item in response.groups] == ["g", "h", "none"]
+        assert [found(item.topics) for item in response.groups] == [
             {("t", 0): (5, 0)},
             {("t", 0): (9, 0)},
             {("t", 0): (-1, 0)},
@@ -86,8 +86,8 @@ async def test_topics_by_id():
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         groups = [group("g", {"t": [0], "u": [3]}, u=UNKNOWN_ID), group("g", None)]
-        answer = await broker.ask(offset_fetch, OffsetFetchRequest(groups=groups), 10)
-        some, everything = answer.groups
+        response = await broker.ask(offset_fetch, OffsetFetchRequest(groups=groups), 10)
+        some, everything = response.groups
         assert {
             topic.topic_id: [
                 (item.partition_index, item.committed_offset, item.error_code)
@@ -98,8 +98,8 @@ async def test_topics_by_id():
         assert [topic.topic_id for topic in everything.topics] == [TOPIC_ID]
         broker.image = broker.image.with_topics(deleted=["t"])
         request = OffsetFetchRequest(groups=[group("g", None)])
-        answer = await broker.ask(offset_fetch, request, 10)
-        assert answer.groups[0].topics == []
+        response = await broker.ask(offset_fetch, request, 10)
+        assert response.groups[0].topics == []
 
 
 @pytest.mark.parametrize("version", range(1, 11))
@@ -108,11 +108,11 @@ async def test_error_of_the_group_has_its_field_in_each_version(version):
     async with groups_broker(is_loaded=False) as broker:
         code = ErrorCode.NOT_COORDINATOR
         if version < 8:
-            answer = await broker.ask(offset_fetch, one_group({"t": [0]}), version)
-            assert answer.error_code == (code if version > 1 else 0)
-            assert found(answer.topics) == ({("t", 0): (-1, code)} if version == 1 else {})
+            response = await broker.ask(offset_fetch, one_group({"t": [0]}), version)
+            assert response.error_code == (code if version > 1 else 0)
+            assert found(response.topics) == ({("t", 0): (-1, code)} if version == 1 else {})
         else:
             request = OffsetFetchRequest(groups=[group("g", {"t": [0]})])
-            answer = await broker.ask(offset_fetch, request, version)
-            assert answer.groups[0].error_code == code
-            assert answer.groups[0].topics == []
+            response = await broker.ask(offset_fetch, request, version)
+            assert response.groups[0].error_code == code
+            assert response.groups[0].topics == []

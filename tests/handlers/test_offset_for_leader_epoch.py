@@ -22,8 +22,8 @@ async def end(broker: LogsBroker, epoch: int, version: int, current: int = -1) -
     )
     topics = [OffsetForLeaderTopic(topic="t", partitions=[partition])]
     request = OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
-    answer = await broker.ask(offset_for_leader_epoch, request, version)
-    return answer.topics[0].partitions[0]
+    response = await broker.ask(offset_for_leader_epoch, request, version)
+    return response.topics[0].partitions[0]
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ async def test_end_offsets_of_epochs(
     history: LogsBroker, version: int, epoch: int, expected: tuple[int, int]
 ) -> None:
     """The largest epoch up to the requested one is returned; unknown epochs have no end."""
-    answer = await end(history, epoch, version)
-    assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, *expected)
+    response = await end(history, epoch, version)
+    assert (response.error_code, response.leader_epoch, response.end_offset) == (0, *expected)
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,10 @@ async def test_records_get_the_next_offsets(broker: LogsBroker, version: int) ->
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_unknown_topic_is_rejected(broker: LogsBroker, version: int) -> None:
     """The error is UNKNOWN_TOPIC_OR_PARTITION by name, and UNKNOWN_TOPIC_ID by id."""
-    answer = await broker.ask(produce, request(broker, batch(b"a")), version)
+    response = await broker.ask(produce, request(broker, batch(b"a")), version)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
-    assert only(answer).base_offset == -1
+    assert only(response).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
+    assert only(response).base_offset == -1
 
 
 async def test_one_partition_may_fail_and_the_next_succeed(broker: LogsBroker) -> None:
@@ -86,8 +86,8 @@ async def test_one_partition_may_fail_and_the_next_succeed(broker: LogsBroker) -
     broker.create("t")
     both = request(broker, batch(b"a"), partition=7)
     both.topic_data += request(broker, batch(b"b")).topic_data
-    answer = await broker.ask(produce, both, 9)
-    codes = [topic.partition_responses[0].error_code for topic in answer.responses]
+    response = await broker.ask(produce, both, 9)
+    codes = [topic.partition_responses[0].error_code for topic in response.responses]
     assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
     assert stored(broker) == [b"b"]
 
@@ -115,9 +115,9 @@ async def test_invalid_batches_have_error_codes(
 ) -> None:
     """Nothing is appended, and the response has the reason."""
     broker.create("t")
-    answer = await broker.ask(produce, request(broker, records, **fields), 9)
-    assert only(answer).error_code == code
-    assert only(answer).error_message
+    response = await broker.ask(produce, request(broker, records, **fields), 9)
+    assert only(response).error_code == code
+    assert only(response).error_message
     assert stored(broker) == []
 
 
@@ -125,23 +125,23 @@ async def test_invalid_batches_have_error_codes(
 async def test_zstd_needs_version_7(broker: LogsBroker, version: int, is_refused: bool) -> None:
     """Consumers of older versions could not read it (KIP-110)."""
     broker.create("t")
-    answer = await broker.ask(produce, request(broker, batch(b"a", compression=4)), version)
+    response = await broker.ask(produce, request(broker, batch(b"a", compression=4)), version)
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_refused else ErrorCode.NONE
-    assert only(answer).error_code == code
+    assert only(response).error_code == code
 
 
 @pytest.mark.parametrize("name", sorted(INTERNAL_TOPICS))
 async def test_internal_topics_cannot_be_written(broker: LogsBroker, name: str) -> None:
     """The error is INVALID_TOPIC_EXCEPTION: a foreign record would break the coordinator."""
     broker.create(name)
-    answer = await broker.ask(produce, request(broker, batch(b"a"), topic=name), 9)
-    assert only(answer).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    response = await broker.ask(produce, request(broker, batch(b"a"), topic=name), 9)
+    assert only(response).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 async def test_unknown_topic_is_reported_before_invalid_acks(broker: LogsBroker) -> None:
     """Kafka looks up the partition first."""
-    answer = await broker.ask(produce, request(broker, batch(b"a"), topic="no", acks=2), 9)
-    assert only(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    response = await broker.ask(produce, request(broker, batch(b"a"), topic="no", acks=2), 9)
+    assert only(response).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ async def test_batch_rejected_by_the_log_returns_the_log_start(
     broker.create("t")
     broker.write("t", b"a", b"b")
     leading.delete_records(broker.partition("t"), 1)
-    answer = only(await broker.ask(produce, request(broker, records), 9))
-    assert (answer.base_offset, answer.log_start_offset) == (-1, start)
-    assert answer.error_code != 0
+    response = only(await broker.ask(produce, request(broker, records), 9))
+    assert (response.base_offset, response.log_start_offset) == (-1, start)
+    assert response.error_code != 0
 
 
 async def test_topic_without_partitions_is_omitted(broker: LogsBroker) -> None:
@@ -188,27 +188,27 @@ async def test_acks_0_that_fails_closes_the_connection(broker: LogsBroker) -> No
 async def test_acks_all_waits_for_the_followers(broker: LogsBroker) -> None:
     """The response is sent when the last in-sync replica has fetched the records."""
     broker.create("t", replicas=(NODE, OTHER))
-    answer = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
-    assert not answer.done()
+    future = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
+    assert not future.done()
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    response = through_codec(await answer, 9)
+    response = through_codec(await future, 9)
     assert (only(response).error_code, only(response).base_offset) == (0, 0)
 
 
 async def test_acks_all_times_out(broker: LogsBroker) -> None:
     """After the request's timeout the error is REQUEST_TIMED_OUT; the record stays."""
     broker.create("t", replicas=(NODE, OTHER))
-    answer = await broker.ask(produce, request(broker, batch(b"a"), acks=-1, timeout_ms=1), 9)
-    assert only(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+    response = await broker.ask(produce, request(broker, batch(b"a"), acks=-1, timeout_ms=1), 9)
+    assert only(response).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert stored(broker) == [b"a"]
 
 
 async def test_acks_all_fails_on_a_new_leader(broker: LogsBroker) -> None:
     """The new leader may not have the record."""
     broker.create("t", replicas=(NODE, OTHER))
-    answer = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
+    response = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
-    assert only(await answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert only(await response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_acks_all_needs_enough_replicas(broker: LogsBroker) -> None:
@@ -217,8 +217,8 @@ async def test_acks_all_needs_enough_replicas(broker: LogsBroker) -> None:
     partition = broker.partition("t")
     assert partition.isr is not None
     partition.isr.assign((NODE, OTHER), (NODE,))
-    answer = await broker.ask(produce, request(broker, batch(b"a"), acks=-1), 9)
-    assert only(answer).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    response = await broker.ask(produce, request(broker, batch(b"a"), acks=-1), 9)
+    assert only(response).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert stored(broker) == []
 
 
@@ -226,10 +226,10 @@ async def test_acks_all_needs_enough_replicas(broker: LogsBroker) -> None:
 async def test_flush_on_ack_waits_for_the_disk(broker: LogsBroker, acks: int) -> None:
     """With flush.on.ack an acknowledged record survives a power loss."""
     broker.create("t", config={"flush.on.ack": "true"})
-    answer = broker.begin(produce, request(broker, batch(b"a"), acks=acks), 9)
-    assert not answer.done()
+    response = broker.begin(produce, request(broker, batch(b"a"), acks=acks), 9)
+    assert not response.done()
     assert broker.partition("t").high_watermark == 0
-    assert only(await answer).error_code == 0
+    assert only(await response).error_code == 0
     assert broker.partition("t").log.recovery_point == 1
     assert broker.partition("t").high_watermark == 1
 
@@ -238,22 +238,22 @@ async def test_flush_on_ack_waits_for_the_disk(broker: LogsBroker, acks: int) ->
 async def test_new_leader_is_returned_from_version_10(broker: LogsBroker, version: int) -> None:
     """The error NOT_LEADER_OR_FOLLOWER has the new leader and its address (KIP-951)."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
-    answer = await broker.ask(produce, request(broker, batch(b"a")), version)
-    assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    response = await broker.ask(produce, request(broker, batch(b"a")), version)
+    assert only(response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     if version >= 10:
-        leader = only(answer).current_leader
+        leader = only(response).current_leader
         assert (leader.leader_id, leader.leader_epoch) == (OTHER, 5)
-        assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(OTHER, 9093)]
+        assert [(node.node_id, node.port) for node in response.node_endpoints] == [(OTHER, 9093)]
     else:
-        assert answer.node_endpoints == []
+        assert response.node_endpoints == []
 
 
 async def test_records_of_a_compacted_topic_need_keys(broker: LogsBroker) -> None:
     """The response lists each record without a key (KIP-467)."""
     broker.create("t", config={"cleanup.policy": "compact"})
-    answer = await broker.ask(produce, request(broker, batch(b"a", b"b")), 8)
-    assert only(answer).error_code == ErrorCode.INVALID_RECORD
-    assert [error.batch_index for error in only(answer).record_errors] == [0, 1]
+    response = await broker.ask(produce, request(broker, batch(b"a", b"b")), 8)
+    assert only(response).error_code == ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in only(response).record_errors] == [0, 1]
 
 
 async def test_a_broken_disk_takes_its_partitions_offline(broker: LogsBroker) -> None:
@@ -262,8 +262,8 @@ async def test_a_broken_disk_takes_its_partitions_offline(broker: LogsBroker) ->
     broker.create(GROUP_OFFSETS_TOPIC)
     broker.files.faults.fail("append", error=errno.EIO)
     for topic in ("t", "t", GROUP_OFFSETS_TOPIC):
-        answer = await broker.ask(produce, request(broker, batch(b"a"), topic=topic), 9)
-        assert only(answer).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        response = await broker.ask(produce, request(broker, batch(b"a"), topic=topic), 9)
+        assert only(response).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 async def test_many_waiting_requests_are_all_answered(broker: LogsBroker) -> None:
@@ -275,10 +275,10 @@ async def test_many_waiting_requests_are_all_answered(broker: LogsBroker) -> Non
     ]
     broker.partition("t").follower_fetched(OTHER, 3, 0)
     await asyncio.gather(*waiting[:3])
-    assert [answer.done() for answer in waiting] == [True, True, True, False, False]
+    assert [response.done() for response in waiting] == [True, True, True, False, False]
     broker.partition("t").follower_fetched(OTHER, 5, 0)
-    answers = await asyncio.gather(*waiting)
-    assert [only(answer).base_offset for answer in answers] == [0, 1, 2, 3, 4]
+    responses = await asyncio.gather(*waiting)
+    assert [only(response).base_offset for response in responses] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -344,23 +344,23 @@ async def test_heavy_batch_is_validated_off_the_loop(broker: LogsBroker, acks: i
     assert context.keeps_order
     assert broker.partition("t").log.log_end_offset == 0
     assert [size for size, _ in broker.held] == [len(heavy())]
-    answer = await waiting
+    response = await waiting
     assert broker.partition("t").log.log_end_offset == 3000
     if acks:
-        found = only(through_codec(answer, 9))
-        assert (found.error_code, found.base_offset, found.log_start_offset) == (0, 0, 0)
+        actual = only(through_codec(response, 9))
+        assert (actual.error_code, actual.base_offset, actual.log_start_offset) == (0, 0, 0)
     else:
-        assert answer is None
+        assert response is None
 
 
 async def test_error_of_a_batch_validated_off_the_loop_is_complete(broker: LogsBroker) -> None:
     """The response has code, message and invalid records, next to a valid partition."""
     broker.create("t", partitions=2, config=COMPACTED)
-    made = request(broker, bytearray(heavy(keyed=False)))
+    created = request(broker, bytearray(heavy(keyed=False)))
     sound = bytearray(encode_batch([Record(b"k", b"v", (), 1_767_225_600_000)]))
-    made.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=sound))
-    answer = await broker.ask(produce, made, 9)
-    bad, good = answer.responses[0].partition_responses
+    created.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=sound))
+    response = await broker.ask(produce, created, 9)
+    bad, good = response.responses[0].partition_responses
     assert bad.error_code == ErrorCode.INVALID_RECORD
     assert (bad.base_offset, len(bad.record_errors)) == (-1, 3000)
     assert (good.error_code, good.base_offset) == (0, 0)
@@ -374,7 +374,7 @@ async def test_heavy_batches_are_validated_one_at_a_time_and_in_order(broker: Lo
         asyncio.ensure_future(broker.ask(produce, request(broker, bytearray(heavy())), 9))
         for _ in range(3)
     ]
-    offsets = [only(answer).base_offset for answer in await asyncio.gather(*running)]
+    offsets = [only(response).base_offset for response in await asyncio.gather(*running)]
     assert offsets == [0, 3000, 6000]
 
 
@@ -413,8 +413,8 @@ async def test_equal_configuration_during_the_validation_changes_nothing(
     broker.create("t", config=COMPACTED)
     log = broker.partition("t").log
     judged = change_while_judged(monkeypatch, log, {"retention_ms": 5})
-    found = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
-    assert (found.error_code, found.base_offset, log.log_end_offset) == (0, 0, 3000)
+    actual = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
+    assert (actual.error_code, actual.base_offset, log.log_end_offset) == (0, 0, 3000)
     assert judged == ["producer"]
 
 
@@ -428,8 +428,8 @@ async def test_heavy_batch_is_validated_again_after_a_configuration_change(
     log = broker.partition("t").log
     last = {"compression_type": "gzip", "message_timestamp_type": latter}
     judged = change_while_judged(monkeypatch, log, {"compression_type": "lz4"}, last)
-    found = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
-    assert found.error_code == 0
+    actual = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
+    assert actual.error_code == 0
     assert judged == ["producer", "lz4", "gzip"]
     written = log.read(0, 1 << 20, max_offset=3000)
     assert written is not None
@@ -446,8 +446,8 @@ async def test_validation_of_a_heavy_batch_is_not_repeated_forever(
     log = broker.partition("t").log
     sizes = [{"max_message_bytes": 1_000_000 + number} for number in range(9)]
     judged = change_while_judged(monkeypatch, log, *sizes)
-    answer = await broker.begin(produce, request(broker, bytearray(heavy())), 9)
-    assert only(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+    response = await broker.begin(produce, request(broker, bytearray(heavy())), 9)
+    assert only(response).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert len(judged) == 5
     assert log.log_end_offset == 0
 
@@ -459,8 +459,8 @@ async def test_heavy_batch_is_rejected_by_a_new_configuration(
     broker.create("t", config=COMPACTED)
     log = broker.partition("t").log
     change_while_judged(monkeypatch, log, {"max_message_bytes": 100})
-    answer = await broker.begin(produce, request(broker, bytearray(heavy())), 9)
-    assert only(answer).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    response = await broker.begin(produce, request(broker, bytearray(heavy())), 9)
+    assert only(response).error_code == ErrorCode.MESSAGE_TOO_LARGE
     assert log.log_end_offset == 0
 
 

@@ -31,9 +31,11 @@ def introduce(context: Any, secret: bytes, broker_id: int) -> int:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_request_without_a_handshake_is_refused(broker: LogsBroker, version: int) -> None:
     """There is no exchange that it could continue."""
-    answer = await broker.ask(sasl_authenticate, SaslAuthenticateRequest(auth_bytes=b"x"), version)
-    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
-    assert answer.error_message
+    response = await broker.ask(
+        sasl_authenticate, SaslAuthenticateRequest(auth_bytes=b"x"), version
+    )
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert response.error_message
 
 
 async def test_a_wrong_proof_ends_the_exchange(broker: LogsBroker) -> None:
@@ -59,8 +61,8 @@ async def test_a_proven_broker_fetches_as_that_follower_only(broker: LogsBroker)
         state = ReplicaState(replica_id=replica)
         return FetchRequest(replica_state=state, max_wait_ms=0, min_bytes=1, topics=topics)
 
-    answer: Any = fetch.handle(context, request(OTHER, 0))
-    assert values(answer.responses[0].partitions[0].records) == [b"a"]
+    response: Any = fetch.handle(context, request(OTHER, 0))
+    assert values(response.responses[0].partitions[0].records) == [b"a"]
     assert broker.partition("t").high_watermark == 0
     fetch.handle(context, request(OTHER, 1))
     assert broker.partition("t").high_watermark == 1

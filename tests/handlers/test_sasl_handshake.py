@@ -17,8 +17,8 @@ async def test_the_mechanism_of_brokers_begins_an_exchange(
 ) -> None:
     """The connection has no identity before the exchange is complete."""
     context = broker.context(sasl_handshake, version)
-    answer = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=MECHANISM))
-    assert (answer.error_code, answer.mechanisms) == (0, [MECHANISM])
+    response = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=MECHANISM))
+    assert (response.error_code, response.mechanisms) == (0, [MECHANISM])
     assert isinstance(context.connection.identity, ProofToPeer)
     assert not context.is_from_broker(-1)
 
@@ -29,6 +29,6 @@ async def test_a_mechanism_of_clients_is_refused(
     broker: LogsBroker, version: int, mechanism: str
 ) -> None:
     """As Apache Kafka answers on a listener without SASL."""
-    answer = await broker.ask(sasl_handshake, SaslHandshakeRequest(mechanism=mechanism), version)
-    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
-    assert answer.mechanisms == []
+    response = await broker.ask(sasl_handshake, SaslHandshakeRequest(mechanism=mechanism), version)
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert response.mechanisms == []

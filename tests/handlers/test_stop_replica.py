@@ -40,9 +40,9 @@ def request(*, delete: bool, leader_epoch: int = -1, broker_epoch: int = 10) -> 
 async def test_a_replica_is_stopped(broker: LogsBroker, version: int, delete: bool) -> None:
     """Its log remains unless it is to be deleted."""
     broker.create("t")
-    answer = await broker.ask(stop_replica, request(delete=delete), version)
-    (item,) = answer.partition_errors
-    assert (answer.error_code, item.topic_name, item.partition_index, item.error_code) == (
+    response = await broker.ask(stop_replica, request(delete=delete), version)
+    (item,) = response.partition_errors
+    assert (response.error_code, item.topic_name, item.partition_index, item.error_code) == (
         0,
         "t",
         0,
@@ -54,15 +54,15 @@ async def test_a_replica_is_stopped(broker: LogsBroker, version: int, delete: bo
 
 async def test_an_unknown_replica_is_no_error(broker: LogsBroker) -> None:
     """The controller may repeat a request."""
-    answer = await broker.ask(stop_replica, request(delete=True, leader_epoch=-2), 4)
-    assert [item.error_code for item in answer.partition_errors] == [0]
+    response = await broker.ask(stop_replica, request(delete=True, leader_epoch=-2), 4)
+    assert [item.error_code for item in response.partition_errors] == [0]
 
 
 async def test_a_later_leader_epoch_is_not_stopped(broker: LogsBroker) -> None:
     """The request is older than the assignment of the replica (KIP-570)."""
     broker.create("t", leader_epoch=3)
-    answer = await broker.ask(stop_replica, request(delete=True, leader_epoch=2), 4)
-    (item,) = answer.partition_errors
+    response = await broker.ask(stop_replica, request(delete=True, leader_epoch=2), 4)
+    (item,) = response.partition_errors
     assert item.error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert broker.replicas.get("t", 0).is_leader
 
@@ -70,8 +70,8 @@ async def test_a_later_leader_epoch_is_not_stopped(broker: LogsBroker) -> None:
 async def test_a_stale_broker_epoch_is_fenced(broker: LogsBroker) -> None:
     """The request is for a former life of this broker."""
     broker.create("t")
-    answer = await broker.ask(stop_replica, request(delete=True, broker_epoch=9), 4)
-    assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+    response = await broker.ask(stop_replica, request(delete=True, broker_epoch=9), 4)
+    assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
     assert broker.replicas.get("t", 0).is_leader
 
 
@@ -79,5 +79,5 @@ async def test_a_stale_broker_epoch_is_fenced(broker: LogsBroker) -> None:
 async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
     """A client, or another broker than the request claims, changes nothing."""
     accept_peer(broker, peer)
-    answer = await broker.ask(stop_replica, request(delete=True), 4)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    response = await broker.ask(stop_replica, request(delete=True), 4)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -20,9 +20,9 @@ async def test_member_gets_its_assignment(version):
             protocol_type="consumer" if version >= 5 else None,
             protocol_name="range" if version >= 5 else None,
         )
-        answer = await broker.ask(sync_group, request, version)
-        assert (answer.error_code, answer.assignment) == (0, b"all")
-        assert answer.protocol_name == ("range" if version >= 5 else None)
+        response = await broker.ask(sync_group, request, version)
+        assert (response.error_code, response.assignment) == (0, b"all")
+        assert response.protocol_name == ("range" if version >= 5 else None)
 
 
 async def test_other_protocol_than_the_groups_is_rejected():
@@ -36,8 +36,8 @@ async def test_other_protocol_than_the_groups_is_rejected():
             protocol_type="consumer",
             protocol_name="sticky",
         )
-        answer = await broker.ask(sync_group, request, 5)
-        assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        response = await broker.ask(sync_group, request, 5)
+        assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
@@ -53,5 +53,5 @@ async def test_member_sends_its_protocol_since_version_5(missing):
             protocol_name="range",
         )
         setattr(request, missing, None)
-        answer = await broker.ask(sync_group, request, 5)
-        assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        response = await broker.ask(sync_group, request, 5)
+        assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -64,8 +64,10 @@ async def commit(broker, producer, *places, version=3, **fields):
         ],
         **fields,
     )
-    answer = await broker.ask(txn_offset_commit, request, version)
-    return [ErrorCode(item.error_code).name for topic in answer.topics for item in topic.partitions]
+    response = await broker.ask(txn_offset_commit, request, version)
+    return [
+        ErrorCode(item.error_code).name for topic in response.topics for item in topic.partitions
+    ]
 
 
 async def stored(broker, *, require_stable=False):
@@ -75,19 +77,19 @@ async def stored(broker, *, require_stable=False):
         topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])],
         require_stable=require_stable,
     )
-    found = (await broker.ask(offset_fetch, request, 7)).topics[0].partitions[0]
-    return found.committed_offset, ErrorCode(found.error_code).name
+    partition = (await broker.ask(offset_fetch, request, 7)).topics[0].partitions[0]
+    return partition.committed_offset, ErrorCode(partition.error_code).name
 
 
 async def joined(broker):
     """Join the group, in generation 1; return the member id."""
-    answer = broker.groups.membership.join_group(
+    response = broker.groups.membership.join_group(
         join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
     )
-    if asyncio.isfuture(answer):
-        answer = await answer
-    assert (answer.error_code, answer.generation_id) == (0, 1)
-    return answer.member_id
+    if asyncio.isfuture(response):
+        response = await response
+    assert (response.error_code, response.generation_id) == (0, 1)
+    return response.member_id
 
 
 @pytest.mark.parametrize("version", range(txn_offset_commit.MAX_VERSION + 1))

@@ -32,31 +32,31 @@ def request(*rows: tuple[str, int, int], validate_only: bool = False) -> UpdateF
     return UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
 
 
-async def ask(broker: LogsBroker, asked: UpdateFeaturesRequest, version: int) -> Any:
+async def ask(broker: LogsBroker, requested: UpdateFeaturesRequest, version: int) -> Any:
     """Return the response."""
-    return through_codec(await broker.begin(update_features, asked, version), version)
+    return through_codec(await broker.begin(update_features, requested, version), version)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_level_is_changed(started: LogsBroker, version: int) -> None:
     """A level can be lowered and raised again; version 1 has a result for each feature."""
     update_request = request(("transaction.version", 0, DOWN))
-    answer = await ask(started, update_request, version)
-    assert (answer.error_code, started.features.level("transaction.version")) == (0, 0)
-    names = [item.feature for item in answer.results]
+    response = await ask(started, update_request, version)
+    assert (response.error_code, started.features.level("transaction.version")) == (0, 0)
+    names = [item.feature for item in response.results]
     assert names == (["transaction.version"] if version < 2 else [])
     update_request = request(("transaction.version", 2, UP), ("transaction.version", 2, UP))
-    answer = await ask(started, update_request, version)
-    assert (answer.error_code, len(answer.results)) == (0, 2 if version < 2 else 0)
+    response = await ask(started, update_request, version)
+    assert (response.error_code, len(response.results)) == (0, 2 if version < 2 else 0)
     assert started.features.level("transaction.version") == 2
 
 
 async def test_rejected_update_prevents_all_updates(started: LogsBroker) -> None:
     """The top-level error is INVALID_UPDATE_VERSION, with the reason."""
     update_request = request(("transaction.version", 0, DOWN), ("metadata.version", 25, UP))
-    answer = await ask(started, update_request, 2)
-    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert "metadata.version" in answer.error_message
+    response = await ask(started, update_request, 2)
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "metadata.version" in response.error_message
     assert started.features.level("transaction.version") == 2
 
 
@@ -73,8 +73,8 @@ async def test_version_0_cannot_lower_a_level(started: LogsBroker) -> None:
         feature="transaction.version", max_version_level=0, allow_downgrade=True
     )
     request = UpdateFeaturesRequest(feature_updates=[update])
-    answer = await ask(started, request, 0)
-    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    response = await ask(started, request, 0)
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 @pytest.mark.parametrize("version", VERSIONS)

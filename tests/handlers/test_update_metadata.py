@@ -132,8 +132,8 @@ async def test_a_stale_controller_is_fenced(broker: LogsBroker) -> None:
     await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
     stale = request(ClusterImage(), ClusterImage().with_topics([topic("t", 1)]))
     stale.controller_epoch = 1
-    answer = await broker.ask(update_metadata, stale, 8)
-    assert answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    response = await broker.ask(update_metadata, stale, 8)
+    assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert not broker.image.topics
 
 
@@ -164,8 +164,8 @@ async def test_parts_of_another_controller_are_dropped(broker: LogsBroker) -> No
     first, second = requests(ClusterImage(), after, 2)
     await broker.ask(update_metadata, first, 8)
     second.controller_epoch = 3
-    answer = await broker.ask(update_metadata, second, 8)
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    response = await broker.ask(update_metadata, second, 8)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
     assert not broker.image.topics
 
 
@@ -186,8 +186,8 @@ async def test_a_topic_that_was_created_again_replaces_the_former_one(broker: Lo
 async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
     """A client, or another broker than the request claims, changes nothing."""
     accept_peer(broker, peer)
-    answer = await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    response = await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 async def test_an_introduction_names_brokers_only(broker: LogsBroker) -> None:
@@ -195,10 +195,10 @@ async def test_an_introduction_names_brokers_only(broker: LogsBroker) -> None:
     broker.node_id = 2
     broker.receive_notices()
     after = ClusterImage().with_brokers(BROKERS)
-    answer = await broker.ask(
+    response = await broker.ask(
         update_metadata, request(ClusterImage(), after, states.INTRODUCTION), 8
     )
-    assert answer.error_code == 0
+    assert response.error_code == 0
     assert list(broker.image.brokers) == [2, 3]
     assert isinstance(broker.notices, LocalBroker)
     assert not await broker.notices.wait_until_informed(0)

@@ -28,10 +28,10 @@ def marker(producer, *places, epoch=0, is_commit=True, transaction_version=0):
 async def write(broker, *markers, version=1):
     """Write markers; return the error codes of each."""
     request = WriteTxnMarkersRequest(markers=list(markers))
-    answer = await broker.ask(write_txn_markers, request, version)
+    response = await broker.ask(write_txn_markers, request, version)
     return [
-        [ErrorCode(item.error_code).name for topic in found.topics for item in topic.partitions]
-        for found in answer.markers
+        [ErrorCode(item.error_code).name for topic in marker.topics for item in topic.partitions]
+        for marker in response.markers
     ]
 
 
@@ -82,9 +82,9 @@ async def test_each_partition_has_its_own_result():
     """Markers in __consumer_offsets are written by the group coordinator."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        places = (("t", 0), ("t", 9), ("nope", 0), (OFFSETS, 1))
+        topic_partitions = (("t", 0), ("t", 9), ("nope", 0), (OFFSETS, 1))
         unknown = "UNKNOWN_TOPIC_OR_PARTITION"
-        assert await write(broker, marker(producer, *places)) == [
+        assert await write(broker, marker(producer, *topic_partitions)) == [
             ["NONE", unknown, unknown, "NONE"]
         ]
         broker.groups.unload(1)
@@ -97,9 +97,9 @@ async def test_late_marker_does_not_end_the_next_transaction():
     """
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        places = (("t", 0), (OFFSETS, 0))
+        topic_partitions = (("t", 0), (OFFSETS, 0))
         following = producer._replace(producer_epoch=1)
-        ended = marker(following, *places, transaction_version=2)
+        ended = marker(following, *topic_partitions, transaction_version=2)
         assert await broker.send(producer, b"a", version=12) == 0
         assert await write(broker, ended, version=2) == [["NONE", "NONE"]]
         # Nothing has been written since: it is the same marker, once more.

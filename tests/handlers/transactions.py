@@ -89,10 +89,10 @@ class TransactionsBroker(LogsBroker):
 
     async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
         """Send a request through the codec; return the response through it, or None."""
-        answer = self.begin(handler, request, version)
-        if answer is not None and hasattr(answer, "__await__"):
-            answer = await answer
-        return None if answer is None else through_codec(answer, version)
+        response = self.begin(handler, request, version)
+        if response is not None and hasattr(response, "__await__"):
+            response = await response
+        return None if response is None else through_codec(response, version)
 
     # -- steps of a transaction
 
@@ -107,9 +107,9 @@ class TransactionsBroker(LogsBroker):
 
     async def producer(self, transactional_id: str = "tx") -> Producer:
         """Return a new producer."""
-        answer = await self.init(transactional_id)
-        assert answer.error_code == 0
-        return Producer(answer.producer_id, answer.producer_epoch)
+        response = await self.init(transactional_id)
+        assert response.error_code == 0
+        return Producer(response.producer_id, response.producer_epoch)
 
     async def add(self, producer: Producer, *numbers: int, transactional_id: str = "tx") -> int:
         """Add partitions of `t`; return the error code of the first."""
@@ -119,8 +119,8 @@ class TransactionsBroker(LogsBroker):
             v3_and_below_producer_epoch=producer.producer_epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=list(numbers))],
         )
-        answer = await self.ask(add_partitions_to_txn, request, 3)
-        result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        response = await self.ask(add_partitions_to_txn, request, 3)
+        result = response.results_by_topic_v3_and_below[0].results_by_partition[0]
         return int(result.partition_error_code)
 
     async def send(
@@ -129,8 +129,8 @@ class TransactionsBroker(LogsBroker):
         """Write one batch in the transaction; return the error code."""
         request = self.produce_request(producer, *texts, sequence=sequence, number=number)
         request.transactional_id = fields.get("transactional_id", "tx")
-        answer = await self.ask(produce, request, fields.get("version", 10))
-        return int(answer.responses[0].partition_responses[0].error_code)
+        response = await self.ask(produce, request, fields.get("version", 10))
+        return int(response.responses[0].partition_responses[0].error_code)
 
     def produce_request(
         self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0
@@ -155,8 +155,8 @@ class TransactionsBroker(LogsBroker):
             acks=-1,
             topic_data=[TopicProduceData(name="t", partition_data=items)],
         )
-        answer = await self.ask(produce, request, version)
-        return [int(item.error_code) for item in answer.responses[0].partition_responses]
+        response = await self.ask(produce, request, version)
+        return [int(item.error_code) for item in response.responses[0].partition_responses]
 
     def _batch(self, producer: Producer, *texts: bytes, sequence: int) -> bytearray:
         return batch(
@@ -206,8 +206,8 @@ class TransactionsBroker(LogsBroker):
                 )
             ],
         )
-        answer = await self.ask(fetch, request, 11)
-        return answer.responses[0].partitions[0]
+        response = await self.ask(fetch, request, 11)
+        return response.responses[0].partitions[0]
 
     async def committed_values(self, number: int = 0) -> list[bytes | None]:
         """Return the values that a read-committed consumer gets, without markers."""

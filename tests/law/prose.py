@@ -97,13 +97,13 @@ def sentences(texts: list[str]) -> Iterator[str]:
 
 def of_python(texts: dict[str, str]) -> Prose:
     """Return docstrings and comments of Python files."""
-    found = Prose([], [])
+    prose = Prose([], [])
     for text in texts.values():
         for docstring in docstrings(ast.parse(text)):
-            found.texts.append(docstring)
-            found.docstrings.append(docstring.strip())
-        found.texts.extend(comments(text))
-    return found
+            prose.texts.append(docstring)
+            prose.docstrings.append(docstring.strip())
+        prose.texts.extend(comments(text))
+    return prose
 
 
 def docstrings(tree: ast.Module) -> Iterator[str]:

@@ -71,8 +71,10 @@ def exceptions() -> dict[str, dict[str, str]]:
 def complaints(law: str, offences: dict[str, str], remedy: str) -> list[str]:
     """Return every offence without an exception, with its remedy, and every unnecessary exception."""
     excused = exceptions().get(law, {})
-    found = [f"{place}: {what}" for place, what in offences.items() if place not in excused]
-    lines = [remedy, *sorted(found)] if found else []
-    for place in sorted(set(excused) - set(offences)):
-        lines.append(f"unnecessary exception in tests/law/exceptions.toml [{law}]: {place}")
+    values = [
+        f"{location}: {what}" for location, what in offences.items() if location not in excused
+    ]
+    lines = [remedy, *sorted(values)] if values else []
+    for location in sorted(set(excused) - set(offences)):
+        lines.append(f"unnecessary exception in tests/law/exceptions.toml [{law}]: {location}")
     return lines

@@ -136,13 +136,13 @@ def test_only_supervisors_catch_everything() -> None:
 
 def test_code_has_no_markers_of_open_work() -> None:
     """A gap is an issue or a `Not done:` line, never a marker in the code."""
-    words = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
+    arguments = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
     offences = {
         f"{path}:{number}": word
         for folder in ("ottla", "tests", "bench", "demo")
         for path, text in source.texts(folder).items()
         for number, line in enumerate(text.splitlines(), 1)
-        for word in words
+        for word in arguments
         if word in line
     }
     assert source.complaints("markers", offences, "Do it, or write it down where users look:") == []

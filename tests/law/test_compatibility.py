@@ -43,8 +43,8 @@ def test_test_without_client_counts_for_none() -> None:
 
 def test_every_file_of_the_folder_is_in_the_matrix() -> None:
     """A compatibility test without a foreign client is in the wrong folder."""
-    found = {module.path.name for module, _ in compatibility.rows()}
-    assert found == {module.path.name for module in compatibility.test_modules()}
+    names = {module.path.name for module, _ in compatibility.rows()}
+    assert names == {module.path.name for module in compatibility.test_modules()}
 
 
 def test_every_client_has_a_version() -> None:

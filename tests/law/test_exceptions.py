@@ -16,9 +16,9 @@ LONGEST = {
 def test_every_exception_has_a_reason() -> None:
     """Every exception has a reason."""
     silent = [
-        f"{law}: {place}"
-        for law, places in source.exceptions().items()
-        for place, reason in places.items()
+        f"{law}: {topic_partition}"
+        for law, locations in source.exceptions().items()
+        for topic_partition, reason in locations.items()
         if len(reason) < 20
     ]
     assert not silent
@@ -26,5 +26,5 @@ def test_every_exception_has_a_reason() -> None:
 
 def test_no_list_of_exceptions_grows() -> None:
     """No list has more exceptions than its limit: fix the code instead."""
-    sizes = {law: len(places) for law, places in source.exceptions().items()}
+    sizes = {law: len(locations) for law, locations in source.exceptions().items()}
     assert sizes == {law: LONGEST[law] for law in sizes}

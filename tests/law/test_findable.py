@@ -51,8 +51,8 @@ def test_tests_of_every_module_are_found_from_its_name() -> None:
 
 def test_the_table_of_tests_names_tests_that_exist() -> None:
     """Each row has a file, or a folder that contains tests."""
-    for package, places in _table().items():
-        assert places, package
-        for place in places:
-            path = source.ROOT / place
-            assert path.is_file() or list(path.rglob("test_*.py")), f"{package}: {place}"
+    for package, locations in _table().items():
+        assert locations, package
+        for topic_partition in locations:
+            path = source.ROOT / topic_partition
+            assert path.is_file() or list(path.rglob("test_*.py")), f"{package}: {topic_partition}"

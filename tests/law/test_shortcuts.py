@@ -80,18 +80,18 @@ def _refused(tree: ast.Module) -> Iterator[str]:
 
 
 def _handlers() -> list[ast.Module]:
-    found = [item.tree for item in source.sources() if item.path in HANDLERS]
-    assert len(found) == len(HANDLERS)
-    return found
+    sessions = [item.tree for item in source.sources() if item.path in HANDLERS]
+    assert len(sessions) == len(HANDLERS)
+    return sessions
 
 
 def test_shortcut_accounts_for_every_input_of_the_handler() -> None:
     """Each input from the request's context and the broker is listed with the shortcut's treatment."""
-    found = {name for tree in _handlers() for name in _looked_at(tree)}
-    assert found == set(SEEN_TO)
+    names = {name for tree in _handlers() for name in _looked_at(tree)}
+    assert names == set(SEEN_TO)
 
 
 def test_shortcut_accounts_for_every_error_of_the_handler() -> None:
     """Each error code is listed with a reason; codes of logs and partitions occur in both paths."""
-    found = {name for tree in _handlers() for name in _refused(tree)}
-    assert found == set(REFUSED)
+    names = {name for tree in _handlers() for name in _refused(tree)}
+    assert names == set(REFUSED)

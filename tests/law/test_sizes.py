@@ -99,8 +99,8 @@ def test_no_function_has_more_than_7_parameters() -> None:
     offences = {}
     for item in source.sources():
         for node in item.functions():
-            words = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            count = len([word for word in words if word.arg not in ("self", "cls")])
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = len([word for word in arguments if word.arg not in ("self", "cls")])
             if count > PARAMETERS:
                 offences[f"{item.path}:{node.name}"] = f"{count} parameters"
     assert source.complaints("parameters", offences, "Gather these parameters into values:") == []

@@ -66,12 +66,12 @@ class Player:
         after = planner.plan_brokers(before, live, self.unclean.__contains__)
         yield from self.write(planner.write_states(before, after, EPOCH), after)
         yield from notices(planner.plan_notices(before, self.image, change.registered))
-        for name, found in self.deletions.items():
+        for name, result in self.deletions.items():
             for broker_id in change.removed:
-                found = deletion.broker_gone(found, broker_id)
+                result = deletion.broker_gone(result, broker_id)
             for broker_id in change.registered:
-                found = deletion.broker_returned(found, broker_id)
-            self.deletions[name] = found
+                result = deletion.broker_returned(result, broker_id)
+            self.deletions[name] = result
         yield from self.proceed()
 
     def write(self, writes: Iterable[creation.Write], after: ClusterImage) -> Iterator[str]:
@@ -107,9 +107,9 @@ class Player:
         yield from self.write([creation.write_partitions(former, topic, EPOCH)], before)
         yield from notices(planner.plan_notices(before, self.image))
 
-    def play_isr(self, place: str, members: str) -> Iterator[str]:
+    def play_isr(self, location: str, members: str) -> Iterator[str]:
         """Let a leader change its ISR."""
-        name, _, number = place.rpartition("-")
+        name, _, number = location.rpartition("-")
         topic = self.image.topics[name]
         partition = topic.partitions[int(number)]
         changed = replace(
@@ -140,11 +140,11 @@ class Player:
     def proceed(self) -> Iterator[str]:
         """Continue every deletion."""
         for name in list(self.deletions):
-            found, orders = deletion.start(self.deletions[name], self.image.brokers)
-            self.deletions[name] = found
+            result, orders = deletion.start(self.deletions[name], self.image.brokers)
+            self.deletions[name] = result
             for broker_id, partitions in orders.items():
                 yield f"send {broker_id}: delete {', '.join(f'{t}-{p}' for t, p in partitions)}"
-            if found.is_complete:
+            if result.is_complete:
                 del self.deletions[name]
                 yield f"remove the nodes of {name}"
 
@@ -188,14 +188,14 @@ def notices(items: Sequence[Notice]) -> Iterator[str]:
             )
         update = notice.metadata
         assert update is not None
-        words = [f"topics={','.join(topic.name for topic in update.changed)}"]
+        settings = [f"topics={','.join(topic.name for topic in update.changed)}"]
         if update.brokers is not None:
-            words.insert(0, f"brokers={','.join(map(str, update.brokers))}")
+            settings.insert(0, f"brokers={','.join(map(str, update.brokers))}")
         if update.deleted:
-            words.append(f"deleted={','.join(update.deleted)}")
+            settings.append(f"deleted={','.join(update.deleted)}")
         if update.is_complete:
-            words.append("complete")
-        yield f"send {notice.broker_id}: metadata {' '.join(words)}"
+            settings.append("complete")
+        yield f"send {notice.broker_id}: metadata {' '.join(settings)}"
 
 
 def played(text: str) -> str:
@@ -216,10 +216,10 @@ def played(text: str) -> str:
 def test_controller_has_the_effects_of_the_transcript(path: Path) -> None:
     """Every event has exactly the effects that were reviewed."""
     text = path.read_text(encoding="utf-8")
-    found = played(text)
+    transcript_text = played(text)
     if REWRITE:
-        path.write_text(found, encoding="utf-8")
-    assert found == text
+        path.write_text(transcript_text, encoding="utf-8")
+    assert transcript_text == text
 
 
 def test_there_are_transcripts() -> None:

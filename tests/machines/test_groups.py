@@ -24,7 +24,6 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import (
-    Answer,
     CancelTimer,
     Effect,
     Event,
@@ -34,6 +33,7 @@ from ottla.coordinators.classic.events import (
     Loaded,
     Note,
     Persist,
+    Respond,
     SetTimer,
     Stored,
     StoreFailed,
@@ -222,20 +222,20 @@ def render(effect: Effect) -> str:
                 f"store {token} generation={value.generation} protocol={value.protocol}"
                 f" leader={value.leader} members=[{' '.join(members)}]"
             )
-        case Answer(ticket=ticket, response=response):
+        case Respond(ticket=ticket, response=response):
             return f"{ticket}: {ErrorCode(response.error_code).name}{details(response)}"
 
 
 def details(response: Any) -> str:
     """Write the fields of a response other than its error."""
     if isinstance(response, JoinGroupResponse):
-        said = f" member={response.member_id}"
+        message = f" member={response.member_id}"
         if response.generation_id < 0:
-            return said
-        said += f" generation={response.generation_id} protocol={response.protocol_name}"
-        said += f" leader={response.leader}" + " skips" * response.skip_assignment
+            return message
+        message += f" generation={response.generation_id} protocol={response.protocol_name}"
+        message += f" leader={response.leader}" + " skips" * response.skip_assignment
         members = [f"{item.member_id}:{text(item.metadata)}" for item in response.members]
-        return said + (f" members=[{' '.join(members)}]" if members else "")
+        return message + (f" members=[{' '.join(members)}]" if members else "")
     if isinstance(response, SyncGroupResponse) and not response.error_code:
         return f" assignment={text(response.assignment)}"
     if isinstance(response, LeaveGroupResponse):

@@ -62,40 +62,44 @@ class Player:
 
     def _store(self, transaction: Transaction) -> Iterator[str]:
         self.transaction = transaction
-        places = ",".join(f"{topic}-{number}" for topic, number in sorted(transaction.partitions))
-        said = f"store {transaction.state.display_name} id={transaction.producer_id}"
-        said += f" epoch={transaction.producer_epoch} timeout={transaction.timeout_ms}"
-        said += f" started={transaction.started_ms} updated={transaction.updated_ms}"
+        topic_partitions = ",".join(
+            f"{topic}-{number}" for topic, number in sorted(transaction.partitions)
+        )
+        message = f"store {transaction.state.display_name} id={transaction.producer_id}"
+        message += f" epoch={transaction.producer_epoch} timeout={transaction.timeout_ms}"
+        message += f" started={transaction.started_ms} updated={transaction.updated_ms}"
         if transaction.next_producer_id >= 0:
-            said += f" next={transaction.next_producer_id}"
-        yield said + (f" partitions={places}" if places else "")
+            message += f" next={transaction.next_producer_id}"
+        yield message + (f" partitions={topic_partitions}" if topic_partitions else "")
 
     def _decide(self, verb: str, values: dict[str, str]) -> TransitionResult:
         producer = Producer(int(values.get("id", -1)), int(values.get("epoch", -1)))
-        found = self.transaction
+        transaction = self.transaction
         if verb == "init":
             timeout_ms, fresh = int(values.get("timeout", 1000)), int(values.get("fresh", -1))
-            assert machine.needs_producer_id(found, producer, self.version) == (fresh >= 0)
-            current = found or machine.new_transaction("tx", fresh, timeout_ms)
+            assert machine.needs_producer_id(transaction, producer, self.version) == (fresh >= 0)
+            current = transaction or machine.new_transaction("tx", fresh, timeout_ms)
             claim = InitProducerIdParameters(producer, timeout_ms, fresh, self.version)
             return machine.init_producer_id(current, claim, self.now_ms)
         if verb == "add":
-            places = [place(text) for text in values["partitions"].split(",")]
+            topic_partitions = [place(text) for text in values["partitions"].split(",")]
             version = 2 if values.get("bump") else 0
-            return machine.add_partitions(found, producer, places, self.now_ms, version=version)
+            return machine.add_partitions(
+                transaction, producer, topic_partitions, self.now_ms, version=version
+            )
         assert verb in ("commit", "abort"), verb
         is_commit = verb == "commit"
         if not values.get("bump"):
-            return machine.end(found, producer, is_commit=is_commit, now_ms=self.now_ms)
+            return machine.end(transaction, producer, is_commit=is_commit, now_ms=self.now_ms)
         fresh = int(values.get("fresh", -1))
-        return machine.end_with_bump(found, Ending(producer, is_commit, fresh), self.now_ms)
+        return machine.end_with_bump(transaction, Ending(producer, is_commit, fresh), self.now_ms)
 
     def _look(self, verb: str, words: list[str]) -> Iterator[str]:
         if verb == "verify":
             values = dict(word.split("=", 1) for word in words)
             producer = Producer(int(values["id"]), int(values["epoch"]))
-            found = place(values["partition"])
-            yield machine.verify_partition(self.transaction, producer, found).name
+            result = place(values["partition"])
+            yield machine.verify_partition(self.transaction, producer, result).name
             return
         assert self.transaction is not None
         if verb == "set":
@@ -139,7 +143,7 @@ def played(transcript: str) -> str:
             continue
         lines.append(line)
         if line and not line.startswith("#"):
-            lines += [f"    {said}" for said in player.play(line)]
+            lines += [f"    {message}" for message in player.play(line)]
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +151,7 @@ def played(transcript: str) -> str:
 def test_transaction_has_the_effects_of_the_transcript(path: Path) -> None:
     """Every event has exactly the effects that are written below it."""
     expected = path.read_text(encoding="utf-8")
-    found = played(expected)
+    transcript_text = played(expected)
     if REWRITE:
-        path.write_text(found, encoding="utf-8")
-    assert found == expected or REWRITE
+        path.write_text(transcript_text, encoding="utf-8")
+    assert transcript_text == expected or REWRITE

@@ -90,21 +90,21 @@ class ConsumerClient:
             request.server_assignor = self.assignor
         return request
 
-    def _hear(self, answer, now, sent):
-        self.last_error = answer.error_code
+    def _hear(self, response, now, sent):
+        self.last_error = response.error_code
         # The topics may have changed while the request waited.
-        self.is_unsure = bool(answer.error_code) or self.topics != sent
-        if answer.error_code in _START_OVER:
+        self.is_unsure = bool(response.error_code) or self.topics != sent
+        if response.error_code in _START_OVER:
             self.start_over()
-        if answer.error_code:
+        if response.error_code:
             return
-        assert answer.member_id == self.member_id
-        self.epoch = answer.member_epoch
+        assert response.member_id == self.member_id
+        self.epoch = response.member_epoch
         self.heard_at = max(self.heard_at, now)
-        if answer.assignment is not None:
+        if response.assignment is not None:
             self.target = {
                 (topic.topic_id, partition)
-                for topic in answer.assignment.topic_partitions
+                for topic in response.assignment.topic_partitions
                 for partition in topic.partitions
             }
             if self.owned <= self.target:
@@ -132,12 +132,12 @@ class ConsumerClient:
 
 
 def _by_topic(places):
-    found = {}
+    entries = {}
     for topic_id, partition in sorted(places):
-        found.setdefault(topic_id, []).append(partition)
+        entries.setdefault(topic_id, []).append(partition)
     return [
         TopicPartitions(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in found.items()
+        for topic_id, partitions in entries.items()
     ]
 
 
@@ -196,12 +196,12 @@ class ClassicClient:
         else:
             hear(reply)
 
-    def _hear(self, answer, now):
-        if answer.error_code == ErrorCode.NONE:
+    def _hear(self, response, now):
+        if response.error_code == ErrorCode.NONE:
             self.heard_at = max(self.heard_at, now)
-        elif answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+        elif response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget()
-        elif answer.error_code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+        elif response.error_code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self.owned, self.must_join = set(), True
 
     def _forget(self):
@@ -225,33 +225,33 @@ class ClassicClient:
         sent = self.topics
         self._when(reply, lambda answer: self._joined(coordinator, answer, now, sent))
 
-    def _joined(self, coordinator, answer, now, sent):
-        if answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+    def _joined(self, coordinator, response, now, sent):
+        if response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget()
-        elif answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-            self.member_id = answer.member_id
-        if answer.error_code:
+        elif response.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self.member_id = response.member_id
+        if response.error_code:
             return
-        self.member_id, self.generation = answer.member_id, answer.generation_id
+        self.member_id, self.generation = response.member_id, response.generation_id
         request = SyncGroupRequest(
             group_id=self.group,
             member_id=self.member_id,
             generation_id=self.generation,
-            assignments=self._assignments(answer.members) if answer.members else [],
+            assignments=self._assignments(response.members) if response.members else [],
         )
         self._when(
             coordinator.membership.sync_group(request), lambda found: self._synced(found, now, sent)
         )
 
-    def _synced(self, answer, now, sent):
-        self._hear(answer, now)
-        if answer.error_code:
+    def _synced(self, response, now, sent):
+        self._hear(response, now)
+        if response.error_code:
             return
-        found = consumer_protocol.decode_assignment(answer.assignment)
+        assignment = consumer_protocol.decode_assignment(response.assignment)
         topics = self.image().topics
         self.owned = {
             (topics[item.topic].topic_id, partition)
-            for item in found.assigned_partitions
+            for item in assignment.assigned_partitions
             if item.topic in topics
             for partition in item.partitions
         }

@@ -158,8 +158,8 @@ class ReplicaBroker:
         )
         response = followers.handle(cast(Any, context), request)
         assert isinstance(response, FetchResponse)
-        answer: FetchResponse = through_codec(response, VERSION)
-        return answer
+        fetch_response: FetchResponse = through_codec(response, VERSION)
+        return fetch_response
 
     def request(self) -> FetchRequest | None:
         """Return the next fetch of this follower."""
@@ -232,7 +232,7 @@ class Decision(NamedTuple):
             return self, IsrAnswer(ErrorCode.INVALID_UPDATE_VERSION)
         isr = tuple(member.broker_id for member in proposal.new_isr)
         after = self._replace(isr=isr, partition_epoch=self.partition_epoch + 1)
-        answer = IsrAnswer(
+        response = IsrAnswer(
             ErrorCode.NONE, after.leader, after.leader_epoch, isr, after.partition_epoch
         )
-        return after, answer
+        return after, response

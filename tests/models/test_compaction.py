@@ -103,8 +103,8 @@ class History:
     def headers(self, start: int) -> list[Any]:
         """Return the headers of the batches that end at or after an offset."""
         segments = self.compacted.log.segments
-        found = [header for each in segments for _, header in each.batches.headers(0)]
-        return [header for header in found if header.last_offset >= start]
+        result = [header for segment in segments for _, header in segment.batches.headers(0)]
+        return [header for header in result if header.last_offset >= start]
 
     def forget_from(self, end: int) -> None:
         """Remove records that are no longer in the log."""
@@ -113,26 +113,26 @@ class History:
 
     def check(self) -> None:
         """Compare the log with the model, and read it from each offset."""
-        found = self.check_records()
+        records = self.check_records()
         log = self.compacted.log
         for start in range(log.log_start_offset, log.log_end_offset):
-            ahead = [entry for entry in found if entry[0] >= start]
+            ahead = [entry for entry in records if entry[0] >= start]
             assert [(e.offset, e.key, e.value) for e in read_all(log, start=start)] == ahead
 
     def check_records(self) -> list[Entry]:
         """Compare offsets, keys and values with the model; return the records."""
         log = self.compacted.log
-        found = [(each.offset, each.key, each.value) for each in read_all(log)]
-        visible = [entry for entry in found if entry[0] not in self.aborted]
+        rows = [(each.offset, each.key, each.value) for each in read_all(log)]
+        visible = [entry for entry in rows if entry[0] not in self.aborted]
         newest = {key: offset for offset, (key, _) in self.entries.items()}
         for offset, key, value in visible:
             assert self.entries[offset] == (key, value)
-        kept = {offset for offset, _, _ in visible}
-        assert set(newest.values()) <= kept
-        older = {o for o in kept if o < log.first_dirty_offset and o not in newest.values()}
+        offsets = {offset for offset, _, _ in visible}
+        assert set(newest.values()) <= offsets
+        older = {o for o in offsets if o < log.first_dirty_offset and o not in newest.values()}
         assert all(newest[self.entries[o][0]] >= log.first_dirty_offset for o in older)
         self.check_order()
-        return found
+        return rows
 
     def check_order(self) -> None:
         """Check that batches are in order and within their segments."""
@@ -162,11 +162,11 @@ def test_the_newest_record_of_each_key_remains(steps: list[tuple[str, Any, Any]]
     while history.compacted.clean():
         history.check()
     history.check()
-    found = read_all(history.compacted.log)
-    kept = [each.offset for each in found if each.offset not in history.aborted]
+    records = read_all(history.compacted.log)
+    offsets = [each.offset for each in records if each.offset not in history.aborted]
     newest = {key: offset for offset, (key, _) in history.entries.items()}
-    assert kept == sorted(newest.values())
-    assert not [each for each in found if each.offset in history.aborted]
+    assert offsets == sorted(newest.values())
+    assert not [each for each in records if each.offset in history.aborted]
 
 
 @pytest.mark.slow

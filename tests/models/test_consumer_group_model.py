@@ -70,7 +70,7 @@ class ConsumerGroupModel(GroupWorld):
         assert group.state.value == "Stable", group
         is_classic = all(isinstance(client, ClassicClient) for client in self.clients)
         assert (shard.group("g") is not None) == is_classic
-        owned = [place for client in self.clients for place in client.owned]
+        owned = [topic_partition for client in self.clients for topic_partition in client.owned]
         assert len(owned) == len(set(owned))
         assert set(owned) == self._readable()
         assert all(client.owned == client.target for client in self.clients)
@@ -215,10 +215,10 @@ class ConsumerGroupModel(GroupWorld):
     def no_partition_has_two_owners(self):
         now = self.clock.monotonic()
         owned = [
-            place
+            topic_partition
             for client in self.clients
             if now < client.heard_at + client.session_ms / 1000
-            for place in client.owned
+            for topic_partition in client.owned
         ]
         assert len(owned) == len(set(owned))
 

@@ -157,15 +157,15 @@ class ControllerModel(RuleBasedStateMachine):
         for topic in self.image.topics.values():
             for item in topic.partitions:
                 key = (topic.topic_id, item.partition)
-                found = (item.leader_epoch, item.partition_epoch, item.leader, item.isr)
-                former = self.written.setdefault(key, found)
-                assert found[0] >= former[0]
-                assert found[1] >= former[1]
-                if found[2] != former[2]:
-                    assert found[0] > former[0]
-                if found[2:] != former[2:]:
-                    assert found[1] > former[1]
-                self.written[key] = found
+                result = (item.leader_epoch, item.partition_epoch, item.leader, item.isr)
+                former = self.written.setdefault(key, result)
+                assert result[0] >= former[0]
+                assert result[1] >= former[1]
+                if result[2] != former[2]:
+                    assert result[0] > former[0]
+                if result[2:] != former[2:]:
+                    assert result[1] > former[1]
+                self.written[key] = result
 
     @invariant()
     def live_brokers_have_the_controllers_image(self) -> None:

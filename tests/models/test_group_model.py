@@ -162,21 +162,21 @@ class GroupModel(GroupWorld):
         """Let the first client with a response act on it; return whether there was one."""
         for client in self.clients:
             if client.waiting is not None and client.waiting.done():
-                answer, client.waiting = client.waiting.result(), None
-                client.then(client, answer)
+                response, client.waiting = client.waiting.result(), None
+                client.then(client, response)
                 return True
         return False
 
-    def _joined(self, client, answer):
-        code = ErrorCode(answer.error_code)
+    def _joined(self, client, response):
+        code = ErrorCode(response.error_code)
         if code is ErrorCode.MEMBER_ID_REQUIRED:
-            client.member_id = answer.member_id
+            client.member_id = response.member_id
             self._join(client)
         elif code is ErrorCode.NONE:
-            client.member_id, client.generation = answer.member_id, answer.generation_id
-            is_leader = answer.leader == answer.member_id and not answer.skip_assignment
-            assert bool(answer.members) == (answer.leader == answer.member_id)
-            self._sync(client, answer.members if is_leader else [])
+            client.member_id, client.generation = response.member_id, response.generation_id
+            is_leader = response.leader == response.member_id and not response.skip_assignment
+            assert bool(response.members) == (response.leader == response.member_id)
+            self._sync(client, response.members if is_leader else [])
         else:
             self._stumble(client, code)
 
@@ -196,12 +196,12 @@ class GroupModel(GroupWorld):
         )
         self._wait(client, self.coordinator.membership.sync_group(request), self._synced)
 
-    def _synced(self, client, answer):
-        code = ErrorCode(answer.error_code)
+    def _synced(self, client, response):
+        code = ErrorCode(response.error_code)
         if code is not ErrorCode.NONE:
             self._stumble(client, code)
             return
-        client.assigned = tuple(answer.assignment)
+        client.assigned = tuple(response.assignment)
         assert client.generation >= max(client.generations, default=0)
         client.generations.append(client.generation)
         for partition in client.assigned:
@@ -247,8 +247,8 @@ class GroupModel(GroupWorld):
             reply = _done(reply)
         reply.add_done_callback(lambda done: self._committed(partition, offset, done.result()))
 
-    def _committed(self, partition, offset, answer):
-        if answer.topics[0].partitions[0].error_code == ErrorCode.NONE:
+    def _committed(self, partition, offset, response):
+        if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
             self.committed[partition] = max(offset, self.committed.get(partition, 0))
 
     # -- invariants
@@ -260,13 +260,13 @@ class GroupModel(GroupWorld):
         reply = self.loop.run(self._fetch())
         if reply is None or reply.error_code:
             return
-        found = {
+        committed_offsets = {
             item.partition_index: item.committed_offset
             for topic in reply.topics
             for item in topic.partitions
         }
         for partition, offset in self.committed.items():
-            assert found.get(partition, -1) >= offset, "a committed offset was lost"
+            assert committed_offsets.get(partition, -1) >= offset, "a committed offset was lost"
 
     async def _fetch(self):
         """Return all offsets of the group, or None if the response has to wait."""
@@ -296,9 +296,9 @@ class GroupModel(GroupWorld):
         assert {name: item.assignment for name, item in stored.members.items()} == members
 
 
-def _done(answer):
+def _done(response):
     future = asyncio.get_running_loop().create_future()
-    future.set_result(answer)
+    future.set_result(response)
     return future
 
 

@@ -97,7 +97,7 @@ class LogAgainstList(RuleBasedStateMachine):
             self.append([number * 10, -number][: 1 + number % 2], size, idempotent)
 
     def _batch(self, timestamps: tuple[int, ...], size: int, sequence: int) -> bytearray:
-        records = [Record(b"k", b"v" * size, timestamp=each) for each in timestamps]
+        records = [Record(b"k", b"v" * size, timestamp=timestamp) for timestamp in timestamps]
         if sequence < 0:
             return encode_batch(records)
         return encode_batch(records, producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence)
@@ -173,12 +173,12 @@ class LogAgainstList(RuleBasedStateMachine):
         deleted = self.log.deletion.apply_retention(self.end)
         assert deleted <= before
         oldest = self.world.clock.now_ms - 24 * HOUR_MS
-        kept = self.log.log_start_offset
-        assert self.start <= kept <= self.end
+        log_start_offset = self.log.log_start_offset
+        assert self.start <= log_start_offset <= self.end
         for batch in self.batches:
-            if batch.next_offset <= kept and batch.base_offset >= self.start:
+            if batch.next_offset <= log_start_offset and batch.base_offset >= self.start:
                 assert max(batch.timestamps) < oldest
-        self._start_at(kept)
+        self._start_at(log_start_offset)
 
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
@@ -226,7 +226,7 @@ class LogAgainstList(RuleBasedStateMachine):
             for batch in self.batches
             if batch.next_offset > offset and batch.next_offset <= limit
         ]
-        found = [
+        result = [
             record.offset for record in iterate_records(fetched.records) if record.offset >= offset
         ]
         offsets = [
@@ -234,9 +234,9 @@ class LogAgainstList(RuleBasedStateMachine):
             for batch in expected
             for number in range(max(batch.base_offset, offset), batch.next_offset)
         ]
-        assert found == offsets[: len(found)]
+        assert result == offsets[: len(result)]
         if offsets:
-            assert found or not expected
+            assert result or not expected
         size = len(fetched.records)
         assert size <= max_bytes or size == fetched.first_batch_size
 
@@ -246,7 +246,7 @@ class LogAgainstList(RuleBasedStateMachine):
         stamps = [stamp for batch in self.batches for stamp in batch.timestamps]
         low, high = min(stamps, default=START_MS), max(stamps, default=START_MS)
         target = int(low + share * (high - low))
-        found = self.log.offset_for_timestamp(target)
+        position = self.log.offset_for_timestamp(target)
         expected = next(
             (
                 (stamp, batch.base_offset + index, batch.leader_epoch)
@@ -256,7 +256,7 @@ class LogAgainstList(RuleBasedStateMachine):
             ),
             None,
         )
-        assert found == expected
+        assert position == expected
 
     @rule(epoch=st.integers(-1, 30))
     def end_of_epoch(self, epoch: int) -> None:
@@ -279,8 +279,8 @@ class LogAgainstList(RuleBasedStateMachine):
             if batch.base_offset + index >= self.start
         ]
         start = expected[0][0] if expected else self.end
-        found = read_all(self.log, max_bytes=300, start=start)
-        assert [(record.offset, record.timestamp) for record in found] == expected
+        records = read_all(self.log, max_bytes=300, start=start)
+        assert [(record.offset, record.timestamp) for record in records] == expected
 
 
 TestLogAgainstList = pytest.mark.slow(LogAgainstList.TestCase)

@@ -50,7 +50,7 @@ class Life:
 
     def end(self) -> int:
         """Return the offset after all appended records."""
-        return sum(len(each) for each in self.batches)
+        return sum(len(batch) for batch in self.batches)
 
     def do(self, step: str, argument: Any) -> None:
         """Perform one step."""
@@ -85,14 +85,14 @@ class Life:
     def truncate(self, back: int) -> None:
         """Truncate the last records; a power loss may keep the truncation or not."""
         offset = max(0, self.end() - back)
-        kept: list[list[bytes]] = []
+        remaining: list[list[bytes]] = []
         for values in self.batches:
-            if sum(map(len, kept)) + len(values) > offset:
+            if sum(map(len, remaining)) + len(values) > offset:
                 break
-            kept.append(values)
-        self.durable = min(self.durable, sum(map(len, kept)))
+            remaining.append(values)
+        self.durable = min(self.durable, sum(map(len, remaining)))
         self.log.truncation.truncate_to(offset)
-        self.batches = kept
+        self.batches = remaining
 
     def restart(self, clean: bool) -> None:
         """Stop the process and start it again."""
@@ -108,24 +108,24 @@ class Life:
         self.world.files = self.files = self.files.power_loss(SeededRng(seed))
         self.open()
         self.check(self.durable)
-        kept: list[list[bytes]] = []
+        remaining: list[list[bytes]] = []
         for values in self.batches:
-            if sum(map(len, kept)) + len(values) > self.log.log_end_offset:
+            if sum(map(len, remaining)) + len(values) > self.log.log_end_offset:
                 break
-            kept.append(values)
-        self.batches, self.durable = kept, self.log.recovery_point
+            remaining.append(values)
+        self.batches, self.durable = remaining, self.log.recovery_point
 
     def check(self, at_least: int) -> None:
         """Check that the log has a prefix of the appended records with at least that many."""
-        found = [record.value for record in read_all(self.log)]
+        result = [record.value for record in read_all(self.log)]
         expected = [value for values in self.batches for value in values]
-        assert found == expected[: len(found)]
-        assert len(found) == self.log.log_end_offset >= at_least
+        assert result == expected[: len(result)]
+        assert len(result) == self.log.log_end_offset >= at_least
         ends = [0]
         for values in self.batches:
             ends.append(ends[-1] + len(values))
-        assert len(found) in ends
-        for offset in range(len(found)):
+        assert len(result) in ends
+        for offset in range(len(result)):
             assert self.log.offset_for_timestamp(START_MS) is not None
             assert self.log.epochs.epoch_of(offset) >= 0
 

@@ -103,13 +103,13 @@ class Trial:
         if not broker.proposals:
             return
         proposal, future = broker.proposals.pop(0)
-        self.decision, answer = self.decision.alter(proposal)
-        self.answers.append((future, answer))
+        self.decision, response = self.decision.alter(proposal)
+        self.answers.append((future, response))
 
     def answer(self) -> None:
         if self.answers:
-            future, answer = self.answers.pop(0)
-            future.set_result(answer)
+            future, response = self.answers.pop(0)
+            future.set_result(response)
 
     # How often each step is taken, relative to the others.
     WEIGHTS: ClassVar = {
@@ -149,8 +149,8 @@ class Trial:
                 self._fetch(broker, may_lose=False)
                 await self._receive(broker)
                 for proposal, future in broker.proposals:
-                    self.decision, answer = self.decision.alter(proposal)
-                    future.set_result(answer)
+                    self.decision, response = self.decision.alter(proposal)
+                    future.set_result(response)
                 broker.proposals.clear()
             await _callbacks()
             self.check()

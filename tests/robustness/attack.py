@@ -132,7 +132,7 @@ def attack(broker: ObservedBroker, cases: int, seed: int) -> tuple[Verdict, Atta
     for case in islice(Hostile(seed + 1).cases(), 2000):
         attacker.play(case)
     attacker.outcomes.clear()
-    said, before = len(broker.lines()), broker.take()
+    count, before = len(broker.lines()), broker.take()
     begin = time.monotonic()
     for number, case in enumerate(islice(Hostile(seed).cases(), cases)):
         attacker.play(case)
@@ -140,7 +140,7 @@ def attack(broker: ObservedBroker, cases: int, seed: int) -> tuple[Verdict, Atta
     seconds = time.monotonic() - begin
     attacker.close()
     neighbour.stop()
-    return Verdict(before, broker.take(), seconds, broker.lines()[said:]), attacker, neighbour
+    return Verdict(before, broker.take(), seconds, broker.lines()[count:]), attacker, neighbour
 
 
 def main() -> None:
@@ -148,17 +148,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    words = parser.parse_args()
+    options = parser.parse_args()
     with ObservedBroker(SETTINGS) as broker:
         begin = time.monotonic()
-        verdict, attacker, neighbour = attack(broker, words.cases, words.seed)
-        found = sorted(neighbour.latencies)
+        verdict, attacker, neighbour = attack(broker, options.cases, options.seed)
+        rows = sorted(neighbour.latencies)
         print(
-            f"{words.cases} cases in {time.monotonic() - begin:.0f} s: {dict(attacker.outcomes)}; "
+            f"{options.cases} cases in {time.monotonic() - begin:.0f} s: {dict(attacker.outcomes)}; "
             f"longest pause {verdict.pause_ms:.0f} ms, memory +{verdict.rss_mib:.0f} MiB, "
-            f"{verdict.lines_count} lines of log; the good client: {len(found)} records, "
-            f"p50 {found[len(found) // 2]:.2f}, p99 {found[int(len(found) * 0.99)]:.2f}, "
-            f"max {found[-1]:.1f} ms"
+            f"{verdict.lines_count} lines of log; the good client: {len(rows)} records, "
+            f"p50 {rows[len(rows) // 2]:.2f}, p99 {rows[int(len(rows) * 0.99)]:.2f}, "
+            f"max {rows[-1]:.1f} ms"
         )
         for complaint in verdict.complaints:
             print("BROKEN:", complaint)

@@ -52,16 +52,16 @@ class Case(NamedTuple):
 
 def valid_requests() -> list[Valid]:
     """Return every golden request, and Produce requests for `TOPIC`."""
-    found = []
+    values = []
     for path in sorted(GOLDEN.glob("*.txt")):
         for vector in read_vectors(path):
             if vector.cls.__name__.endswith("Request"):
                 assert isinstance(vector.message, schema.Message)
-                found.append(_valid(vector.message, vector.version, vector.data))
+                values.append(_valid(vector.message, vector.version, vector.data))
     for codec in CODECS:
         for version in (3, 9):
-            found.append(_produce(codec, version))
-    return found
+            values.append(_produce(codec, version))
+    return values
 
 
 def _valid(message: schema.Message, version: int, body: bytes) -> Valid:
@@ -167,4 +167,4 @@ def _decoded(cls: type[schema.Message], version: int, data: bytes) -> schema.Mes
 
 def api_names() -> set[str]:
     """Return the APIs that the cases cover."""
-    return {api_of(each.cls).name for each in valid_requests()}
+    return {api_of(request.cls).name for request in valid_requests()}

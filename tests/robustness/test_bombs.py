@@ -53,15 +53,15 @@ class Site:
     def produce(self, topic: str, batch: bytes) -> ErrorCode:
         """Produce one batch; return the code."""
         self.line.send_bytes(produce_frame(topic, 0, batch))
-        answer = self.line.receive(ProduceResponse, 9)
-        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        response = self.line.receive(ProduceResponse, 9)
+        return ErrorCode(response.responses[0].partition_responses[0].error_code)
 
     def judge(self) -> Reading:
         """Compare the events since the last call with the limits."""
-        found = self.broker.take()
-        assert found.rss_mib - self.before.rss_mib < RSS_MIB_MAX
-        assert min(found.lag_ms, found.cpu_ms) < PAUSE_MS_MAX, found.stack
-        return found
+        result = self.broker.take()
+        assert result.rss_mib - self.before.rss_mib < RSS_MIB_MAX
+        assert min(result.lag_ms, result.cpu_ms) < PAUSE_MS_MAX, result.stack
+        return result
 
     def close(self) -> None:
         """Stop the clients."""
@@ -74,9 +74,9 @@ class Site:
 
 @pytest.fixture
 def site(start: Start):  # type: ignore[no-untyped-def]
-    made = Site(start({"log.cleaner.enable": "false"}))
-    yield made
-    made.close()
+    created = Site(start({"log.cleaner.enable": "false"}))
+    yield created
+    created.close()
 
 
 def test_bombs_are_rejected_if_records_are_validated(site: Site) -> None:
@@ -115,8 +115,8 @@ def test_small_batches_do_not_wait_for_large_ones(site: Site) -> None:
     unanswered = [line for line in lines if not line.has_answer()]
     assert len(unanswered) >= 2
     for line in lines:
-        answer = line.receive(ProduceResponse, 9)
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        response = line.receive(ProduceResponse, 9)
+        assert response.responses[0].partition_responses[0].error_code == 0
         line.close()
     site.judge()
 
@@ -129,13 +129,16 @@ def test_stored_bombs_do_no_harm_later(site: Site) -> None:
         for _ in range(2):
             assert site.produce("plain", bombs.swarm(number)) is ErrorCode.NONE
     site.judge()
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=1_789_999_999_999)
+    list_offsets_partition = ListOffsetsPartition(partition_index=0, timestamp=1_789_999_999_999)
     site.line.send(
-        ListOffsetsRequest(topics=[ListOffsetsTopic(name="plain", partitions=[wanted])]), 7
+        ListOffsetsRequest(
+            topics=[ListOffsetsTopic(name="plain", partitions=[list_offsets_partition])]
+        ),
+        7,
     )
-    answer = site.line.receive(ListOffsetsResponse, 7)
-    found = answer.topics[0].partitions[0]
-    assert (found.error_code, found.offset) == (0, 0)
+    response = site.line.receive(ListOffsetsResponse, 7)
+    partition = response.topics[0].partitions[0]
+    assert (partition.error_code, partition.offset) == (0, 0)
     site.judge()
     changes = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1"}
     configs.alter_config(site.admin, topic_resource("plain"), assign=changes)
@@ -157,10 +160,10 @@ def test_client_metrics_that_are_bombs_are_rejected(site: Site) -> None:
     line = Line(site.broker.port)
     for name, (codec, make) in bombs.BOMBS.items():
         line.send(GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID), 0)
-        given = line.receive(GetTelemetrySubscriptionsResponse, 0)
+        response = line.receive(GetTelemetrySubscriptionsResponse, 0)
         push = PushTelemetryRequest(
-            client_instance_id=given.client_instance_id,
-            subscription_id=given.subscription_id,
+            client_instance_id=response.client_instance_id,
+            subscription_id=response.subscription_id,
             compression_type=codec,
             metrics=make(),
         )

@@ -28,8 +28,8 @@ DURABLE = {"log.flush.on.ack": "true"}
 @pytest.fixture(params=[FullDisk, DeafDisk], ids=["full", "deaf"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FailingDisk]:
     """Return a disk that will fail."""
-    with failing_disk(request.param, tmp_path / "disk") as found:
-        yield found
+    with failing_disk(request.param, tmp_path / "disk") as result:
+        yield result
 
 
 def write(bootstrap: str, partition: int, first: int = 0, count: int = RECORDS) -> list[int]:
@@ -59,7 +59,7 @@ def read(bootstrap: str, partition: int) -> list[int]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "check.crcs": True,
                          "enable.partition.eof": True})  # fmt: skip
     consumer.assign([TopicPartition("t", partition, 0)])
-    found: list[int] = []
+    numbers: list[int] = []
     while True:
         message = consumer.poll(30)
         assert message is not None
@@ -70,15 +70,15 @@ def read(bootstrap: str, partition: int) -> list[int]:
         value = message.value()
         assert isinstance(value, bytes)
         assert value.endswith(PADDING)
-        found.append(int(value.split(b" ")[0]))
+        numbers.append(int(value.split(b" ")[0]))
     consumer.close()
-    return found
+    return numbers
 
 
 def leaders(bootstrap: str) -> dict[int, int]:
     """Return the leader of each partition; -1 if it has none."""
-    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics("t", timeout=30)
-    return {number: each.leader for number, each in found.topics["t"].partitions.items()}
+    topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics("t", timeout=30)
+    return {number: each.leader for number, each in topics.topics["t"].partitions.items()}
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -91,28 +91,28 @@ def test_failed_disk_takes_its_directory_offline_and_loses_nothing(
     tmp_path: Path, disk: FailingDisk
 ) -> None:
     """The other disk stays online; after a repair the disk has all acknowledged records."""
-    place = f"{disk.path}/logs"
+    location = f"{disk.path}/logs"
     apart = {"coordination.dir": f"{tmp_path}/metadata"}
-    broker = BrokerProcess(f"{tmp_path}/other,{place}", options=DURABLE | apart)
+    broker = BrokerProcess(f"{tmp_path}/other,{location}", options=DURABLE | apart)
     broker.errors = tmp_path / "stderr"
     with broker:
         with Brokers(broker.bootstrap) as brokers:
             topics.create_topic(brokers, "t", partitions=2)
         here, there = (0, 1) if (disk.path / "logs/t-0").exists() else (1, 0)
-        disk.serve(broker.process_id, Path(f"{place}/t-{here}/{FIRST_SEGMENT}"))
+        disk.serve(broker.process_id, Path(f"{location}/t-{here}/{FIRST_SEGMENT}"))
         acknowledged = write(broker.bootstrap, here)
         assert 50 < len(acknowledged) < RECORDS
         until(lambda: leaders(broker.bootstrap) == {here: -1, there: 1})
         assert write(broker.bootstrap, there, count=50) == list(range(50))
-        assert f"log directory offline path={place} " in broker.errors.read_text()
+        assert f"log directory offline path={location} " in broker.errors.read_text()
         assert disk.reason in broker.errors.read_text()
         broker.kill()
         disk.mend()
         broker.start()
-        found = read(broker.bootstrap, here)
+        records = read(broker.bootstrap, here)
         # The rejected record may exist as well; no record is missing, damaged or duplicated.
-        assert found[: len(acknowledged)] == acknowledged
-        assert len(found) <= len(acknowledged) + 1
+        assert records[: len(acknowledged)] == acknowledged
+        assert len(records) <= len(acknowledged) + 1
         assert read(broker.bootstrap, there) == list(range(50))
         more = list(range(RECORDS, RECORDS + 20))
         assert write(broker.bootstrap, here, first=RECORDS, count=20) == more
@@ -137,7 +137,7 @@ def test_broker_stops_if_its_only_disk_fails(tmp_path: Path, disk: FailingDisk) 
         assert disk.reason in last
         disk.mend()
         broker.start()
-        found = read(broker.bootstrap, 0)
-        assert found[: len(acknowledged)] == acknowledged
-        assert len(found) <= len(acknowledged) + 1
+        records = read(broker.bootstrap, 0)
+        assert records[: len(acknowledged)] == acknowledged
+        assert len(records) <= len(acknowledged) + 1
         assert broker.stop()[0] == 0

@@ -25,7 +25,7 @@ def complaints(start: Start, cases: int, seed: int) -> list[str]:
 
 def test_every_api_that_is_served_is_attacked() -> None:
     """The cases cover every version of every supported API."""
-    versions = {(each.cls.API_KEY, each.version) for each in valid_requests()}
+    versions = {(request.cls.API_KEY, request.version) for request in valid_requests()}
     served = {
         (int(row.handler.API), version)
         for row in ROWS

@@ -21,10 +21,10 @@ def test_idle_connections_cost_little_and_do_not_affect_others(start: Start) -> 
         pytest.skip(f"{before[1]} descriptors are too few here")
     resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
     try:
-        found = connections.measure(start(connections.SETTINGS), COUNT, 200)
+        actual = connections.measure(start(connections.SETTINGS), COUNT, 200)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert found.kib_each < KIB_EACH_MAX
-    assert found.median_ms < 2 * found.median_ms_alone + 10
-    assert found.pause_ms < PAUSE_MS_MAX
-    assert found.leaked <= 0
+    assert actual.kib_each < KIB_EACH_MAX
+    assert actual.median_ms < 2 * actual.median_ms_alone + 10
+    assert actual.pause_ms < PAUSE_MS_MAX
+    assert actual.leaked <= 0

@@ -30,13 +30,13 @@ class FastClock(RealClock):
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Return a log of some tens of megabytes, as a crash leaves it."""
-    made = World(tmp_path, segment_bytes=16 * MIB)
-    log = made.load()
+    created = World(tmp_path, segment_bytes=16 * MIB)
+    log = created.load()
     for _ in range(LOG_MIB):
         log.append_as_leader(make_batch([bytes(MIB - 1000)]), 0)
     log.durability.flush()
     log.abandon()
-    return made
+    return created
 
 
 def load(world: World, account: Account) -> recovery.LoadedLog:
@@ -50,7 +50,7 @@ def test_recovery_logs_its_progress(world: World, caplog: pytest.LogCaptureFixtu
     account = Account(FastClock())
     loaded = load(world, account)
     assert loaded.log_end_offset == LOG_MIB
-    lines = [each.message for each in caplog.records if "recovering logs" in each.message]
+    lines = [record.message for record in caplog.records if "recovering logs" in record.message]
     assert 1 <= len(lines) <= LOG_MIB // 4 // 5 + 2
     assert "mib_read=" in lines[0] and "t-0/0000" in lines[0]
     assert account.walked_bytes > (LOG_MIB - 1) * MIB

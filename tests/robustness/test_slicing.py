@@ -45,12 +45,12 @@ async def test_creating_and_deleting_many_logs_is_sliced() -> None:
     """The broker's own part of creating and deleting a topic with many partitions is sliced."""
     broker = LogsBroker()
     clock = StepClock(lambda: len(broker.replicas.partitions()))
-    made = broker.create("t", partitions=200)
+    created = broker.create("t", partitions=200)
     keys = [("t", number) for number in range(200)]
     broker.replicas.stop_replicas(1, keys, delete=True)
     broker.clock = clock
     port = broker.receive_notices()
-    codes = await port.apply_leader_and_isr(FENCE, made.states(is_new=True))
+    codes = await port.apply_leader_and_isr(FENCE, created.states(is_new=True))
     assert set(codes.values()) == {ErrorCode.NONE}
     assert len(codes) == 200
     assert max(clock.slices) <= STEPS_MAX
@@ -240,8 +240,8 @@ async def test_thousands_of_partitions_are_created_in_slices() -> None:
     controller = await world.start(1)
     before = clock.turns
     count = 4000
-    (made,) = await controller.create_topics([TopicRequest("many", count, 1)], validate_only=True)
-    assert made.partitions == count
+    (future,) = await controller.create_topics([TopicRequest("many", count, 1)], validate_only=True)
+    assert future.partitions == count
     assert clock.turns > before
     await controller.create_topics([TopicRequest("small", 1, 1)])
     before = clock.turns

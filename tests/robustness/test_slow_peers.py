@@ -56,8 +56,8 @@ def median_ms(broker: ObservedBroker, seconds: float) -> float:
     neighbour = Neighbour(broker.port)
     select_nothing(seconds)
     neighbour.stop()
-    found = sorted(neighbour.latencies)
-    return found[len(found) // 2]
+    rows = sorted(neighbour.latencies)
+    return rows[len(rows) // 2]
 
 
 def test_peer_that_never_reads_costs_little_and_is_disconnected(start: Start) -> None:

@@ -138,9 +138,9 @@ def busy(tmp_path: Path):  # type: ignore[no-untyped-def]
         "group.initial.rebalance.delay.ms": "20000",
     }
     with ObservedBroker(settings, tmp_path / "data") as broker:
-        made = Busy(broker, 1000)
-        yield made
-        made.close()
+        created = Busy(broker, 1000)
+        yield created
+        created.close()
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_a_busy_broker_stops_cleanly(busy: Busy, signals: int) -> None:
     broker.start()
     with Brokers(f"127.0.0.1:{broker.port}") as admin:
         ends = offsets.list_offsets(admin, {("kept", 0): LATEST, ("kept", 1): LATEST})
-        assert all(found.offset > 0 for found in ends.values())
+        assert all(end.offset > 0 for end in ends.values())
         assert offsets.committed_offsets(admin, "steady")["kept", 0].offset == 7
     assert not [line for line in broker.lines() if "cutting a damaged log" in line]
     assert broker.stop() == 0
@@ -181,8 +181,8 @@ def test_a_signal_during_recovery_ends_it(tmp_path: Path) -> None:
             topics.create_topic(admin, "t", partitions=1)
         fill(broker.port, "t", 600 * MIB)
         broker.stop(signal.SIGKILL)
-        for each in broker.folder.glob("recovery-point-offset-checkpoint"):
-            each.unlink()
+        for path in broker.folder.glob("recovery-point-offset-checkpoint"):
+            path.unlink()
         broker.launch()
         # The logs are read as soon as the directory is locked.
         end = time.monotonic() + 20
@@ -193,7 +193,7 @@ def test_a_signal_during_recovery_ends_it(tmp_path: Path) -> None:
         assert time.monotonic() - begin < 15
         broker.start()
         with Brokers(f"127.0.0.1:{broker.port}") as admin:
-            (found,) = offsets.list_offsets(admin, {("t", 0): LATEST}).values()
-        assert found.offset >= 600 * 900
+            (result,) = offsets.list_offsets(admin, {("t", 0): LATEST}).values()
+        assert result.offset >= 600 * 900
         assert broker.take().rss_mib < 150
         assert broker.stop() == 0

@@ -102,10 +102,10 @@ async def list_offset(
     request = list_offsets.ListOffsetsRequest(
         replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[requested])]
     )
-    answer = await connection.request(request, 6, list_offsets.ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
-    judge(found.error_code)
-    return found.offset
+    response = await connection.request(request, 6, list_offsets.ListOffsetsResponse)
+    result = response.topics[0].partitions[0]
+    judge(result.error_code)
+    return result.offset
 
 
 async def fetch_records(
@@ -121,12 +121,12 @@ async def fetch_records(
         max_bytes=100_000,
         topics=[fetch.FetchTopic(topic=topic, partitions=[requested])],
     )
-    answer = await connection.request(request, 12, fetch.FetchResponse)
-    judge(answer.error_code)
-    found = answer.responses[0].partitions[0]
-    judge(found.error_code)
+    response = await connection.request(request, 12, fetch.FetchResponse)
+    judge(response.error_code)
+    result = response.responses[0].partitions[0]
+    judge(result.error_code)
     records = []
-    data = found.records or b""
+    data = result.records or b""
     assert not isinstance(data, list)
     for place, header in iterate_batches(data):
         batch.check_crc(data, place, header)
@@ -170,10 +170,10 @@ class Producer:
             await self._identify(connection)
         while len(self._unanswered) < 3 and not self._setting.is_over:
             self._unanswered.append(self._next_batch())
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *[self._send(connection, data) for _, data in self._unanswered], return_exceptions=True
         )
-        for response in answers:
+        for response in responses:
             if isinstance(response, BaseException):
                 raise response
             assert isinstance(response, produce.ProduceResponse)
@@ -193,9 +193,9 @@ class Producer:
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=60_000
         )
-        answer = await connection.request(request, 4, init_producer_id.InitProducerIdResponse)
-        judge(answer.error_code)
-        self._identity = answer.producer_id, answer.producer_epoch
+        response = await connection.request(request, 4, init_producer_id.InitProducerIdResponse)
+        judge(response.error_code)
+        self._identity = response.producer_id, response.producer_epoch
         self._sequence = 0
 
     def _next_batch(self) -> tuple[Any, bytes]:
@@ -276,14 +276,14 @@ class Reader:
         )
         topic = offset_commit.OffsetCommitRequestTopic(name=TOPIC, partitions=[committed])
         request = offset_commit.OffsetCommitRequest(group_id=f"g{self._partition}", topics=[topic])
-        answer = await connection.request(request, 8, offset_commit.OffsetCommitResponse)
-        judge(answer.topics[0].partitions[0].error_code)
+        response = await connection.request(request, 8, offset_commit.OffsetCommitResponse)
+        judge(response.topics[0].partitions[0].error_code)
         self._last_commit = position
 
     async def _find_coordinator(self, connection: SimConnection) -> None:
         request = find_coordinator.FindCoordinatorRequest(key=f"g{self._partition}")
-        answer = await connection.request(request, 3, find_coordinator.FindCoordinatorResponse)
-        judge(answer.error_code)
+        response = await connection.request(request, 3, find_coordinator.FindCoordinatorResponse)
+        judge(response.error_code)
 
     async def _check_commit(self, connection: SimConnection) -> None:
         topic = offset_fetch.OffsetFetchRequestTopic(
@@ -292,13 +292,13 @@ class Reader:
         request = offset_fetch.OffsetFetchRequest(
             group_id=f"g{self._partition}", topics=[topic], require_stable=True
         )
-        answer = await connection.request(request, 7, offset_fetch.OffsetFetchResponse)
-        judge(answer.error_code)
-        found = answer.topics[0].partitions[0]
-        judge(found.error_code)
-        lost = f"committed {self._last_commit}, found {found.committed_offset}"
-        assert found.committed_offset >= self._last_commit, lost
-        self._last_commit = found.committed_offset
+        response = await connection.request(request, 7, offset_fetch.OffsetFetchResponse)
+        judge(response.error_code)
+        partition = response.topics[0].partitions[0]
+        judge(partition.error_code)
+        lost = f"committed {self._last_commit}, found {partition.committed_offset}"
+        assert partition.committed_offset >= self._last_commit, lost
+        self._last_commit = partition.committed_offset
 
 
 class Recreator:
@@ -342,9 +342,9 @@ class Recreator:
 
     async def _create(self, connection: SimConnection) -> None:
         request = new_topic(self.NAME, 1, self._config)
-        answer = await connection.request(request, 7, create_topics.CreateTopicsResponse)
-        if answer.topics[0].error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
-            judge(answer.topics[0].error_code)
+        response = await connection.request(request, 7, create_topics.CreateTopicsResponse)
+        if response.topics[0].error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            judge(response.topics[0].error_code)
         topic_id = await self._topic_id(connection)
         if topic_id in self._deleted:
             # The deletion was accepted and is not complete yet.
@@ -354,17 +354,17 @@ class Recreator:
     async def _topic_id(self, connection: SimConnection) -> bytes:
         requested = metadata.MetadataRequestTopic(name=self.NAME)
         request = metadata.MetadataRequest(topics=[requested], allow_auto_topic_creation=False)
-        answer = await connection.request(request, 12, metadata.MetadataResponse)
-        judge(answer.topics[0].error_code)
-        return answer.topics[0].topic_id
+        response = await connection.request(request, 12, metadata.MetadataResponse)
+        judge(response.topics[0].error_code)
+        return response.topics[0].topic_id
 
     async def _write(self, connection: SimConnection, value: str) -> None:
         data = bytes(encode_batch([Record(None, value.encode(), timestamp=1)]))
         item = produce.PartitionProduceData(index=0, records=data)
         topic = produce.TopicProduceData(name=self.NAME, partition_data=[item])
         request = produce.ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-        answer = await connection.request(request, 9, produce.ProduceResponse)
-        judge(answer.responses[0].partition_responses[0].error_code)
+        response = await connection.request(request, 9, produce.ProduceResponse)
+        judge(response.responses[0].partition_responses[0].error_code)
 
     async def _check(self, connection: SimConnection, prefix: str) -> None:
         end = await list_offset(connection, 0, -1, self.NAME)
@@ -378,10 +378,10 @@ class Recreator:
 
     async def _delete(self, connection: SimConnection) -> None:
         request = delete_topics.DeleteTopicsRequest(topic_names=[self.NAME], timeout_ms=10_000)
-        answer = await connection.request(request, 5, delete_topics.DeleteTopicsResponse)
+        response = await connection.request(request, 5, delete_topics.DeleteTopicsResponse)
         # An earlier request may have succeeded without a response.
-        if answer.responses[0].error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            judge(answer.responses[0].error_code)
+        if response.responses[0].error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            judge(response.responses[0].error_code)
         self._deleted.add(self._topic)
 
 
@@ -414,9 +414,9 @@ class Mover:
         request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(
             dirs=[alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=topics)]
         )
-        answer = await connection.request(
+        response = await connection.request(
             request, 2, alter_replica_log_dirs.AlterReplicaLogDirsResponse
         )
-        code = answer.results[0].partitions[0].error_code
+        code = response.results[0].partitions[0].error_code
         assert code == ErrorCode.REPLICA_NOT_AVAILABLE or code in {*RETRIABLE, ErrorCode.NONE}
         self.accepted += code == ErrorCode.NONE

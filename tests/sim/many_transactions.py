@@ -139,13 +139,16 @@ class Worker:
     async def _live(self, line: Line) -> None:
         producer = await self._init(line)
         self._sequences.clear()
-        while (place := await self.scenario.place(line, self.number)) < INPUTS:
-            count = min(self.rng.below(3) + 1, INPUTS - place)
-            texts = [f"{self.number}:{number}" for number in range(place, place + count)]
-            producer = await self._transaction(line, producer, texts, place + count)
+        while (topic_partition := await self.scenario.place(line, self.number)) < INPUTS:
+            count = min(self.rng.below(3) + 1, INPUTS - topic_partition)
+            texts = [
+                f"{self.number}:{number}"
+                for number in range(topic_partition, topic_partition + count)
+            ]
+            producer = await self._transaction(line, producer, texts, topic_partition + count)
 
     async def _transaction(
-        self, line: Line, producer: Producer, texts: Sequence[str], place: int
+        self, line: Line, producer: Producer, texts: Sequence[str], position: int
     ) -> Producer:
         self._may_die("init", line, producer)
         if self.version < 2:
@@ -154,7 +157,7 @@ class Worker:
             for topic in OUTPUTS:
                 await self._write(line, producer, topic, text)
                 self._may_die("write", line, producer)
-        await self._commit_offset(line, producer, place)
+        await self._commit_offset(line, producer, position)
         self._may_die("offsets", line, producer)
         is_commit = self.rng.below(5) > 0
         producer = await self._end(line, producer, is_commit=is_commit)
@@ -174,8 +177,8 @@ class Worker:
         await self.scenario.machine.clock.sleep(self.rng.below(3000) / 1000)
         late = Line(self.scenario.world, self.scenario.machine, "late")
         request = self._produce_request(producer, "a", f"late {self.number}", sequences.get("a", 0))
-        answer = await late.ask(request, self._produce_version, produce.ProduceResponse)
-        code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        response = await late.ask(request, self._produce_version, produce.ProduceResponse)
+        code = ErrorCode(response.responses[0].partition_responses[0].error_code)
         self.scenario.late[code.name] += 1
         late.close()
 
@@ -186,10 +189,10 @@ class Worker:
             transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
         )
         while True:
-            answer = await line.ask(request, 4, init_producer_id.InitProducerIdResponse)
+            response = await line.ask(request, 4, init_producer_id.InitProducerIdResponse)
             with contextlib.suppress(Later):
-                judge(answer.error_code)
-                return Producer(answer.producer_id, answer.producer_epoch)
+                judge(response.error_code)
+                return Producer(response.producer_id, response.producer_epoch)
             await line.wait()
 
     async def _add(self, line: Line, producer: Producer) -> None:
@@ -204,10 +207,10 @@ class Worker:
             v3_and_below_topics=topics,
         )
         while True:
-            answer = await line.ask(request, 3, add_partitions_to_txn.AddPartitionsToTxnResponse)
-            found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+            response = await line.ask(request, 3, add_partitions_to_txn.AddPartitionsToTxnResponse)
+            results = response.results_by_topic_v3_and_below[0].results_by_partition[0]
             with contextlib.suppress(Later):
-                judge(found.partition_error_code)
+                judge(results.partition_error_code)
                 return
             await line.wait()
 
@@ -236,18 +239,18 @@ class Worker:
     async def _write(self, line: Line, producer: Producer, topic: str, text: str) -> None:
         request = self._produce_request(producer, topic, text, self._sequences[topic])
         while True:
-            answer = await line.ask(request, self._produce_version, produce.ProduceResponse)
+            response = await line.ask(request, self._produce_version, produce.ProduceResponse)
             with contextlib.suppress(Later):
-                judge(answer.responses[0].partition_responses[0].error_code)
+                judge(response.responses[0].partition_responses[0].error_code)
                 self._sequences[topic] += 1
                 return
             await line.wait()
 
-    async def _commit_offset(self, line: Line, producer: Producer, place: int) -> None:
+    async def _commit_offset(self, line: Line, producer: Producer, position: int) -> None:
         if self.version < 2:
             await self._add_group(line, producer)
         item = txn_offset_commit.TxnOffsetCommitRequestPartition(
-            partition_index=self.number, committed_offset=place, committed_metadata=""
+            partition_index=self.number, committed_offset=position, committed_metadata=""
         )
         request = txn_offset_commit.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
@@ -258,9 +261,9 @@ class Worker:
         )
         version = 5 if self.version >= 2 else 4
         while True:
-            answer = await line.ask(request, version, txn_offset_commit.TxnOffsetCommitResponse)
+            response = await line.ask(request, version, txn_offset_commit.TxnOffsetCommitResponse)
             with contextlib.suppress(Later):
-                judge(answer.topics[0].partitions[0].error_code)
+                judge(response.topics[0].partitions[0].error_code)
                 return
             await line.wait()
 
@@ -272,9 +275,9 @@ class Worker:
             group_id=GROUP,
         )
         while True:
-            answer = await line.ask(request, 3, add_offsets_to_txn.AddOffsetsToTxnResponse)
+            response = await line.ask(request, 3, add_offsets_to_txn.AddOffsetsToTxnResponse)
             with contextlib.suppress(Later):
-                judge(answer.error_code)
+                judge(response.error_code)
                 return
             await line.wait()
 
@@ -293,12 +296,12 @@ class Worker:
             self.repeated += 1
             self.scenario.spawn(self._repeat(request, version))
         while True:
-            answer = await line.ask(request, version, end_txn.EndTxnResponse)
+            response = await line.ask(request, version, end_txn.EndTxnResponse)
             with contextlib.suppress(Later):
-                judge(answer.error_code)
+                judge(response.error_code)
                 if version < 5:
                     return producer
-                following = Producer(answer.producer_id, answer.producer_epoch)
+                following = Producer(response.producer_id, response.producer_epoch)
                 if following != producer:
                     self._sequences.clear()
                 return following
@@ -402,11 +405,11 @@ class Scenario:
             group_id=GROUP, topics=[topic], require_stable=True
         )
         while True:
-            answer = await line.ask(request, 7, offset_fetch.OffsetFetchResponse)
+            response = await line.ask(request, 7, offset_fetch.OffsetFetchResponse)
             with contextlib.suppress(Later):
-                check(answer.error_code)
-                check(answer.topics[0].partitions[0].error_code)
-                return max(answer.topics[0].partitions[0].committed_offset, 0)
+                check(response.error_code)
+                check(response.topics[0].partitions[0].error_code)
+                return max(response.topics[0].partitions[0].committed_offset, 0)
             await line.wait()
 
     async def _is_decided(self, line: Line) -> bool:
@@ -427,10 +430,10 @@ class Scenario:
             topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[requested])],
         )
         while True:
-            answer = await line.ask(request, 6, list_offsets.ListOffsetsResponse)
+            response = await line.ask(request, 6, list_offsets.ListOffsetsResponse)
             with contextlib.suppress(Later):
-                check(answer.topics[0].partitions[0].error_code)
-                return answer.topics[0].partitions[0].offset
+                check(response.topics[0].partitions[0].error_code)
+                return response.topics[0].partitions[0].offset
             await line.wait()
 
     async def _read(self, line: Line, name: str) -> list[str]:
@@ -446,13 +449,13 @@ class Scenario:
                 isolation_level=1,
                 topics=[fetch.FetchTopic(topic=name, partitions=[requested])],
             )
-            answer = await line.ask(request, 11, fetch.FetchResponse)
-            found = answer.responses[0].partitions[0]
-            check(found.error_code)
+            response = await line.ask(request, 11, fetch.FetchResponse)
+            partition = response.responses[0].partitions[0]
+            check(partition.error_code)
             starts: dict[int, list[int]] = {}
-            for item in found.aborted_transactions or ():
+            for item in partition.aborted_transactions or ():
                 starts.setdefault(item.producer_id, []).append(item.first_offset)
-            data = found.records or b""
+            data = partition.records or b""
             assert not isinstance(data, list)
             values += committed(bytes(data), starts)
         return values

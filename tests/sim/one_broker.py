@@ -157,10 +157,10 @@ class Scenario(Setting):
 
     async def _create_topic(self, connection: SimConnection) -> None:
         config = TOPIC_CONFIG | {"flush.on.ack": "true" if self.flush_on_ack else "false"}
-        answer = await connection.request(
+        response = await connection.request(
             new_topic(TOPIC, PARTITIONS, config), 7, create_topics.CreateTopicsResponse
         )
-        code = answer.topics[0].error_code
+        code = response.topics[0].error_code
         # An earlier request may have succeeded without a response.
         if code != ErrorCode.TOPIC_ALREADY_EXISTS:
             judge(code)
@@ -170,15 +170,15 @@ class Scenario(Setting):
         start = await list_offset(connection, partition, -2)
         assert start == 0, "nothing was deleted, so the log begins where it began"
         end = await list_offset(connection, partition, -1)
-        found: list[ReadRecord] = []
+        result: list[ReadRecord] = []
         position = start
         while position < end:
             records, position = await fetch_records(connection, partition, position)
-            found += records
+            result += records
         assert position == end
-        assert [record.offset for record in found] == list(range(start, end)), "offsets have gaps"
+        assert [record.offset for record in result] == list(range(start, end)), "offsets have gaps"
         connection.close()
-        return found
+        return result
 
 
 def simulate(

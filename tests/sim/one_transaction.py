@@ -96,17 +96,17 @@ class Client:
                 check(created.topics[0].error_code)
         for kind, key in ((0, GROUP), (1, NAME)):
             question = find_coordinator.FindCoordinatorRequest(key=key, key_type=kind)
-            found = await self.ask(question, 2, find_coordinator.FindCoordinatorResponse)
-            check(found.error_code)
+            response = await self.ask(question, 2, find_coordinator.FindCoordinatorResponse)
+            check(response.error_code)
 
     async def init(self, timeout_ms: int = TIMEOUT_MS) -> Producer:
         """Return a new producer."""
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=NAME, transaction_timeout_ms=timeout_ms
         )
-        answer = await self.ask(request, 4, init_producer_id.InitProducerIdResponse)
-        check(answer.error_code)
-        return Producer(answer.producer_id, answer.producer_epoch)
+        response = await self.ask(request, 4, init_producer_id.InitProducerIdResponse)
+        check(response.error_code)
+        return Producer(response.producer_id, response.producer_epoch)
 
     async def write(self, producer: Producer, text: str) -> None:
         """Write a record to each topic and an offset, all in one transaction."""
@@ -143,8 +143,8 @@ class Client:
             timeout_ms=10_000,
             topic_data=[produce.TopicProduceData(name=name, partition_data=[item])],
         )
-        answer = await self.ask(request, 9, produce.ProduceResponse)
-        check(answer.responses[0].partition_responses[0].error_code)
+        response = await self.ask(request, 9, produce.ProduceResponse)
+        check(response.responses[0].partition_responses[0].error_code)
 
     async def _commit_offset(self, producer: Producer, offset: int) -> None:
         added = await self.ask(
@@ -170,8 +170,8 @@ class Client:
                 txn_offset_commit.TxnOffsetCommitRequestTopic(name=TOPICS[0], partitions=[item])
             ],
         )
-        answer = await self.ask(request, 3, txn_offset_commit.TxnOffsetCommitResponse)
-        check(answer.topics[0].partitions[0].error_code)
+        response = await self.ask(request, 3, txn_offset_commit.TxnOffsetCommitResponse)
+        check(response.topics[0].partitions[0].error_code)
 
     async def end(self, producer: Producer, *, is_commit: bool) -> None:
         """Decide the outcome."""
@@ -197,10 +197,10 @@ class Client:
             isolation_level=isolation_level,
             topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[requested])],
         )
-        answer = await self.ask(request, 6, list_offsets.ListOffsetsResponse)
-        found = answer.topics[0].partitions[0]
-        check(found.error_code)
-        return found.offset
+        response = await self.ask(request, 6, list_offsets.ListOffsetsResponse)
+        partition = response.topics[0].partitions[0]
+        check(partition.error_code)
+        return partition.offset
 
     async def read(self, name: str) -> list[str]:
         """Return what a read-committed consumer reads from a topic, with the filter of clients."""
@@ -211,14 +211,14 @@ class Client:
             isolation_level=1,
             topics=[fetch.FetchTopic(topic=name, partitions=[requested])],
         )
-        answer = await self.ask(request, 11, fetch.FetchResponse)
-        check(answer.error_code)
-        found = answer.responses[0].partitions[0]
-        check(found.error_code)
+        response = await self.ask(request, 11, fetch.FetchResponse)
+        check(response.error_code)
+        partition = response.responses[0].partitions[0]
+        check(partition.error_code)
         starts: dict[int, list[int]] = {}
-        for item in found.aborted_transactions or ():
+        for item in partition.aborted_transactions or ():
             starts.setdefault(item.producer_id, []).append(item.first_offset)
-        data = found.records or b""
+        data = partition.records or b""
         assert not isinstance(data, list)
         return committed(bytes(data), starts)
 
@@ -228,17 +228,17 @@ class Client:
         request = offset_fetch.OffsetFetchRequest(
             group_id=GROUP, topics=[topic], require_stable=True
         )
-        answer = await self.ask(request, 7, offset_fetch.OffsetFetchResponse)
-        check(answer.error_code)
-        check(answer.topics[0].partitions[0].error_code)
-        return answer.topics[0].partitions[0].committed_offset
+        response = await self.ask(request, 7, offset_fetch.OffsetFetchResponse)
+        check(response.error_code)
+        check(response.topics[0].partitions[0].error_code)
+        return response.topics[0].partitions[0].committed_offset
 
 
 def committed(data: bytes, starts: dict[int, list[int]]) -> list[str]:
     """Filter aborted records: from their first offset to the producer's next marker."""
     aborting: set[int] = set()
     values = []
-    for place, header in iterate_batches(data):
+    for position, header in iterate_batches(data):
         producer_id = header.producer_id
         if header.is_control:
             aborting.discard(producer_id)
@@ -248,7 +248,7 @@ def committed(data: bytes, starts: dict[int, list[int]]) -> list[str]:
             starts[producer_id].remove(first)
             aborting.add(producer_id)
         if producer_id not in aborting:
-            values += [(record.value or b"").decode() for record in decode_batch(data, place)]
+            values += [(record.value or b"").decode() for record in decode_batch(data, position)]
     return values
 
 

@@ -414,9 +414,9 @@ def search(name: str, seeds: range) -> None:
     """Print the first seed that finds a bug."""
     bug = PLANTED[name]
     for seed in seeds:
-        found = finding(bug, play(bug, seed))
-        if found:
-            sys.stdout.write(f"{name} {bug.scenario} {seed}: {found[:200]}\n")
+        result = finding(bug, play(bug, seed))
+        if result:
+            sys.stdout.write(f"{name} {bug.scenario} {seed}: {result[:200]}\n")
             sys.stdout.flush()
             return
     sys.stdout.write(f"{name} {bug.scenario}: not found\n")

@@ -95,7 +95,7 @@ class Site:
     async def join(self, client: Client) -> None:
         """Become the only member of a group."""
         for _ in range(2):
-            answer = await client.ask(
+            response = await client.ask(
                 join_group.JoinGroupRequest(
                     group_id=MEMBERS,
                     session_timeout_ms=SESSION_MS,
@@ -107,8 +107,8 @@ class Site:
                 5,
                 join_group.JoinGroupResponse,
             )
-            self.member, self.generation = answer.member_id, answer.generation_id
-        assert answer.error_code == 0
+            self.member, self.generation = response.member_id, response.generation_id
+        assert response.error_code == 0
         mine = sync_group.SyncGroupRequestAssignment(member_id=self.member, assignment=b"all")
         request = sync_group.SyncGroupRequest(
             group_id=MEMBERS,
@@ -132,8 +132,8 @@ async def first_offset(client: Client, name: str) -> int:
     requested = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-2)
     topic = list_offsets.ListOffsetsTopic(name=name, partitions=[requested])
     request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
-    answer = await client.ask(request, 6, list_offsets.ListOffsetsResponse)
-    return answer.topics[0].partitions[0].offset
+    response = await client.ask(request, 6, list_offsets.ListOffsetsResponse)
+    return response.topics[0].partitions[0].offset
 
 
 async def begin(client: Client, text: str, site: Site, timeout_ms: int = 60_000) -> Producer:

@@ -63,11 +63,11 @@ def test_brokers_register_and_know_one_another(seed: int) -> None:
         )
         assert cluster.controllers == [1]
         for broker_id in cluster.ids:
-            answer = await cluster.ask(
+            response = await cluster.ask(
                 broker_id, DescribeClusterRequest(), 0, DescribeClusterResponse
             )
-            assert answer.controller_id == 1
-            hosts = {item.broker_id: item.host for item in answer.brokers}
+            assert response.controller_id == 1
+            hosts = {item.broker_id: item.host for item in response.brokers}
             assert hosts == {1: "b1", 2: "b2", 3: "b3"}
 
     run(seed, scenario)
@@ -79,8 +79,8 @@ def test_replicas_are_created_on_every_broker(seed: int) -> None:
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
-        answer = await cluster.create(1, "t", 6, 3)
-        assert answer.topics[0].error_code == ErrorCode.NONE
+        response = await cluster.create(1, "t", 6, 3)
+        assert response.topics[0].error_code == ErrorCode.NONE
         assert cluster.agrees("t", count=6)
         for broker_id, node in cluster.nodes.items():
             replicas = [node.broker.replicas.get("t", number) for number in range(6)]
@@ -169,8 +169,8 @@ def test_another_broker_becomes_controller(seed: int) -> None:
                 )
             )
         )
-        answer = await cluster.create(controller, "u", 3, 2)
-        assert answer.topics[0].error_code == ErrorCode.NONE
+        response = await cluster.create(controller, "u", 3, 2)
+        assert response.topics[0].error_code == ErrorCode.NONE
         assert cluster.agrees("u", count=3)
 
     run(seed, scenario)
@@ -212,8 +212,8 @@ def test_only_the_controller_creates_topics(seed: int) -> None:
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
-        answer = await cluster.create(2, "t", 1, 1)
-        assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+        response = await cluster.create(2, "t", 1, 1)
+        assert response.topics[0].error_code == ErrorCode.NOT_CONTROLLER
         assert (await cluster.create(1, "t", 1, 1)).topics[0].error_code == ErrorCode.NONE
 
     run(seed, scenario)
@@ -226,8 +226,8 @@ def test_metadata_creates_a_topic_through_the_controller(seed: int) -> None:
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-        answer = await cluster.ask(3, request, 12, MetadataResponse)
-        (topic,) = answer.topics
+        response = await cluster.ask(3, request, 12, MetadataResponse)
+        (topic,) = response.topics
         assert topic.error_code == ErrorCode.NONE
         assert len(topic.partitions) == 4
         again = await cluster.ask(2, request, 12, MetadataResponse)
@@ -243,16 +243,16 @@ def test_find_coordinator_creates_its_topic_through_the_controller(seed: int) ->
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h", "i"])
-        answers = [
+        responses = [
             await cluster.ask(broker_id, request, 4, FindCoordinatorResponse)
             for broker_id in (3, 2, 1)
         ]
-        found = [
-            [(item.error_code, item.node_id, item.host) for item in answer.coordinators]
-            for answer in answers
+        values = [
+            [(item.error_code, item.node_id, item.host) for item in response.coordinators]
+            for response in responses
         ]
-        assert found[0] == found[1] == found[2]
-        assert all(code == ErrorCode.NONE for code, _, _ in found[0])
+        assert values[0] == values[1] == values[2]
+        assert all(code == ErrorCode.NONE for code, _, _ in values[0])
 
     run(seed, scenario, offsets_topic_replication_factor="2")
 
@@ -301,8 +301,8 @@ def test_a_topic_is_deleted_while_a_broker_is_absent(seed: int) -> None:
         cluster.kill(3, expires=True)
         await cluster.until(lambda: len(cluster.nodes[1].broker.image.brokers) == 2)
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=10_000)
-        answer = await cluster.ask(1, request, 6, DeleteTopicsResponse)
-        assert answer.responses[0].error_code == ErrorCode.NONE
+        response = await cluster.ask(1, request, 6, DeleteTopicsResponse)
+        assert response.responses[0].error_code == ErrorCode.NONE
         assert all("t" not in node.broker.image.topics for node in cluster.nodes.values())
         again = await cluster.create(1, "t", 1, 1)
         assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -331,13 +331,13 @@ def test_any_broker_changes_settings(seed: int) -> None:
         for value, broker_id in (("1000", 2), ("2000", 1), ("3000", 3)):
             change = AlterableConfig(name="retention.ms", config_operation=0, value=value)
             resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])
-            answer = await cluster.ask(
+            response = await cluster.ask(
                 broker_id,
                 IncrementalAlterConfigsRequest(resources=[resource]),
                 1,
                 IncrementalAlterConfigsResponse,
             )
-            assert answer.responses[0].error_code == ErrorCode.NONE
+            assert response.responses[0].error_code == ErrorCode.NONE
             await cluster.until(
                 lambda value=value: all(  # type: ignore[misc]
                     node.broker.replicas.get("t", 0).log.config.retention_ms == int(value)
@@ -398,11 +398,11 @@ def test_a_dead_controller_is_not_named_to_clients(seed: int) -> None:
         started = cluster.clock.monotonic()
         await cluster.until(lambda: cluster.nodes[3].broker.current.controller_id == -1)
         described = await cluster.ask(3, DescribeClusterRequest(), 0, DescribeClusterResponse)
-        answer = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
+        response = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
         assert cluster.clock.monotonic() - started < 0.5
         await cluster.until(lambda: cluster.controllers)
-        assert [answer.controller_id] == cluster.controllers
-        assert described.controller_id in (-1, answer.controller_id)
+        assert [response.controller_id] == cluster.controllers
+        assert described.controller_id in (-1, response.controller_id)
 
     run(seed, scenario)
 
@@ -420,13 +420,13 @@ def test_metadata_names_no_controller_if_none_takes_the_role() -> None:
         cluster.kill(1)
         for waits in (1.0, 0.0):
             started = cluster.clock.monotonic()
-            answer = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
-            assert answer.controller_id == -1
+            response = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
+            assert response.controller_id == -1
             assert cluster.clock.monotonic() - started == pytest.approx(waits, abs=0.1)
         cluster.heal()
         await cluster.until(lambda: len(cluster.controllers) == 1)
-        answer = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
-        assert [answer.controller_id] == cluster.controllers
+        response = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
+        assert [response.controller_id] == cluster.controllers
 
     run(0, scenario)
 
@@ -490,7 +490,7 @@ def test_only_the_controller_deletes_topics(seed: int) -> None:
         await cluster.create(1, "t", 1, 1)
         for name in ("t", "unknown"):
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
-            answer = await cluster.ask(2, request, 6, DeleteTopicsResponse)
-            assert answer.responses[0].error_code == ErrorCode.NOT_CONTROLLER
+            response = await cluster.ask(2, request, 6, DeleteTopicsResponse)
+            assert response.responses[0].error_code == ErrorCode.NOT_CONTROLLER
 
     run(seed, scenario)

@@ -126,17 +126,17 @@ def test_leaders_change_their_isr(seed: int) -> None:
             )
             created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
             await cluster.ask(1, created, 7, CreateTopicsResponse)
-            answer = await propose(cluster, f"t{leader}", leader, others[0])
-            assert (answer.error, answer.isr) == (ErrorCode.NONE, (leader, others[0]))
-            assert answer.partition_epoch == 1
+            response = await propose(cluster, f"t{leader}", leader, others[0])
+            assert (response.error, response.isr) == (ErrorCode.NONE, (leader, others[0]))
+            assert response.partition_epoch == 1
         await cluster.until(lambda: cluster.agrees("t3", count=1))
         # The controller dies with the proposal in its queue, or before it arrives.
         asking = propose(cluster, "t3", 3)
         cluster.kill(1)
-        answer = await asking
-        assert answer.error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH)
-        if answer.error is ErrorCode.NONE:
-            assert answer.isr == (3,)
+        response = await asking
+        assert response.error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH)
+        if response.error is ErrorCode.NONE:
+            assert response.isr == (3,)
 
     run(seed, scenario)
 
@@ -174,8 +174,8 @@ def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> 
             )
             adding = [
                 replica
-                for found in listed.topics
-                for partition in found.partitions
+                for actual in listed.topics
+                for partition in actual.partitions
                 for replica in partition.adding_replicas
             ]
         cluster.heal()

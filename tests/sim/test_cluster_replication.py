@@ -50,8 +50,8 @@ async def produce(cluster: SimCluster, broker_id: int, value: bytes, acks: int =
     data = PartitionProduceData(index=0, records=encode_batch([Record(None, value, (), 1000)]))
     topic = TopicProduceData(name="t", partition_data=[data])
     request = ProduceRequest(acks=acks, timeout_ms=20_000, topic_data=[topic])
-    answer = await cluster.ask(broker_id, request, 9, ProduceResponse)
-    return answer.responses[0].partition_responses[0].error_code
+    response = await cluster.ask(broker_id, request, 9, ProduceResponse)
+    return response.responses[0].partition_responses[0].error_code
 
 
 def replicas(cluster: SimCluster) -> dict[int, Partition]:
@@ -237,8 +237,8 @@ def test_a_client_cannot_fetch_as_a_follower(seed: int) -> None:
             min_bytes=0,
             topics=[FetchTopic(topic_id=topic_id, partitions=[partition])],
         )
-        answer = await cluster.ask(leader, request, 17, FetchResponse)
-        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        response = await cluster.ask(leader, request, 17, FetchResponse)
+        assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     run(seed, scenario)
 
@@ -253,11 +253,11 @@ def test_deleted_records_are_deleted_on_all_live_replicas_when_it_is_answered(se
         leader = leader_of(cluster)
         for number in range(5):
             assert await produce(cluster, leader, b"%d" % number) == ErrorCode.NONE
-        wanted = DeleteRecordsPartition(partition_index=0, offset=-1)
-        topic = DeleteRecordsTopic(name="t", partitions=[wanted])
+        delete_records_partition = DeleteRecordsPartition(partition_index=0, offset=-1)
+        topic = DeleteRecordsTopic(name="t", partitions=[delete_records_partition])
         request = DeleteRecordsRequest(topics=[topic], timeout_ms=5000)
-        answer = await cluster.ask(leader, request, 2, DeleteRecordsResponse)
-        row = answer.topics[0].partitions[0]
+        response = await cluster.ask(leader, request, 2, DeleteRecordsResponse)
+        row = response.topics[0].partitions[0]
         assert (row.error_code, row.low_watermark) == (ErrorCode.NONE, 5)
         assert {item.log.log_start_offset for item in replicas(cluster).values()} == {5}
 

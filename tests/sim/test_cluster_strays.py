@@ -64,8 +64,8 @@ async def move(cluster: SimCluster, broker_ids: list[int] | None) -> None:
     partition = ReassignablePartition(partition_index=0, replicas=broker_ids)
     topic = ReassignableTopic(name="t", partitions=[partition])
     request = AlterPartitionReassignmentsRequest(topics=[topic])
-    answer = await cluster.ask(1, request, 1, AlterPartitionReassignmentsResponse)
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+    response = await cluster.ask(1, request, 1, AlterPartitionReassignmentsResponse)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.NONE
 
 
 async def reassign(cluster: SimCluster, *broker_ids: int) -> None:
@@ -103,8 +103,8 @@ async def leave_divergent_record(cluster: SimCluster) -> None:
 def folders(cluster: SimCluster) -> list[str]:
     """Return the directories of broker 3 that belong to the partition, by what follows its name."""
     names = cluster.machine(3).files.list("/data")
-    found = [name for name in names if name.startswith("t-0")]
-    return sorted(name[:3] + name[-6:] if "." in name else name for name in found)
+    result = [name for name in names if name.startswith("t-0")]
+    return sorted(name[:3] + name[-6:] if "." in name else name for name in result)
 
 
 def is_whole(cluster: SimCluster) -> bool:

@@ -48,13 +48,13 @@ async def prepare(cluster: SimCluster) -> int:
         name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=assignments
     )
     created = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    answer = await cluster.ask(1, created, 7, create_topics.CreateTopicsResponse)
-    assert answer.topics[0].error_code == ErrorCode.NONE
+    response = await cluster.ask(1, created, 7, create_topics.CreateTopicsResponse)
+    assert response.topics[0].error_code == ErrorCode.NONE
     question = find_coordinator.FindCoordinatorRequest(key=NAME, key_type=1)
-    found = await cluster.ask(2, question, 2, find_coordinator.FindCoordinatorResponse)
-    assert found.error_code == ErrorCode.NONE
+    result = await cluster.ask(2, question, 2, find_coordinator.FindCoordinatorResponse)
+    assert result.error_code == ErrorCode.NONE
     await cluster.until(lambda: cluster.agrees("__transaction_state", count=3))
-    return int(found.node_id)
+    return int(result.node_id)
 
 
 async def begin(cluster: SimCluster, coordinator: int) -> Producer:
@@ -63,12 +63,12 @@ async def begin(cluster: SimCluster, coordinator: int) -> Producer:
         transactional_id=NAME, transaction_timeout_ms=60_000
     )
     while True:
-        given = await cluster.ask(coordinator, init, 4, init_producer_id.InitProducerIdResponse)
-        if given.error_code == ErrorCode.NONE:
+        response = await cluster.ask(coordinator, init, 4, init_producer_id.InitProducerIdResponse)
+        if response.error_code == ErrorCode.NONE:
             break
-        assert given.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await cluster.clock.sleep(0.01)
-    producer = Producer(given.producer_id, given.producer_epoch)
+    producer = Producer(response.producer_id, response.producer_epoch)
     added = await cluster.ask(
         coordinator,
         add_partitions_to_txn.AddPartitionsToTxnRequest(
@@ -105,8 +105,8 @@ async def write(cluster: SimCluster, producer: Producer, number: int) -> None:
         timeout_ms=10_000,
         topic_data=[produce.TopicProduceData(name=TOPIC, partition_data=[item])],
     )
-    answer = await cluster.ask(number + 1, request, 9, produce.ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    response = await cluster.ask(number + 1, request, 9, produce.ProduceResponse)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
 async def end(cluster: SimCluster, coordinator: int, producer: Producer, *, commit: bool) -> None:
@@ -117,22 +117,22 @@ async def end(cluster: SimCluster, coordinator: int, producer: Producer, *, comm
         producer_epoch=producer.producer_epoch,
         committed=commit,
     )
-    answer = await cluster.ask(coordinator, request, 3, end_txn.EndTxnResponse)
-    assert answer.error_code == ErrorCode.NONE
+    response = await cluster.ask(coordinator, request, 3, end_txn.EndTxnResponse)
+    assert response.error_code == ErrorCode.NONE
 
 
 def open_transactions(cluster: SimCluster) -> list[int]:
     """Return the partitions whose last stable offset is not the end of the log."""
-    found = []
+    values = []
     for number in range(3):
         node = cluster.nodes.get(number + 1)
         if node is None:
-            found.append(number)
+            values.append(number)
             continue
         replica = node.broker.replicas.get(TOPIC, number)
         if replica.log.last_stable_offset(replica.high_watermark) < replica.high_watermark:
-            found.append(number)
-    return found
+            values.append(number)
+    return values
 
 
 @pytest.mark.parametrize("commit", [True, False])

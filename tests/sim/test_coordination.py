@@ -24,14 +24,14 @@ class Setting:
 
     async def session(self, name: str) -> SimSession:
         """Start a machine and a session in its process."""
-        found: asyncio.Future[SimSession] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[SimSession] = asyncio.get_running_loop().create_future()
 
         async def live() -> None:
-            found.set_result(self.coordination.access(name).session(TIMEOUT_MS))
+            future.set_result(self.coordination.access(name).session(TIMEOUT_MS))
             await self.clock.sleep(1e6)
 
         self.task = self.world.machine(name).start(live)
-        return await found
+        return await future
 
     def cut(self, *, both_ways: bool = True) -> None:
         """Cut the first machine off from the ensemble."""

@@ -201,22 +201,22 @@ class Life:
     def check(self) -> None:
         """Start again, check, continue, stop cleanly, and check again."""
         directories = self.open()
-        found = directories.get("t", 0)
-        if found is None:
+        log = directories.get("t", 0)
+        if log is None:
             assert not self.is_created, "a log with durable records is gone"
             return
         if self.is_created:
-            assert found.topic_id == TOPIC_ID
-        end = self.judge(found)
+            assert log.topic_id == TOPIC_ID
+        end = self.judge(log)
         # The next records may replace a marker that was lost.
         self.aborted = [each for each in self.aborted if each[1] < end]
         next_batch = encode_batch([Record(b"k", b"next", timestamp=self.clock.now_ms)])
-        assert found.append_as_leader(next_batch, 9).base_offset == end
+        assert log.append_as_leader(next_batch, 9).base_offset == end
         self.values[end].add(b"next")
         directories.close()
-        found = self.open().get("t", 0)
-        assert found is not None
-        assert self.judge(found) == end + 1
+        log = self.open().get("t", 0)
+        assert log is not None
+        assert self.judge(log) == end + 1
 
     def judge(self, log: Log) -> int:
         """Compare the log with what was promised; return its end offset."""
@@ -250,7 +250,10 @@ class Life:
                 assert at >= self.durable_end, f"a durable record is lost at {at}"
         for at in range(start, self.durable_end):
             assert log.epochs.epoch_of(at) == self.epochs.get(at, 1), f"epoch of {at}"
-        named = {(each.first_offset, each.last_offset) for each in log.aborted_transactions(0, end)}
+        named = {
+            (transaction.first_offset, transaction.last_offset)
+            for transaction in log.aborted_transactions(0, end)
+        }
         for first, last in self.aborted:
             if first in values and last in control_offsets:
                 assert (first, last) in named, "an aborted transaction is not known any more"

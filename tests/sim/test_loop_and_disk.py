@@ -40,13 +40,13 @@ OFTEN = {
 @contextmanager
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the calls that wait for a device on the event loop."""
-    found: list[str] = []
+    texts: list[str] = []
     beside = threading.local()
     enter, in_background = SimFileSystem.enter, SimFileSystem.in_background
 
     def noting(self: SimFileSystem, operation: str, path: str, *details: object) -> None:
         if operation in _WAITING and not getattr(beside, "depth", 0):
-            found.append(f"{operation} {path}")
+            texts.append(f"{operation} {path}")
         enter(self, operation, path, *details)
 
     def marking(self: SimFileSystem, work: Callable[[], T]) -> Awaitable[T]:
@@ -62,7 +62,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with monkeypatch.context() as patch:
         patch.setattr(SimFileSystem, "enter", noting)
         patch.setattr(SimFileSystem, "in_background", marking)
-        yield found
+        yield texts
 
 
 async def administer(client: Client) -> None:
@@ -76,8 +76,8 @@ async def administer(client: Client) -> None:
     more = await client.ask(request, 1, create_partitions.CreatePartitionsResponse)
     assert more.results[0].error_code == 0
     cut = delete_records.DeleteRecordsPartition(partition_index=0, offset=1)
-    place = delete_records.DeleteRecordsTopic(name="a", partitions=[cut])
-    request = delete_records.DeleteRecordsRequest(topics=[place], timeout_ms=5000)
+    topic_partition = delete_records.DeleteRecordsTopic(name="a", partitions=[cut])
+    request = delete_records.DeleteRecordsRequest(topics=[topic_partition], timeout_ms=5000)
     records = await client.ask(request, 1, delete_records.DeleteRecordsResponse)
     assert records.topics[0].partitions[0].error_code == 0
     request = delete_topics.DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000)
@@ -110,7 +110,7 @@ def test_busy_broker_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch)
         await brokers.start(machine, SETTINGS | OFTEN)
         connection = await connect(world.network.host("client"), "broker", 9092, "client")
         client = Client(connection, machine.clock)
-        with watched(monkeypatch) as found:
+        with watched(monkeypatch) as output:
             await ready(world, client.prepare)
             for number in range(1, 6):
                 await transact(world, client, number)
@@ -118,11 +118,11 @@ def test_busy_broker_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch)
                 if number == 3:
                     await administer(client)
             await machine.clock.sleep(45)
-            return list(found)
+            return list(output)
 
     with World(1) as world:
-        found = world.run(scenario(world))
-    assert found == []
+        output = world.run(scenario(world))
+    assert output == []
 
 
 def test_clean_stop_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,14 +143,14 @@ def test_clean_stop_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) 
         await ready(world, client.prepare)
         producer = await ready(world, client.init)
         await ready(world, lambda: client.write(producer, "1"))
-        with watched(monkeypatch) as found:
+        with watched(monkeypatch) as output:
             await node.stop()
         assert machine.files.exists("/data/.kafka_cleanshutdown")
-        return found
+        return output
 
     with World(1) as world:
-        found = world.run(scenario(world))
-    assert found == []
+        output = world.run(scenario(world))
+    assert output == []
 
 
 def test_compacted_segment_replaces_others_off_the_loop(
@@ -172,7 +172,7 @@ def test_compacted_segment_replaces_others_off_the_loop(
         settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
         await node.broker.controller.ensure_topic("c", 1, settings)
         partition = node.broker.replicas.get("c", 0)
-        with watched(monkeypatch) as found:
+        with watched(monkeypatch) as actual:
             for number in range(30):
                 record = Record(b"k", b"%d" % number, (), machine.clock.time_ms())
                 partition.append_as_leader(encode_batch([record]), acks=1)
@@ -185,9 +185,9 @@ def test_compacted_segment_replaces_others_off_the_loop(
         assert not [name for name in names if name.endswith((".swap", ".cleaned"))]
         rounds = node.sources.cleaner.passes_count if node.sources.cleaner else 0
         await node.stop()
-        return found, rounds
+        return actual, rounds
 
     with World(1) as world:
-        found, rounds = world.run(scenario(world))
+        actual, rounds = world.run(scenario(world))
     assert rounds > 3
-    assert found == []
+    assert actual == []

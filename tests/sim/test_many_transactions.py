@@ -18,10 +18,10 @@ EXPECTED = sorted(f"{worker}:{number}" for worker in range(WORKERS) for number i
 
 def judge(scenario: Scenario) -> None:
     """Fail unless both outputs have every input once, and the group's offsets are at the end."""
-    place = f"seed {scenario.world.seed}"
+    location = f"seed {scenario.world.seed}"
     for name in OUTPUTS:
-        assert sorted(scenario.seen[name]) == EXPECTED, f"{place} {name}"
-    assert scenario.places == [INPUTS] * WORKERS, place
+        assert sorted(scenario.seen[name]) == EXPECTED, f"{location} {name}"
+    assert scenario.places == [INPUTS] * WORKERS, location
 
 
 def failures(seeds: range) -> Iterator[int]:

@@ -58,8 +58,8 @@ def test_a_seed_gives_the_same_trace_in_every_process() -> None:
         )
         for hash_seed in ("0", "1")
     ]
-    outputs = {each.communicate()[0] for each in processes}
-    assert [each.returncode for each in processes] == [0, 0]
+    outputs = {process.communicate()[0] for process in processes}
+    assert [process.returncode for process in processes] == [0, 0]
     assert len(outputs) == 1
     assert len(outputs.pop().split()[0]) == 32
 

@@ -40,8 +40,8 @@ class Site:
             for name, key in (("writer", "producer_byte_rate"), ("reader", "consumer_byte_rate"))
         ]
         request = quotas.AlterClientQuotasRequest(entries=entries)
-        answer = await admin.request(request, 1, quotas.AlterClientQuotasResponse)
-        assert [item.error_code for item in answer.entries] == [0, 0]
+        response = await admin.request(request, 1, quotas.AlterClientQuotasResponse)
+        assert [item.error_code for item in response.entries] == [0, 0]
 
     async def connect(self, client_id: str) -> SimConnection:
         """Return a connection to the broker."""
@@ -53,10 +53,10 @@ class Site:
         while self.clock.monotonic() < until:
             sent = [connection.send(_produce(self.produced + n), 9) for n in range(BATCHES)]
             for future in sent:
-                answer = await future
-                assert isinstance(answer, produce.ProduceResponse)
-                judge(answer.responses[0].partition_responses[0].error_code)
-                self.throttled_ms += answer.throttle_time_ms
+                response = await future
+                assert isinstance(response, produce.ProduceResponse)
+                judge(response.responses[0].partition_responses[0].error_code)
+                self.throttled_ms += response.throttle_time_ms
                 self.produced += 1
             await self.clock.sleep(0.001)
 
@@ -72,8 +72,8 @@ class Site:
                 session_epoch=-1,
                 topics=[fetch.FetchTopic(topic=TOPIC, partitions=[requested])],
             )
-            answer = await connection.request(request, 12, fetch.FetchResponse)
-            for topic in answer.responses:
+            response = await connection.request(request, 12, fetch.FetchResponse)
+            for topic in response.responses:
                 records = bytes(topic.partitions[0].records or b"")
                 self.fetched += records
                 offset += len(records) // len(_batch(0))

@@ -18,13 +18,13 @@ NOTHING: tuple[list[str], list[str], int] = ([], [], -1)
 def judge(scenario: Scenario, *, is_commit: bool) -> None:
     """Fail unless the transaction is atomic, and the next one succeeds completely."""
     before, after = scenario.seen
-    place = f"change {scenario.change}, {scenario.second_change}"
-    assert before in (EVERYTHING, NOTHING), place
+    location = f"change {scenario.change}, {scenario.second_change}"
+    assert before in (EVERYTHING, NOTHING), location
     if not is_commit:
-        assert before == NOTHING, place
+        assert before == NOTHING, location
     elif scenario.is_answered:
-        assert before == EVERYTHING, place
-    assert after == ([*before[0], "2"], [*before[1], "2"], 2), place
+        assert before == EVERYTHING, location
+    assert after == ([*before[0], "2"], [*before[1], "2"], 2), location
 
 
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
@@ -51,13 +51,13 @@ def test_transaction_is_atomic_after_second_power_loss_during_recovery(
     """A second power loss happens at any step of the next start or of the recovery of the
     transaction.
     """
-    answers = []
+    responses = []
     for change in changes:
         scenario = played(change, is_commit=is_commit, second_change=1 + change * 7 % 80)
         judge(scenario, is_commit=is_commit)
-        answers.append((scenario.losses, scenario.is_answered))
-    assert (2, False) in answers
-    assert max(answers)[0] == 2
+        responses.append((scenario.losses, scenario.is_answered))
+    assert (2, False) in responses
+    assert max(responses)[0] == 2
 
 
 def test_coordinator_that_does_not_resume_transactions_fails(

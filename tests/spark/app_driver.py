@@ -22,12 +22,12 @@ _SPARK = {
 }
 
 
-def topology(place: Callable[[int], str]) -> Topology:
+def topology(partitioner: Callable[[int], str]) -> Topology:
     """Return a topology that counts words."""
     builder = StreamsBuilder()
     words = builder.stream("words", key=_TEXT, value=_TEXT)
     counted = words.group_by_key().count("counts")
-    counted.to_stream().map_values(place).to("counted", key=_TEXT, value=_TEXT)
+    counted.to_stream().map_values(partitioner).to("counted", key=_TEXT, value=_TEXT)
     return builder.build()
 
 

@@ -84,27 +84,27 @@ _BROKEN = (
 
 
 def _order(chance: random.Random) -> dict[str, Any]:
-    place = {"city": chance.choice(_TEXTS), "height": chance.choice((1.5, -0.0, 1e300, 0.1, 1e-7))}
-    found: dict[str, Any] = {
+    labels = {"city": chance.choice(_TEXTS), "height": chance.choice((1.5, -0.0, 1e300, 0.1, 1e-7))}
+    entries: dict[str, Any] = {
         "i": chance.choice(_INTS),
         "j": chance.choice(_INTS),
         "x": chance.choice((0.0, -0.0, 1.5, 2.0, 0.1, 1e300, 123456.789, 1e16)),
         "s": chance.choice(_TEXTS),
         "b": chance.random() < 0.5,
-        "place": place,
-        "other": None if chance.random() < 0.5 else place,
+        "place": labels,
+        "other": None if chance.random() < 0.5 else labels,
         "t": chance.choice((None, "t", "é")),
         "names": chance.choice((None, [], ["a"])),
         "marks": chance.choice(({}, {"a": 1}, {}, {}, None, "x")),
         "rest": chance.choice(_ODD),
     }
     if chance.random() < 0.2:
-        found[chance.choice(list(found))] = chance.choice(_ODD)
+        entries[chance.choice(list(entries))] = chance.choice(_ODD)
     if chance.random() < 0.1:
-        del found[chance.choice(list(found))]
+        del entries[chance.choice(list(entries))]
     if chance.random() < 0.2:
-        found["more"] = chance.choice(_ODD)
-    return found
+        entries["more"] = chance.choice(_ODD)
+    return entries
 
 
 def _json(chance: random.Random) -> bytes:
@@ -133,7 +133,7 @@ def data(chance: random.Random, kind: str) -> bytes | None:
         return chance.choice(_BROKEN)
     if kind == "integer":
         return struct.pack(
-            ">i", chance.choice([each for each in _INTS if -(1 << 31) <= each < 1 << 31])
+            ">i", chance.choice([number for number in _INTS if -(1 << 31) <= number < 1 << 31])
         )
     if kind == "long":
         return struct.pack(">q", chance.choice(_INTS))
@@ -176,7 +176,7 @@ class Scope:
             "double": "float",
         }
         names |= {"int": "int", "float": "float", "flag": "flag"}
-        found = [col(side) for side in ("key", "value") if names.get(getattr(self, side)) == kind]
+        results = [col(side) for side in ("key", "value") if names.get(getattr(self, side)) == kind]
         fields = {
             "int": ("i", "j"),
             "float": ("x", "place.height", "other.height"),
@@ -185,8 +185,8 @@ class Scope:
         }
         for side in ("key", "value"):
             if getattr(self, side) == "json":
-                found += [col(f"{side}.{name}") for name in fields.get(kind, ())]
-        return found
+                results += [col(f"{side}.{name}") for name in fields.get(kind, ())]
+        return results
 
     def make(self, kind: str, depth: int) -> Column:
         """Return a random expression of a type."""
@@ -321,11 +321,13 @@ def add_chain(builder: StreamsBuilder, chance: random.Random, name: str) -> tupl
             scope.key, scope.value = kinds_made
         elif step in ("map_values", "select_key"):
             kind = chance.choice(("int", "float", "text", "flag"))
-            made = scope.make(kind, depth)
+            struct = scope.make(kind, depth)
             if step == "map_values" and chance.random() < 0.2:
-                made = struct_of(one=made, two=struct_of(three=scope.make("float", 1)), four=None)
+                struct = struct_of(
+                    one=struct, two=struct_of(three=scope.make("float", 1)), four=None
+                )
                 kind = "struct"
-            stream = getattr(stream, step)(made)
+            stream = getattr(stream, step)(struct)
             setattr(scope, "value" if step == "map_values" else "key", kind)
     stream.to(f"{name}-out", key=_serde(chance, scope.key), value=_serde(chance, scope.value))
     return kinds

@@ -44,10 +44,10 @@ def dice() -> random.Random:
 def wait_until(ask: Callable[[], Any], detail: Callable[[], str] = str) -> Any:
     """Wait until `ask` returns a true value, and return it; `detail` is added to the failure."""
     deadline = time.monotonic() + PATIENCE_S
-    while not (answer := ask()):
+    while not (response := ask()):
         assert time.monotonic() < deadline, detail()
         _PAUSE.wait(0.05)
-    return answer
+    return response
 
 
 class Program:
@@ -95,8 +95,8 @@ class Program:
     def below(self) -> list[psutil.Process]:
         """Return all descendants."""
         assert self._process is not None
-        found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
-        return found
+        process: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+        return process
 
     def kill(self) -> None:
         """Kill the program and all descendants, as in a power loss; idempotent."""
@@ -145,12 +145,12 @@ def _send(process: psutil.Process, number: int) -> None:
 
 def workers(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Return Python's processes below JVMs: planners, daemons and their workers."""
-    return [each for each in processes if "python" in _or_empty(each.name)]
+    return [process for process in processes if "python" in _or_empty(process.name)]
 
 
 def executors(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Return the JVMs of executors."""
-    return [each for each in processes if _EXECUTOR in " ".join(_or_empty(each.cmdline))]
+    return [process for process in processes if _EXECUTOR in " ".join(_or_empty(process.cmdline))]
 
 
 def _or_empty(ask: Callable[[], Any]) -> Any:
@@ -168,8 +168,8 @@ def local_cluster_url() -> Iterator[str]:
     try:
         yield "local-cluster[2,1,1024]"
     finally:
-        for each in set(work.glob("app-*")) - before:
-            shutil.rmtree(each, ignore_errors=True)
+        for path in set(work.glob("app-*")) - before:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class StandaloneCluster:
@@ -183,9 +183,9 @@ class StandaloneCluster:
     def __enter__(self) -> "StandaloneCluster":
         """Start the processes and wait until both workers are registered."""
         (self.url,) = self._await(self._start("master", *_address("master.Master")), _MASTER)
-        words = (*_address("worker.Worker"), "--cores", "1", "--memory", "1024m", self.url)
+        arguments = (*_address("worker.Worker"), "--cores", "1", "--memory", "1024m", self.url)
         started = [
-            self._start(name, *words, "--work-dir", str(self._folder / name))
+            self._start(name, *arguments, "--work-dir", str(self._folder / name))
             for name in ("one", "two")
         ]
         for each in started:
@@ -199,8 +199,8 @@ class StandaloneCluster:
         trace: TracebackType | None,
     ) -> None:
         """Kill all processes."""
-        for each in self.programs:
-            each.kill()
+        for program in self.programs:
+            program.kill()
 
     def _start(self, name: str, *words: str) -> Program:
         environment = {
@@ -218,8 +218,8 @@ class StandaloneCluster:
         return self.programs[-1]
 
     def _await(self, program: Program, line: re.Pattern[str]) -> tuple[str, ...]:
-        found: re.Match[str] = wait_until(lambda: line.search(program.text()), program.text)
-        return found.groups()
+        result: re.Match[str] = wait_until(lambda: line.search(program.text()), program.text)
+        return result.groups()
 
 
 def _address(name: str) -> tuple[str, ...]:
@@ -273,8 +273,8 @@ def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Reader]:
             "enable.partition.eof": True,
         }
     )
-    places = [confluent_kafka.TopicPartition(topic, n, 0) for n in range(partitions)]
-    consumer.assign(places)
+    topic_partitions = [confluent_kafka.TopicPartition(topic, n, 0) for n in range(partitions)]
+    consumer.assign(topic_partitions)
     try:
         yield Reader(consumer, partitions)
     finally:

@@ -44,7 +44,7 @@ def application(name: str) -> Application:
 def _renamed(name: str, node: Any, topology: Topology) -> Any:
     internal = topology.internal_topics
     if isinstance(node, Source):
-        topics = tuple(each if each in internal else f"{name}.{each}" for each in node.topics)
+        topics = tuple(topic if topic in internal else f"{name}.{topic}" for topic in node.topics)
         pattern = None if node.pattern is None else rf"{name}\.{node.pattern}"
         return replace(node, topics=topics, pattern=pattern)
     if not isinstance(node, Sink) or node.topic in internal:
@@ -59,29 +59,29 @@ def topics_of(name: str) -> dict[str, int]:
     """Return the topics that a scenario reads, and their partitions."""
     nodes = application(name).topology.nodes.values()
     internal = application(name).topology.internal_topics
-    found = {t for each in nodes if isinstance(each, Source) for t in each.topics}
+    ts = {t for node in nodes if isinstance(node, Source) for t in node.topics}
     if name == "pattern":
-        found = {"pattern.in", "pattern.in-two"}
-    return dict.fromkeys(sorted(found - set(internal)), 1)
+        ts = {"pattern.in", "pattern.in-two"}
+    return dict.fromkeys(sorted(ts - set(internal)), 1)
 
 
 def inputs(name: str) -> list[tuple[str, TopicRecord]]:
     """Return the records of a scenario's script with their topics, in order."""
-    found = []
+    values = []
     for event, _ in transcript(name)[1]:
-        words = event.split(" ")
-        if words[0] == "pipe":
-            key, value = (None if each == "-" else each.encode() for each in (words[2], words[4]))
-            found.append((f"{name}.{words[1]}", TopicRecord(key, value, int(words[3]))))
-    return found
+        fields = event.split(" ")
+        if fields[0] == "pipe":
+            key, value = (None if each == "-" else each.encode() for each in (fields[2], fields[4]))
+            values.append((f"{name}.{fields[1]}", TopicRecord(key, value, int(fields[3]))))
+    return values
 
 
 def by_topic(records: Iterable[tuple[str, TopicRecord]]) -> dict[str, list[TopicRecord]]:
     """Return the records grouped by topic."""
-    found: dict[str, list[TopicRecord]] = {}
+    entries: dict[str, list[TopicRecord]] = {}
     for topic, record in records:
-        found.setdefault(topic, []).append(record)
-    return found
+        entries.setdefault(topic, []).append(record)
+    return entries
 
 
 def produce(bootstrap: str, records: Mapping[str, list[TopicRecord]]) -> None:
@@ -94,10 +94,10 @@ def produce(bootstrap: str, records: Mapping[str, list[TopicRecord]]) -> None:
 
 def _columns(rows: list[TopicRecord]) -> Rows:
     return Rows(
-        pa.array([each.value for each in rows], pa.binary()),
-        pa.array([each.key for each in rows], pa.binary()),
+        pa.array([row.value for row in rows], pa.binary()),
+        pa.array([row.key for row in rows], pa.binary()),
         None,
-        np.array([each.timestamp for each in rows], np.int64),
+        np.array([row.timestamp for row in rows], np.int64),
     )
 
 

@@ -54,9 +54,9 @@ def _records(*words: str, start: int = _START, step: int = 1000) -> list[TopicRe
 def _app(
     topology: Topology, spark: SparkSession, broker: Cluster, name: str, folder: Path, **config: Any
 ) -> KafkaStreams:
-    words = {"heartbeat_interval_ms": 200, "state_dir": str(folder), **config}
+    settings = {"heartbeat_interval_ms": 200, "state_dir": str(folder), **config}
     return KafkaStreams(
-        topology, application_id=name, bootstrap_servers=broker.bootstrap, spark=spark, **words
+        topology, application_id=name, bootstrap_servers=broker.bootstrap, spark=spark, **settings
     )
 
 
@@ -201,8 +201,8 @@ def test_dropped_records_are_counted_by_task(
     words = builder.stream("app-dropping", key=_TEXT, value=_TEXT)
     grouped = words.group_by(lambda value: value if value != "none" else None, key=_TEXT)
     windowed = grouped.windowed_by(TimeWindows.of_size_with_no_grace("10 s")).count("windows")
-    shown = windowed.to_stream().select_key(lambda key, _: key.key).map_values(str)
-    shown.to("app-dropped", key=_TEXT, value=_TEXT)
+    output = windowed.to_stream().select_key(lambda key, _: key.key).map_values(str)
+    output.to("app-dropped", key=_TEXT, value=_TEXT)
     with _app(builder.build(), spark, broker, "dropping", tmp_path) as app:
         app.await_running(_PATIENCE_S)
         scenarios.produce(broker.bootstrap, {"app-dropping": _records("a", "none", "none")})

@@ -37,4 +37,4 @@ def test_every_setting_is_in_the_table() -> None:
         if line.startswith("| `")
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     }
-    assert names == {each.name for each in dataclasses.fields(AppSettings)}
+    assert names == {field.name for field in dataclasses.fields(AppSettings)}

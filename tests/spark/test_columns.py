@@ -127,8 +127,8 @@ def _emitted(expression: Column) -> tuple[SparkColumn, SparkColumn]:
     doubts: list[SparkColumn] = []
     column = emit(expression, *_sides(), doubts).whole
     doubtful = F.lit(False)
-    for each in doubts:
-        doubtful = doubtful | F.coalesce(each, F.lit(False))
+    for doubt in doubts:
+        doubtful = doubtful | F.coalesce(doubt, F.lit(False))
     return column, doubtful
 
 
@@ -160,23 +160,23 @@ def test_spark_and_python_yield_the_same_results(
     spark: SparkSession, expressions: list[Column], rows: list[dict[str, Any]]
 ) -> None:
     """Random expressions on None, NaN, infinities and all characters are equal, or are doubtful."""
-    kept = [each for each in expressions if _has_type(each)]
-    assert len(kept) > len(expressions) / 2
+    remaining = [each for each in expressions if _has_type(each)]
+    assert len(remaining) > len(expressions) / 2
     frame = spark.createDataFrame(
         [("k", tuple(row[name] for name in "ijxystbc")) for row in rows], _SCHEMA
     )
-    pairs = [column for each in kept for column in _emitted(each)]
+    pairs = [column for each in remaining for column in _emitted(each)]
     named = [column.alias(f"c{number}") for number, column in enumerate(pairs)]
     for row, theirs in zip(rows, frame.select(*named).collect(), strict=True):
-        for number, expression in enumerate(kept):
-            found, is_doubtful = theirs[2 * number : 2 * number + 2]
+        for number, expression in enumerate(remaining):
+            actual, is_doubtful = theirs[2 * number : 2 * number + 2]
             try:
                 ours = compiled(expression)("k", row)
             except OverflowError:
                 assert is_doubtful, f"{expression} of {row}"
                 continue
-            detail = f"{expression} of {row}: {ours} != {found}"
-            assert is_doubtful or _same(ours, found), detail
+            detail = f"{expression} of {row}: {ours} != {actual}"
+            assert is_doubtful or _same(ours, actual), detail
 
 
 def test_a_struct_has_its_fields(spark: SparkSession) -> None:

@@ -90,10 +90,10 @@ def test_a_terminal_shows_one_line_until_ctrl_c(broker: Cluster, tmp_path: Path)
         terminal.close()
     lines = re.split(r"\r\x1b\[2K", terminal.text)
     # A terminal shows typed characters after the line.
-    wide = [each for each in lines if len(each.rstrip("\r\n").removesuffix("^C")) > 80]
+    wide = [line for line in lines if len(line.rstrip("\r\n").removesuffix("^C")) > 80]
     assert wide == []
-    shown = re.compile(r"screens (RUNNING|REBALANCING|CREATED|PENDING_SHUTDOWN) \| .*(\^C)?|")
-    others = [each for each in lines[:-1] if not shown.fullmatch(each)]
+    output = re.compile(r"screens (RUNNING|REBALANCING|CREATED|PENDING_SHUTDOWN) \| .*(\^C)?|")
+    others = [line for line in lines[:-1] if not output.fullmatch(line)]
     assert others == [], others
     assert re.fullmatch(r"screens stops after 50 records and micro-batch \d+\r\n", lines[-1])
     table = read_table("terminal-out", bootstrap=broker.bootstrap)

@@ -70,31 +70,31 @@ def test_all_recorded_scenarios_in_one_query(
     wrong = {}
     for name, produced in expected.items():
         for topic, rows in produced.items():
-            found = scenarios.read(broker.bootstrap, topic)
-            known = [TopicRecord(each.key, each.value, each.timestamp) for each in rows]
+            actual = scenarios.read(broker.bootstrap, topic)
+            known = [TopicRecord(row.key, row.value, row.timestamp) for row in rows]
             if name in _UNORDERED:
-                found, known = sorted(found, key=repr), sorted(known, key=repr)
-            if found != known:
-                wrong[topic] = known, found
+                actual, known = sorted(actual, key=repr), sorted(known, key=repr)
+            if actual != known:
+                wrong[topic] = known, actual
     assert not wrong
 
 
 def _record_of(name: str, event: str) -> tuple[str, TopicRecord]:
     """Return the record of an event and its topic."""
-    words = event.split(" ")
-    key, value = (None if each == "-" else each.encode() for each in (words[2], words[4]))
-    return f"{name}.{words[1]}", TopicRecord(key, value, int(words[3]))
+    fields = event.split(" ")
+    key, value = (None if each == "-" else each.encode() for each in (fields[2], fields[4]))
+    return f"{name}.{fields[1]}", TopicRecord(key, value, int(fields[3]))
 
 
 def _lines_by_topic(name: str) -> dict[str, list[str]]:
     """Return the lines that a scenario wrote in Kafka Streams, by our topics."""
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     for _, lines in transcript(name)[1]:
-        for each in lines:
-            topic = each.split(" ")[1]
+        for text_line in lines:
+            topic = text_line.split(" ")[1]
             ours = f"{name}-{topic[5:]}" if topic.startswith("test-") else f"{name}.{topic}"
-            found.setdefault(ours, []).append(each.replace(topic, ours, 1))
-    return found
+            entries.setdefault(ours, []).append(text_line.replace(topic, ours, 1))
+    return entries
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_spark_writes_the_same_as_kafka_streams_event_by_event(
         for name in steps:
             for topic, lines in _lines_by_topic(name).items():
                 records = scenarios.read(broker.bootstrap, topic)
-                found = [line(ProducedRecord(topic, *each[:3], ())) for each in records]
-                if found != lines:
-                    wrong[topic] = lines, found
+                results = [line(ProducedRecord(topic, *each[:3], ())) for each in records]
+                if results != lines:
+                    wrong[topic] = lines, results
         assert not wrong

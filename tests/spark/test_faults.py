@@ -34,9 +34,9 @@ _START = 1_700_000_000_000
 def _app(
     topology: Topology, spark: SparkSession, bootstrap: str, name: str, folder: Path, **config: Any
 ) -> KafkaStreams:
-    words = {"heartbeat_interval_ms": 200, "state_dir": str(folder), **config}
+    settings = {"heartbeat_interval_ms": 200, "state_dir": str(folder), **config}
     return KafkaStreams(
-        topology, application_id=name, bootstrap_servers=bootstrap, spark=spark, **words
+        topology, application_id=name, bootstrap_servers=bootstrap, spark=spark, **settings
     )
 
 
@@ -74,8 +74,8 @@ def _rows(broker: Cluster, topic: str) -> list[dict[str, Any]]:
         columns=["key", "value", "headers"],
         isolation="read_committed",
     )
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+    values: list[dict[str, Any]] = table.to_pylist()
+    return values
 
 
 # --- brokers ---
@@ -166,8 +166,8 @@ def test_an_unreadable_record_ends_the_application_or_is_skipped(
     _create(broker, "numbers", "doubled", "dead")
 
     def app(handlers: ExceptionHandlers | None) -> KafkaStreams:
-        words = {"processing_guarantee": "exactly_once_v2", "exception_handlers": handlers}
-        return _app(_doubling(), spark, broker.bootstrap, "poisoned", tmp_path, **words)
+        settings = {"processing_guarantee": "exactly_once_v2", "exception_handlers": handlers}
+        return _app(_doubling(), spark, broker.bootstrap, "poisoned", tmp_path, **settings)
 
     scenarios.produce(broker.bootstrap, _numbers(b"1", b"{broken", b"2"))
     failing = app(None)
@@ -185,7 +185,7 @@ def test_an_unreadable_record_ends_the_application_or_is_skipped(
         _await(second, lambda: _values(broker, "doubled") == [b"2", b"4"])
     ((key, value, headers),) = (row.values() for row in _rows(broker, "dead"))
     assert (key, value) == (b"k", b"{broken")
-    errors = {each["key"]: each["value"] for each in headers}
+    errors = {header["key"]: header["value"] for header in headers}
     assert errors["__streams.errors.topic"] == b"numbers"
     assert errors["__streams.errors.offset"] == b"1"
     scenarios.produce(broker.bootstrap, _numbers(b"3", b"[", b"4"))
@@ -241,13 +241,13 @@ def _sums(order: Serde[Any], visit: Any) -> Topology:
 
     builder = StreamsBuilder()
     orders = builder.stream("orders", key=_TEXT, value=order)
-    kept = Materialized.as_("order-sums").with_key_serde(_TEXT).with_value_serde(order)
-    sums = orders.group_by_key().reduce(add_order, kept)
+    remaining = Materialized.as_("order-sums").with_key_serde(_TEXT).with_value_serde(order)
+    sums = orders.group_by_key().reduce(add_order, remaining)
     sums.to_stream().to("sums", key=_TEXT, value=Serdes.json())
     json = Serdes.json(visit)
     visits = builder.stream("visits", key=_TEXT, value=json)
-    kept = Materialized.as_("visit-sums").with_key_serde(_TEXT).with_value_serde(json)
-    visits.group_by_key().reduce(add_visit, kept).to_stream().to("sums", key=_TEXT, value=json)
+    remaining = Materialized.as_("visit-sums").with_key_serde(_TEXT).with_value_serde(json)
+    visits.group_by_key().reduce(add_visit, remaining).to_stream().to("sums", key=_TEXT, value=json)
     return builder.build()
 
 

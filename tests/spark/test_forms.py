@@ -101,8 +101,8 @@ def test_extractors_topics_partitioners_and_stores_work_as_in_the_driver(
     records = [TopicRecord(b"k", each.encode(), 1_000_000) for each in values]
     scenarios.produce(broker.bootstrap, {"forms": records})
     folder = str(tmp_path)
-    words: Any = {"application_id": "forms", "bootstrap": broker.bootstrap, "checkpoint": folder}
-    with start(_topology(), spark, **words) as query:
+    settings: Any = {"application_id": "forms", "bootstrap": broker.bootstrap, "checkpoint": folder}
+    with start(_topology(), spark, **settings) as query:
         query.process_all_available()
     known = _rows(broker, "forms-known")
     assert [row["value"] for row in known] == [b"ab", b"b", b"ab+ac", b"none"]

@@ -73,8 +73,8 @@ def _instance(cluster: Cluster, folder: Path, name: str, master: str) -> Program
     module = folder / "only_here" / "placing.py"
     module.parent.mkdir(exist_ok=True)
     module.write_text(_MODULE)
-    words = (cluster.bootstrap, str(folder / "state"), master, str(module))
-    return driver("app_driver", folder / f"{name}.txt", *words)
+    arguments = (cluster.bootstrap, str(folder / "state"), master, str(module))
+    return driver("app_driver", folder / f"{name}.txt", *arguments)
 
 
 def _read_some(reader: Reader, chance: random.Random, program: Program) -> None:
@@ -85,12 +85,12 @@ def _read_some(reader: Reader, chance: random.Random, program: Program) -> None:
 
 
 def _counts(seen: Seen) -> Counter[tuple[bytes, int]]:
-    found: Counter[tuple[bytes, int]] = Counter()
+    counts: Counter[tuple[bytes, int]] = Counter()
     for (key, value), times in seen.items():
         assert key is not None
         assert value is not None
-        found[key, int(value.split()[0])] += times
-    return found
+        counts[key, int(value.split()[0])] += times
+    return counts
 
 
 def _places(seen: Seen) -> set[tuple[str, str]]:
@@ -107,10 +107,10 @@ def _each_once() -> Counter[tuple[bytes, int]]:
 def _await_members(cluster: Cluster, count: int, program: Program) -> None:
     def is_so() -> bool:
         try:
-            found = describe_group(brokers, group_of(APPLICATION_ID))
+            description = describe_group(brokers, group_of(APPLICATION_ID))
         except ApiError:
             return False
-        return len(found.members) == count and found.state == "Stable"
+        return len(description.members) == count and description.state == "Stable"
 
     with cluster.admin() as brokers:
         wait_until(is_so, program.text)
@@ -174,8 +174,8 @@ def test_a_program_that_fails_shows_the_error_and_its_place(
     """The terminal shows the error once, with the frame of the user's function, without Spark's."""
     file = tmp_path / "inverting.py"
     file.write_text(_PROGRAM)
-    words = [sys.executable, str(file), cluster.bootstrap, str(tmp_path / "state")]
-    with Program(words, tmp_path / "said.txt") as program:
+    arguments = [sys.executable, str(file), cluster.bootstrap, str(tmp_path / "state")]
+    with Program(arguments, tmp_path / "said.txt") as program:
         assert program.wait() == 1
     lines = program.text().splitlines()
     begin = lines.index("Traceback (most recent call last):")

@@ -48,16 +48,16 @@ def test_nothing_is_lost_or_duplicated_while_workers_and_drivers_are_killed(
 ) -> None:
     """Workers and drivers are killed at random moments; the last driver finishes the copy."""
     chance = dice()
-    words = (cluster.bootstrap, "numbers", "copied", str(tmp_path / "checkpoint"))
-    program = driver("copying_driver", tmp_path / "driver.txt", *words)
+    arguments = (cluster.bootstrap, "numbers", "copied", str(tmp_path / "checkpoint"))
+    program = driver("copying_driver", tmp_path / "driver.txt", *arguments)
     with program, reading(cluster.bootstrap, "copied", PARTITIONS) as reader:
         for kind in KILLS:
             count = len(reader.seen) + chance.randint(1, 3) * RECORDS_PER_BATCH
             reader.read_until(min(count, RECORDS - 1), program.text)
             reader.read(chance.random() * 0.7)
             if kind == "worker":
-                found: list[psutil.Process] = workers(program.below())
-                kill_all(chance.choice(found))
+                process: list[psutil.Process] = workers(program.below())
+                kill_all(chance.choice(process))
             else:
                 program.kill()
                 program.start()

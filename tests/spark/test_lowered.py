@@ -61,23 +61,25 @@ Written = dict[str, list[tuple[Any, ...]]]
 
 def _driven(topology: Topology, records: Mapping[str, list[TopicRecord]]) -> Written:
     """Return the test driver's output by source topic, because topics have no common order."""
-    found: Written = defaultdict(list)
+    by_key: Written = defaultdict(list)
     with TopologyTestDriver(topology, settings=_SETTINGS) as driver:
         for topic, rows in records.items():
-            for each in rows:
-                driver.pipe(topic, each)
+            for row in rows:
+                driver.pipe(topic, row)
             for name in sorted(driver.produced_topic_names):
                 queue = driver.produced(name)
-                found[name] += [
+                by_key[name] += [
                     (e.key, e.value, e.timestamp, *_shown_headers(name, e.headers)) for e in queue
                 ]
                 queue.clear()
-    return dict(found)
+    return dict(by_key)
 
 
 def _shown_headers(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
     """Return the headers; those of a dead letter without the stack trace."""
-    return tuple(each for each in headers if topic != "lowered.dead" or "stack" not in each[0])
+    return tuple(
+        header for header in headers if topic != "lowered.dead" or "stack" not in header[0]
+    )
 
 
 def _rows(lowered: list[LoweredSource], records: Mapping[str, list[TopicRecord]]) -> pa.Table:
@@ -114,14 +116,14 @@ def _on_spark(
     )
     table = frame.toArrow()
     finishing = Finishing(sink.opened.settings)
-    found: Written = defaultdict(list)
+    by_key: Written = defaultdict(list)
     for batch in table.to_batches(max_chunksize=25):
         for row in finishing.finish(batch).to_pylist():
             headers = tuple((e["key"], e["value"]) for e in row["headers"] or ())
             time = round(row["timestamp"].timestamp() * 1000)
             record = row["key"], row["value"], time, *_shown_headers(row["topic"], headers)
-            found[row["topic"]].append(record)
-    return dict(found), sum(each < 0 for each in table.column("target").to_pylist())
+            by_key[row["topic"]].append(record)
+    return dict(by_key), sum(each < 0 for each in table.column("target").to_pylist())
 
 
 def test_random_expressions_and_records_yield_the_same_output(spark: SparkSession) -> None:
@@ -139,11 +141,11 @@ def test_random_expressions_and_records_yield_the_same_output(spark: SparkSessio
             records[name] = generated.records(chance, kinds, _RECORDS)
         topology = builder.build()
         expected = _driven(topology, records)
-        found, through_python = _on_spark(spark, topology, records)
+        actual, through_python = _on_spark(spark, topology, records)
         assert through_python >= 0
         in_python, total = in_python + through_python, total + _CHAINS * _RECORDS
-        for topic in sorted({*expected, *found}):
-            assert found.get(topic) == expected.get(topic), f"seed {seed}, {topic}"
+        for topic in sorted({*expected, *actual}):
+            assert actual.get(topic) == expected.get(topic), f"seed {seed}, {topic}"
     print(f"{in_python} of {total} records were Python's")
     assert in_python < total * 0.9
 
@@ -160,7 +162,7 @@ def _run(
     spark: SparkSession,
     broker: Cluster,
     topology: Topology,
-    place: Path,
+    topic_partition: Path,
     tasks: TaskSettings = _SETTINGS,
     **settings: Any,
 ) -> str:
@@ -170,7 +172,7 @@ def _run(
         spark,
         application_id="lowered",
         bootstrap=broker.bootstrap,
-        checkpoint=str(place),
+        checkpoint=str(topic_partition),
         task_settings=replace(tasks, writes_changelogs=False),
         query_settings=QuerySettings("", "", **settings),
     )
@@ -187,8 +189,8 @@ def test_a_query_of_expressions_runs_without_python(
     """Spark's plan filters and projects in the JVM; the output is the driver's."""
     builder = StreamsBuilder()
     stream = builder.stream("lowered.in", key=_TEXT, value=_TEXT)
-    kept = stream.filter(col("value").length() > 1).map_values(col("value").upper())
-    kept.to("lowered.out", key=_TEXT, value=_TEXT)
+    filtered = stream.filter(col("value").length() > 1).map_values(col("value").upper())
+    filtered.to("lowered.out", key=_TEXT, value=_TEXT)
     topology = builder.build()
     chance = random.Random(1)
     rows = [
@@ -206,8 +208,8 @@ def test_a_query_of_expressions_runs_without_python(
         assert word not in "".join(nodes), plan
     expected = _driven(topology, {"lowered.in": [each._replace(headers=()) for each in rows]})
     for topic in ("lowered.out", "lowered.dead"):
-        found = [(e.key, e.value, e.timestamp) for e in scenarios.read(broker.bootstrap, topic)]
-        assert found == [each[:3] for each in expected[topic]], topic
+        actual = [(e.key, e.value, e.timestamp) for e in scenarios.read(broker.bootstrap, topic)]
+        assert actual == [each[:3] for each in expected[topic]], topic
     assert len(expected["lowered.dead"]) > 5
 
 
@@ -216,8 +218,8 @@ def test_an_unreadable_record_ends_the_query(
 ) -> None:
     """The error is that of the driver and names the record."""
     builder = StreamsBuilder()
-    kept = builder.stream("poison.in", key=_TEXT, value=_TEXT).filter(col("value") != "x")
-    kept.to("poison.out", key=_TEXT, value=_TEXT)
+    filtered = builder.stream("poison.in", key=_TEXT, value=_TEXT).filter(col("value") != "x")
+    filtered.to("poison.out", key=_TEXT, value=_TEXT)
     for topic in ("poison.in", "poison.out"):
         _create(broker, topic)
     rows = [TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"a", b"x", b"\xff")]
@@ -245,11 +247,11 @@ def test_pyspark_columns_have_the_same_meaning_in_the_driver(
     bad = TopicRecord(b"k", b"\xff", 1_700_000_000_000)
     scenarios.produce(broker.bootstrap, {"sparks.in": [*rows, bad]})
     _run(spark, broker, topology, tmp_path)
-    found = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "sparks.out")]
+    actual = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "sparks.out")]
     key = hashlib.md5(b"k").hexdigest().encode()
-    assert found == [(key, number.to_bytes(8, "big")) for number in (2, 42)]
+    assert actual == [(key, number.to_bytes(8, "big")) for number in (2, 42)]
     expected = _driven(topology, {"sparks.in": rows})["sparks.out"]
-    assert [each[:2] for each in expected] == found
+    assert [each[:2] for each in expected] == actual
 
 
 def test_pyspark_columns_run_in_stateful_queries_and_after_functions(
@@ -258,8 +260,8 @@ def test_pyspark_columns_run_in_stateful_queries_and_after_functions(
     """Python's workers evaluate them without a Spark session; SQL text is one of their forms."""
     builder = StreamsBuilder()
     stream = builder.stream("beside.in", key=_TEXT, value=_TEXT).map_values(str.strip)
-    kept = stream.filter(F.length("value") > 1).select_key(F.expr("left(value, 2)"))
-    counts = kept.group_by_key(key=_TEXT, value=_TEXT).count("beside").to_stream()
+    filtered = stream.filter(F.length("value") > 1).select_key(F.expr("left(value, 2)"))
+    counts = filtered.group_by_key(key=_TEXT, value=_TEXT).count("beside").to_stream()
     counts.filter(F.col("value") % 2 == 0).map_values(F.concat_ws(":", "key", "value")).to(
         "beside.out", key=_TEXT, value=_TEXT
     )
@@ -270,10 +272,10 @@ def test_pyspark_columns_run_in_stateful_queries_and_after_functions(
     rows = {"beside.in": [TopicRecord(b"k", each, 1_700_000_000_000) for each in words]}
     scenarios.produce(broker.bootstrap, rows)
     _run(spark, broker, topology, tmp_path, tasks=TaskSettings("beside"))
-    found = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "beside.out")]
-    assert sorted(found) == [(b"ab", b"ab:2"), (b"ab", b"ab:4"), (b"b1", b"b1:2")]
+    actual = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "beside.out")]
+    assert sorted(actual) == [(b"ab", b"ab:2"), (b"ab", b"ab:4"), (b"b1", b"b1:2")]
     expected = _driven(topology, rows)["beside.out"]
-    assert [each[:2] for each in expected] == found
+    assert [each[:2] for each in expected] == actual
 
 
 def test_pyspark_columns_unknown_to_python_are_rejected_in_python_steps(

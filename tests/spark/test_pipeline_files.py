@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 def _pipeline(text: str) -> Pipeline:
-    found = check(dedent(text))
-    assert found.pipeline is not None, list(map(str, found.problems))
-    return found.pipeline
+    result = check(dedent(text))
+    assert result.pipeline is not None, list(map(str, result.problems))
+    return result.pipeline
 
 
 def _create(broker: Cluster, *topics: str, partitions: int = 2) -> None:
@@ -146,12 +146,12 @@ def test_a_topic_is_aggregated_into_a_topic_once(
     _produce(broker, "sql-in", later)
     _run(pipeline, spark, broker, tmp_path / "c")
     table = read_table("sql-out", bootstrap=broker.bootstrap, isolation="read_committed")
-    found = [(row["key"], json.loads(row["value"])) for row in table.to_pylist()]
-    wanted = [row for row in _flights(range(3, 30)) if row["origin"] != "LGA"]
-    assert sum(total["flights"] for _, total in found) == len(wanted)
-    assert len({(key, total["day"]) for key, total in found}) == len(found)
+    rows = [(row["key"], json.loads(row["value"])) for row in table.to_pylist()]
+    required = [row for row in _flights(range(3, 30)) if row["origin"] != "LGA"]
+    assert sum(total["flights"] for _, total in rows) == len(required)
+    assert len({(key, total["day"]) for key, total in rows}) == len(rows)
     names = {b'"Kennedy"': '"Kennedy"', b'"Newark"': '"Newark"'}
-    assert all(names[key] == total["airport"] for key, total in found)
+    assert all(names[key] == total["airport"] for key, total in rows)
 
 
 @pytest.fixture
@@ -310,17 +310,17 @@ def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:
           f: {from: flights, topic: x, key: orign}
         """
     )
-    found = [str(each) for each in check_deep(pipeline, spark, "127.0.0.1:1")]
-    places = [line.partition(": ")[0] for line in found]
-    assert places == [
+    texts = [str(each) for each in check_deep(pipeline, spark, "127.0.0.1:1")]
+    locations = [line.partition(": ")[0] for line in texts]
+    assert locations == [
         "line 8, column 14",
         "line 12, column 34",
         "line 13, column 38",
         "line 18, column 16",
         "line 25, column 37",
-    ], found
-    assert "nmber" in found[0]
-    assert "Did you mean" in found[0]
+    ], texts
+    assert "nmber" in texts[0]
+    assert "Did you mean" in texts[0]
 
 
 def test_bad_records_fail_or_are_skipped(
@@ -362,12 +362,12 @@ def test_files_are_read_into_a_topic_and_back(
     assert {row["timestamp"].isoformat() for row in table} == {"2026-01-02T03:04:05+00:00"}
     starts = {("load-in", p): 0 for p in range(3)}
     ends = {("load-in", p): sum(row["partition"] == p for row in table) for p in range(3)}
-    wanted = ExportSettings(
+    export_settings = ExportSettings(
         topic="load-in", folder=str(tmp_path / "out"), format="parquet",
         starts=starts | {("load-in", 0): min(1, ends["load-in", 0])}, ends=ends, as_bytes=True,
     )  # fmt: skip
     skipped = min(1, ends["load-in", 0])
-    assert export(spark, broker.bootstrap, wanted, _appending(progress)) == 50 - skipped
+    assert export(spark, broker.bootstrap, export_settings, _appending(progress)) == 50 - skipped
     back = LoadSettings(topic="load-copy", format="parquet", is_records=True)
     assert (
         load(spark, broker.bootstrap, [str(tmp_path / "out")], back, _appending(progress))
@@ -379,7 +379,9 @@ def test_files_are_read_into_a_topic_and_back(
     def told_apart(rows: list[dict[str, Any]]) -> list[Any]:
         return sorted([tuple(row[name] for name in names) for row in rows], key=repr)
 
-    source = [row for row in table if row["offset"] >= wanted.starts["load-in", row["partition"]]]
+    source = [
+        row for row in table if row["offset"] >= export_settings.starts["load-in", row["partition"]]
+    ]
     assert told_apart(copied) == told_apart(source)
     with RecordProducer(broker.bootstrap) as producer:
         producer.send("load-copy", b"same", key=b"k3")
@@ -404,11 +406,11 @@ def test_load_errors_are_reported(spark: SparkSession, broker: Cluster, tmp_path
         load(spark, broker.bootstrap, [str(tmp_path / "nothing.json")], missing, _appending([]))
     assert load(spark, broker.bootstrap, files, missing, _appending([])) == 2
     ranges = {("load-none", 0): 2}
-    wanted = ExportSettings(
+    export_settings = ExportSettings(
         topic="load-none", folder=str(tmp_path / "out"), format="csv",
         starts={("load-none", 0): 0}, ends=ranges, schema="a int",
     )  # fmt: skip
-    assert export(spark, broker.bootstrap, wanted, _appending([])) == 2
+    assert export(spark, broker.bootstrap, export_settings, _appending([])) == 2
     lines = sorted(
         line for path in (tmp_path / "out").glob("*.csv") for line in path.read_text().splitlines()
     )
@@ -457,10 +459,10 @@ def test_avro_is_read_and_written(spark: SparkSession, broker: Cluster, tmp_path
         )
         _run(pipeline, spark, broker, tmp_path / "c")
         read = avro_reader(registry)
-        found = [read(value) for value in _values(broker, "avro-out")]
+        records = [read(value) for value in _values(broker, "avro-out")]
     other = {"at": moment, "other": None}
-    wanted = [{"origin": f"A{n}", "delay": n + 1, **other} for n in range(20)]
-    assert sorted(found, key=lambda row: row["delay"]) == wanted
+    required = [{"origin": f"A{n}", "delay": n + 1, **other} for n in range(20)]
+    assert sorted(records, key=lambda row: row["delay"]) == required
     plain: Serde[Any] = Serdes.avro(_FLIGHT)
     values = [plain.deserialize(value) for value in _values(broker, "avro-plain")]
     assert sorted(values, key=lambda row: row["delays"]) == rows

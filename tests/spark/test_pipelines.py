@@ -61,19 +61,19 @@ def test_written_rows_are_read(spark: SparkSession, broker: Cluster, codec: str)
     broker.create_topic(topic, partitions=3)
     written = _numbers(spark)
     _write(written.repartition(4), broker, topic, **{"kafka.compression.type": codec})
-    found = _read(spark, broker, topic, includeHeaders="true", minPartitions="5")
-    found = found.select(
+    records = _read(spark, broker, topic, includeHeaders="true", minPartitions="5")
+    records = records.select(
         sql.col("key").cast("string"), sql.col("value").cast("string"), sql.col("headers")
     )
-    assert found.count() == COUNT
-    assert found.exceptAll(written).count() == 0
+    assert records.count() == COUNT
+    assert records.exceptAll(written).count() == 0
 
 
 def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: Cluster) -> None:
     """Programs for format("kafka") find their columns."""
     _write(_numbers(spark, 3), broker, "columns")
-    found = _read(spark, broker, "columns")
-    assert found.dtypes == [
+    records = _read(spark, broker, "columns")
+    assert records.dtypes == [
         ("key", "binary"),
         ("value", "binary"),
         ("topic", "string"),
@@ -82,7 +82,7 @@ def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: C
         ("timestamp", "timestamp"),
         ("timestampType", "int"),
     ]
-    rows = found.orderBy("offset").collect()
+    rows = records.orderBy("offset").collect()
     assert [row.offset for row in rows] == [0, 1, 2]
     assert {(row.topic, row.partition, row.timestampType) for row in rows} == {("columns", 0, 0)}
 

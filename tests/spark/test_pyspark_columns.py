@@ -349,16 +349,16 @@ def _answers(expression: OfSpark, rows: list[Any]) -> tuple[dict[int, Any], dict
     """Return Python's result for each row: a value or an error."""
     values: dict[int, Any] = {}
     errors: dict[int, Exception] = {}
-    for place, (key, value) in enumerate(rows):
+    for index, (key, value) in enumerate(rows):
         try:
-            values[place] = expression(key, value)
+            values[index] = expression(key, value)
         except (ArithmeticError, ValueError, TypeError, IndexError) as error:
-            errors[place] = error
+            errors[index] = error
     return values, errors
 
 
 def _frame(spark: SparkSession, rows: list[Any]) -> DataFrame:
-    placed = [(place, *row) for place, row in enumerate(rows)]
+    placed = [(index, *row) for index, row in enumerate(rows)]
     return spark.createDataFrame(placed, f"place int, {_SCHEMA}").cache()
 
 
@@ -368,23 +368,23 @@ def test_python_and_spark_yield_the_same_results(spark: SparkSession) -> None:
     frame, columns = _frame(spark, rows), _expressions()
     expressions = [of_pyspark(each) for each in columns]
     assert [str(each) + ": " + each.why for each in expressions if each.meaning is None] == []
-    answers = [_answers(each, rows) for each in expressions]
+    responses = [_answers(each, rows) for each in expressions]
     selected = [
         F.when(F.col("place").isin([*values]), column).alias(f"c{number}")
-        for number, (column, (values, _)) in enumerate(zip(columns, answers, strict=True))
+        for number, (column, (values, _)) in enumerate(zip(columns, responses, strict=True))
     ]
-    found = {row["place"]: row for row in frame.select("place", *selected).collect()}
+    actual = {row["place"]: row for row in frame.select("place", *selected).collect()}
     differ = [
-        f"{expressions[number]} of {rows[place]}: {value!r}, Spark {_plain(found[place][f'c{number}'])!r}"
-        for number, (values, _) in enumerate(answers)
-        for place, value in values.items()
-        if not _same(value, _plain(found[place][f"c{number}"]))
+        f"{expressions[number]} of {rows[topic_partition]}: {value!r}, Spark {_plain(actual[topic_partition][f'c{number}'])!r}"
+        for number, (values, _) in enumerate(responses)
+        for topic_partition, value in values.items()
+        if not _same(value, _plain(actual[topic_partition][f"c{number}"]))
     ]
     assert differ == []
-    for column, (_, errors) in zip(columns, answers, strict=True):
-        for place in [*errors][:1]:
+    for column, (_, errors) in zip(columns, responses, strict=True):
+        for topic_partition in [*errors][:1]:
             with pytest.raises(PySparkException):
-                frame.where(F.col("place") == place).select(column).collect()
+                frame.where(F.col("place") == topic_partition).select(column).collect()
 
 
 def test_every_function_is_compared(spark: SparkSession) -> None:

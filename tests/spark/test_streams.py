@@ -78,10 +78,10 @@ def test_a_topology_continues_where_it_stopped(
     assert [int(row["value"]) for row in rows if row["key"] == b"b"] == list(range(1, 201))
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     group = ConsumerGroupTopicPartitions("app")
-    (answer,) = client.list_consumer_group_offsets([group]).values()
-    read = {each.topic: 0 for each in answer.result().topic_partitions}
-    for each in answer.result().topic_partitions:
-        read[each.topic] += each.offset
+    (response,) = client.list_consumer_group_offsets([group]).values()
+    read = {partition.topic: 0 for partition in response.result().topic_partitions}
+    for partition in response.result().topic_partitions:
+        read[partition.topic] += partition.offset
     # The progress of the second run is committed within half a second, unless it ends before.
     assert read.keys() == {"going-words"}
     assert read["going-words"] in (400, 800)
@@ -122,10 +122,10 @@ def test_topics_of_a_pattern_can_be_created_later_and_grow(
     with _start(topology, spark, broker, tmp_path) as query:
         query.process_all_available()
     rows = read_table("sum", bootstrap=broker.bootstrap).to_pylist()
-    found = {
+    entries = {
         key: [int(row["value"]) for row in rows if row["key"].decode() == key] for key in words
     }
-    assert found == {key: [1, 2, 3, 4] for key in words}
+    assert entries == {key: [1, 2, 3, 4] for key in words}
 
 
 def test_a_pattern_waits_for_its_first_topic(
@@ -219,7 +219,7 @@ def test_tasks_are_spread_evenly(spark: SparkSession) -> None:
     slots = Slots(7, 3)
     numbers = slots.of_task.tolist()
     rows = spark.createDataFrame([(each,) for each in numbers], "slot int")
-    found = [row[0] for row in rows.selectExpr("pmod(hash(slot), 3)").collect()]
-    assert found == [number % 3 for number in range(7)]
+    values = [row[0] for row in rows.selectExpr("pmod(hash(slot), 3)").collect()]
+    assert values == [number % 3 for number in range(7)]
     assert [slots.task(each) for each in numbers] == list(range(7))
     assert slots.task(slots.carrier(5)) is None

@@ -63,10 +63,12 @@ def test_topics_of_a_pattern_are_copied_once_with_headers_and_visible_lag(
     )
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     group = confluent_kafka.ConsumerGroupTopicPartitions("birds")
-    (answer,) = client.list_consumer_group_offsets([group]).values()
-    found = {(each.topic, each.partition): each.offset for each in answer.result().topic_partitions}
-    assert found["birds-2", 0] == 50
-    assert found["birds-1", 0] + found["birds-1", 1] == 300
+    (response,) = client.list_consumer_group_offsets([group]).values()
+    offsets = {
+        (each.topic, each.partition): each.offset for each in response.result().topic_partitions
+    }
+    assert offsets["birds-2", 0] == 50
+    assert offsets["birds-1", 0] + offsets["birds-1", 1] == 300
 
 
 def test_workers_do_not_collect_modules_after_each_task(spark: SparkSession) -> None:
@@ -87,9 +89,9 @@ def test_workers_receive_large_rows_in_small_batches(spark: SparkSession) -> Non
     """A batch ends at 2 MiB, before Spark's 10 000 rows, because its memory is reused."""
 
     def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from (pa.record_batch([[each.nbytes]], ["size"]) for each in batches)
+        yield from (pa.record_batch([[batch.nbytes]], ["size"]) for batch in batches)
 
     rows = spark.range(0, 8000, 1, 1).selectExpr("repeat('x', 1000) AS value")
-    found = [row.size for row in rows.mapInArrow(sizes, "size long").collect()]
-    assert len(found) >= 4
-    assert max(found) < 2.1 * 1024 * 1024
+    actual = [row.size for row in rows.mapInArrow(sizes, "size long").collect()]
+    assert len(actual) >= 4
+    assert max(actual) < 2.1 * 1024 * 1024

@@ -381,8 +381,8 @@ def differences() -> Topology:
     builder = StreamsBuilder()
     builder.add_state_store(Stores.key_value("last", STRING, INTEGER))
     levels = builder.table("levels", Consumed.with_(STRING, INTEGER))
-    kept: Materialized[str, int] = Materialized.with_(STRING, INTEGER)
-    changes = levels.transform_values(SinceLast, kept, Named.as_("since"), "last")
+    materialized: Materialized[str, int] = Materialized.with_(STRING, INTEGER)
+    changes = levels.transform_values(SinceLast, materialized, Named.as_("since"), "last")
     changes.filter_not(lambda key, value: value == 0).to_stream().to(
         "changes", Produced.with_(STRING, INTEGER)
     )

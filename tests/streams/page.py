@@ -32,8 +32,8 @@ class Example:
 
 def examples() -> list[Example]:
     """Return the examples of the page."""
-    found = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    return [Example(code, tuple(text.splitlines())) for code, text in found]
+    matches = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    return [Example(code, tuple(text.splitlines())) for code, text in matches]
 
 
 def play(example: Example) -> list[str]:

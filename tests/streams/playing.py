@@ -19,24 +19,24 @@ _FAILURES = (OttlaError, ArithmeticError, AttributeError, LookupError, TypeError
 def parse_scenario(scenario: str) -> tuple[str, Given]:
     """Return the name and the parameters of a scenario."""
     name, *words = scenario.split(" ")
-    pairs = (each.partition("=") for each in words)
+    pairs = (word.partition("=") for word in words)
     return name, Given({key: value for key, _, value in pairs})
 
 
 def topology_of(scenario: str) -> Topology:
     """Return the topology of a scenario's line."""
-    name, given = parse_scenario(scenario)
+    name, inputs = parse_scenario(scenario)
     if name in SHAPED:
-        return build_shaped(name, given)
+        return build_shaped(name, inputs)
     return build_configured(name) if name in CONFIGURED else build(name)
 
 
 def settings_of(scenario: str) -> TaskSettings:
     """Return the settings of the application in a scenario's line, as in Java."""
-    name, given = parse_scenario(scenario)
+    name, inputs = parse_scenario(scenario)
     configured = settings(name) if name in CONFIGURED else TaskSettings("test")
-    is_throttled = name.endswith("_throttled") or given.get("throttled") == "1"
-    cache = 1 << 20 if given.get("cache") == "1" else configured.statestore_cache_max_bytes
+    is_throttled = name.endswith("_throttled") or inputs.get("throttled") == "1"
+    cache = 1 << 20 if inputs.get("cache") == "1" else configured.statestore_cache_max_bytes
     return replace(
         configured,
         defaults=DefaultSerdes(Serdes.string(), Serdes.string()),
@@ -73,11 +73,11 @@ def record_of(event: str) -> TopicRecord:
 
 def play_event(driver: TopologyTestDriver, event: str) -> list[str]:
     """Play an event; return the lines of the written records."""
-    words = event.split(" ")
-    if words[0] == "clock":
-        driver.advance_wall_clock_time(int(words[1]))
+    fields = event.split(" ")
+    if fields[0] == "clock":
+        driver.advance_wall_clock_time(int(fields[1]))
     else:
-        driver.pipe(words[1], record_of(event))
+        driver.pipe(fields[1], record_of(event))
     return written(driver)
 
 

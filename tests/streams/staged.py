@@ -89,9 +89,9 @@ class StagedRun:
     def run_once(self, batch: Batch, returned: int | None = None) -> None:
         """Run one micro-batch with the given number of returned records (default: all)."""
         count = len(self._returning) if returned is None else returned
-        taken, self._returning = self._returning[:count], self._returning[count:]
-        whole = {place: list(records) for place, records in batch.items()}
-        for topic, record in taken:
+        _returning, self._returning = self._returning[:count], self._returning[count:]
+        whole = {topic_partition: list(records) for topic_partition, records in batch.items()}
+        for topic, record in _returning:
             whole.setdefault((topic, record.partition), []).append(record)
         for each in list(self._micro_batch(whole)):
             self.produced.setdefault(each.topic, []).append(each)

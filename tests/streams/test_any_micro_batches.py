@@ -168,13 +168,13 @@ def _staged(name: str, arrivals: list[Arrival], partitions: int) -> dict[str, li
     run = StagedRun(Application(topology, TaskSettings("test", STRINGS)), topics=topics)
     batch: dict[tuple[str, int], list[TopicRecord]] = {}
     now = 0
-    for each in arrivals:
-        now += each.after_ms
-        topic, key = sources[each.topic % len(sources)], _text(each.key)
-        place = topic, partition_of(key, partitions)
-        batch.setdefault(place, []).append(TopicRecord(key, _text(each.value), now))
-        if each.ends:
-            run.run_once(batch, each.returned)
+    for arrival in arrivals:
+        now += arrival.after_ms
+        topic, key = sources[arrival.topic % len(sources)], _text(arrival.key)
+        topic_partition = topic, partition_of(key, partitions)
+        batch.setdefault(topic_partition, []).append(TopicRecord(key, _text(arrival.value), now))
+        if arrival.ends:
+            run.run_once(batch, arrival.returned)
             batch = {}
     run.run(batch)
     return run.produced
@@ -187,26 +187,26 @@ def _driven(name: str, arrivals: list[Arrival]) -> dict[str, list[ProducedRecord
     serdes = {"default_key_serde": STRINGS.key, "default_value_serde": STRINGS.value}
     with TopologyTestDriver(topology, **serdes) as driver:
         now = 0
-        for each in arrivals:
-            now += each.after_ms
-            record = TopicRecord(_text(each.key), _text(each.value), now)
-            driver.pipe(sources[each.topic % len(sources)], record)
+        for arrival in arrivals:
+            now += arrival.after_ms
+            record = TopicRecord(_text(arrival.key), _text(arrival.value), now)
+            driver.pipe(sources[arrival.topic % len(sources)], record)
         return {topic: driver.produced(topic) for topic in driver.produced_topic_names}
 
 
 def _ends(records: list[ProducedRecord]) -> dict[bytes | None, bytes]:
     """Return the final state of a table with these records."""
-    last = {each.key: each.value for each in records}
+    last = {record.key: record.value for record in records}
     return {key: value for key, value in last.items() if value is not None}
 
 
 def _check(name: str, arrivals: list[Arrival], partitions: int) -> None:
-    expected, found = _driven(name, arrivals), _staged(name, arrivals, partitions)
-    for topic in expected.keys() | found.keys():
+    expected, actual = _driven(name, arrivals), _staged(name, arrivals, partitions)
+    for topic in expected.keys() | actual.keys():
         # Subscriptions contain partitions, of which the driver has only one.
         is_state = topic.endswith("-changelog") and "SUBSCRIPTION" not in topic
         if topic.startswith("out") or is_state:
-            ends = [_ends(records.get(topic, [])) for records in (expected, found)]
+            ends = [_ends(records.get(topic, [])) for records in (expected, actual)]
             assert ends[1] == ends[0], topic
 
 
@@ -309,8 +309,8 @@ def _joined_of_punctuator() -> Topology:
 def _rows(topic: str, partitions: int, rows: dict[str, str], now: int) -> dict[Any, Any]:
     batch: dict[tuple[str, int], list[TopicRecord]] = {}
     for key, value in rows.items():
-        place = topic, partition_of(key.encode(), partitions)
-        batch.setdefault(place, []).append(TopicRecord(key.encode(), value.encode(), now))
+        topic_partition = topic, partition_of(key.encode(), partitions)
+        batch.setdefault(topic_partition, []).append(TopicRecord(key.encode(), value.encode(), now))
     return batch
 
 

@@ -59,4 +59,4 @@ def test_our_classes_are_compared_with_existing_ones() -> None:
     """An unknown class of Kafka would be compared with nothing."""
     names = java_names()
     assert len(names) > 200
-    assert [each for each in OURS if each not in names] == []
+    assert [line for line in OURS if line not in names] == []

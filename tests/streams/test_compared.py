@@ -25,7 +25,7 @@ def test_generated_inputs_yield_the_same_as_in_kafka() -> None:
 
 def test_a_difference_is_minimized() -> None:
     """Events that are not needed for the difference are removed."""
-    scenario = Scenario("filter", [f"pipe in a {each} x" for each in range(20)])
+    scenario = Scenario("filter", [f"pipe in a {number} x" for number in range(20)])
     needed = {scenario.events[3], scenario.events[11]}
-    found = smallest(scenario, lambda each: needed <= set(each.events))
-    assert set(found.events) == needed
+    actual = smallest(scenario, lambda number: needed <= set(number.events))
+    assert set(actual.events) == needed

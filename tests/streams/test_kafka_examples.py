@@ -63,8 +63,8 @@ def test_session_windows() -> None:
         out = driver.create_output_topic("sessions", TEXT, LONG)
         expected = [("jo@0->0", 1), ("jo@0->0", None), ("jo@0->1000", 2)]
         assert out.read_key_values_to_list() == expected
-        found = list(driver.get_session_store("play-events-per-session").fetch("jo"))
-        assert found == [(Windowed("jo", SessionWindow(0, 1000)), 2)]
+        actual = list(driver.get_session_store("play-events-per-session").fetch("jo"))
+        assert actual == [(Windowed("jo", SessionWindow(0, 1000)), 2)]
 
 
 def test_global_tables() -> None:

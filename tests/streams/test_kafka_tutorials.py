@@ -38,8 +38,8 @@ def test_duplicates_within_the_window_are_dropped() -> None:
         for event, time in (("x", 0), ("x", 1), ("y", 2), ("x", 11 * MINUTE_MS)):
             events.pipe_input("k", {"id": event, "time": time}, time)
         out = driver.create_output_topic("unique", TEXT, JSON)
-        found = [each["time"] for each in out.read_values_to_list() if each is not None]
-        assert found == [0, 2, 11 * MINUTE_MS]
+        values = [each["time"] for each in out.read_values_to_list() if each is not None]
+        assert values == [0, 2, 11 * MINUTE_MS]
 
 
 def test_a_stream_waits_for_its_table() -> None:
@@ -95,8 +95,8 @@ def test_averages_of_sliding_windows_are_emitted_once() -> None:
         for value, time in ((10.0, 0), (20.0, 30_000), (0.0, 10 * MINUTE_MS)):
             temperatures.pipe_input("s", value, time)
         serde = WindowedSerdes.time_windowed_serde_from(str, "1 min")
-        found = driver.create_output_topic("averages", serde, DOUBLE).read_key_values_to_map()
-    starts = {key.window.start: value for key, value in found.items() if key is not None}
+        by_key = driver.create_output_topic("averages", serde, DOUBLE).read_key_values_to_map()
+    starts = {key.window.start: value for key, value in by_key.items() if key is not None}
     assert starts == {0: 15.0, 1: 20.0, 9 * MINUTE_MS: 0.0}
 
 

@@ -44,7 +44,9 @@ def test_an_example_produces_the_shown_output(example: Example) -> None:
 
 def test_examples_without_records_check_themselves() -> None:
     """An example without records contains an assert."""
-    silent = [each.code for each in EXAMPLES if not each.lines and "assert" not in each.code]
+    silent = [
+        example.code for example in EXAMPLES if not example.lines and "assert" not in example.code
+    ]
     assert len(EXAMPLES) > 20
     assert not silent
 
@@ -67,7 +69,7 @@ def test_examples_without_records_check_themselves() -> None:
 )
 def test_every_operator_has_an_example(kind: type) -> None:
     """A new operator must have an example."""
-    code = "\n".join(each.code for each in EXAMPLES)
+    code = "\n".join(example.code for example in EXAMPLES)
     operators = {name for name in dir(kind) if not name.startswith("_")}
     operators -= {"queryable_store_name", "plan", "build", *OF_ENGINES}
     missing = [name for name in sorted(operators) if not re.search(rf"\.{name}\(", code)]

@@ -50,7 +50,7 @@ def _by_key(read: _Read) -> Topology:
     return builder.build()
 
 
-def _written(topology: Topology, place: Callable[[bytes, int], int]) -> set[tuple[Any, Any]]:
+def _written(topology: Topology, partitioner: Callable[[bytes, int], int]) -> set[tuple[Any, Any]]:
     """Write customers, partitioned by a function, then orders; return the results."""
     topics = {"orders": _PARTITIONS, "customers": _PARTITIONS}
     run = StagedRun(Application(topology, TaskSettings("test", STRINGS)), topics=topics)
@@ -59,7 +59,7 @@ def _written(topology: Topology, place: Callable[[bytes, int], int]) -> set[tupl
         for key, value in rows.items():
             data = key.encode()
             record = TopicRecord(data, value.encode(), 0)
-            batch.setdefault((topic, place(data, _PARTITIONS)), []).append(record)
+            batch.setdefault((topic, partitioner(data, _PARTITIONS)), []).append(record)
         run.run(batch)
     return {(each.key, each.value) for each in run.produced.get("out", [])}
 
@@ -86,8 +86,8 @@ def test_repartitioned_table_joins_rows_of_any_partitioner(
 def _shown_and_shipped() -> list[Path]:
     """Return the files that create producers for users, or show how to."""
     folders = ("ottla", "demo", "examples", "docs")
-    found = [path for folder in folders for path in (_ROOT / folder).rglob("*.*")]
-    return [_ROOT / "README.md", *(each for each in found if each.suffix in (".py", ".md"))]
+    paths = [path for folder in folders for path in (_ROOT / folder).rglob("*.*")]
+    return [_ROOT / "README.md", *(each for each in paths if each.suffix in (".py", ".md"))]
 
 
 def test_own_producers_use_murmur2() -> None:

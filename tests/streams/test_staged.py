@@ -32,12 +32,12 @@ TOPICS = {"in": 1, "in-two": 1, "other": 1, "third": 1}
 
 
 def _play(staged: StagedRun, event: str, now: int) -> list[str]:
-    words = event.split(" ")
+    fields = event.split(" ")
     staged.produced.clear()
-    if words[0] == "clock":
-        staged.tick(now + int(words[1]))
+    if fields[0] == "clock":
+        staged.tick(now + int(fields[1]))
     else:
-        staged.pipe(words[1], record_of(event))
+        staged.pipe(fields[1], record_of(event))
     return _lines(staged.produced)
 
 
@@ -58,11 +58,11 @@ def _replayed(scenario: str, steps: list[tuple[str, list[str]]]) -> list[tuple[s
     # Kafka's driver starts at 0.
     staged.tick(0)
     now = 0
-    found = []
+    values = []
     for event, _ in steps:
-        found.append((event, _play(staged, event, now)))
+        values.append((event, _play(staged, event, now)))
         now += int(event.split(" ")[1]) if event.startswith("clock") else 0
-    return found
+    return values
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,5 +99,5 @@ def test_generated_topologies_write_the_same_as_on_the_driver(seed: int) -> None
     """Operators in any order process random records, as in recorded/compare.py."""
     scenario, events = _generated(seed)
     with driver_of(scenario) as driver:
-        steps = [(each, play_event(driver, each)) for each in events]
+        steps = [(event, play_event(driver, event)) for event in events]
     assert _replayed(scenario, steps) == steps

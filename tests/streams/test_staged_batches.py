@@ -46,15 +46,15 @@ def _inputs(name: str, batches: list[_Batch]) -> list[tuple[str, list[TopicRecor
         for topic in getattr(node, "topics", ())
         if topic in TOPICS
     ] or ["in", "in-two"]
-    now, found = 30, []
+    now, values = 30, []
     for batch in batches:
         rows = []
         for key, step, value, late in batch.records:
             now += step
             texts = (None if each == "-" else each.encode() for each in (key, value))
             rows.append(TopicRecord(*texts, now - late))
-        found.append((sources[batch.topic % len(sources)], rows))
-    return found
+        values.append((sources[batch.topic % len(sources)], rows))
+    return values
 
 
 def _run(
@@ -81,8 +81,8 @@ def _run(
 @given(_BATCHES)
 def test_micro_batches_of_any_size_write_the_same(name: str, batches: list[_Batch]) -> None:
     """Late records, tombstones, missing keys and equal times come in runs of one topic."""
-    for topic, expected, found in _run(name, batches):
-        assert found == expected, topic
+    for topic, expected, actual in _run(name, batches):
+        assert actual == expected, topic
 
 
 @pytest.mark.parametrize("name", _ANSWERED)
@@ -90,8 +90,8 @@ def test_micro_batches_of_any_size_write_the_same(name: str, batches: list[_Batc
 @given(_BATCHES)
 def test_foreign_key_joins_have_the_same_final_state(name: str, batches: list[_Batch]) -> None:
     """Responses to a value that has changed meanwhile are dropped."""
-    for topic, expected, found in _run(name, batches):
+    for topic, expected, actual in _run(name, batches):
         if topic == "out":
-            ends = [{each.key: each.value for each in rows} for rows in (expected, found)]
+            ends = [{row.key: row.value for row in rows} for rows in (expected, actual)]
             keys = ends[0] | ends[1]
             assert [ends[0].get(key) for key in keys] == [ends[1].get(key) for key in keys]

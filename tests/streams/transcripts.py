@@ -37,11 +37,11 @@ def found_transcript(name: str) -> tuple[str, str, list[tuple[str, list[str]]]]:
 def _read(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
     described, _, events = text.partition("events\n")
     steps: list[tuple[str, list[str]]] = []
-    for each in events.splitlines():
-        if each.startswith("< "):
-            steps[-1][1].append(each)
+    for line in events.splitlines():
+        if line.startswith("< "):
+            steps[-1][1].append(line)
         else:
-            steps.append((each, []))
+            steps.append((line, []))
     return described, steps
 
 
@@ -60,23 +60,23 @@ def line(record: ProducedRecord) -> str:
 
 
 def _headers(record: ProducedRecord) -> str:
-    shown = [
+    output = [
         f"{name}={'-' if data is None else data.decode()}"
         for name, data in record.headers
         if not name.startswith("__streams.errors.")
     ]
-    return f" {{{','.join(shown)}}}" if shown else ""
+    return f" {{{','.join(output)}}}" if output else ""
 
 
 def _errors(record: ProducedRecord) -> str:
     """Return the error headers; values that depend on the language are omitted."""
-    found = ""
+    text = ""
     for header, data in record.headers:
         name = header.removeprefix("__streams.errors.")
         if name != header:
-            shown = "null" if data is None else data.decode()
-            found += f" {name}" + (f"={shown}" if name in ("topic", "partition", "offset") else "")
-    return found
+            output = "null" if data is None else data.decode()
+            text += f" {name}" + (f"={output}" if name in ("topic", "partition", "offset") else "")
+    return text
 
 
 def is_compared(topic: str) -> bool:

@@ -109,9 +109,9 @@ def _entity(annotation: Any) -> type:
     if dataclasses.is_dataclass(annotation):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
-        found = _entity(argument)
-        if found is not None:
-            return found
+        result = _entity(argument)
+        if result is not None:
+            return result
     return None
 
 
@@ -131,14 +131,14 @@ def _kio_scalar(value: Any, kind: str) -> Any:
 
 @functools.cache
 def _kafka_python_classes() -> dict[str, type[ApiMessage]]:
-    found = {}
+    entries = {}
     for module in pkgutil.walk_packages(kafka.protocol.__path__, "kafka.protocol."):
         if "old" in module.name or "generate" in module.name:
             continue
         for name, item in vars(importlib.import_module(module.name)).items():
             if inspect.isclass(item) and issubclass(item, ApiMessage):
-                found[name] = item
-    return found
+                entries[name] = item
+    return entries
 
 
 def kafka_python_class(cls: type[Message]) -> type[ApiMessage] | None:

@@ -59,44 +59,44 @@ def compare(
             present.append((field, max(first, lo), min(last, hi)))
     assert [field.name for field in cls.FIELDS] == [snake(field["name"]) for field, _, _ in present]
     for ours, (field, first, last) in zip(cls.FIELDS, present, strict=True):
-        place = f"{cls.__name__}.{ours.name}"
-        assert (max(ours.since, lo), min(ours.until, hi)) == (first, last), place
+        location = f"{cls.__name__}.{ours.name}"
+        assert (max(ours.since, lo), min(ours.until, hi)) == (first, last), location
         nullable = bounds(field.get("nullableVersions"))
         for version in range(first, last + 1):
             allowed = nullable is not None and nullable[0] <= version <= nullable[1]
-            assert ours.is_nullable_in(version) == allowed, f"{place} in v{version}"
+            assert ours.is_nullable_in(version) == allowed, f"{location} in v{version}"
         tagged = bounds(field.get("taggedVersions"))
-        assert ours.tag == (field["tag"] if tagged and tagged[0] <= hi else None), place
+        assert ours.tag == (field["tag"] if tagged and tagged[0] <= hi else None), location
         if (first, last) != (lo, hi):
-            assert ours.ignorable == field.get("ignorable", False), place
-        compare_default(ours, field, place)
+            assert ours.ignorable == field.get("ignorable", False), location
+        compare_default(ours, field, location)
         name = field["type"].removeprefix("[]")
         item = ours.type.item if isinstance(ours.type, fields.Array) else ours.type
-        assert isinstance(ours.type, fields.Array) == field["type"].startswith("[]"), place
+        assert isinstance(ours.type, fields.Array) == field["type"].startswith("[]"), location
         if isinstance(item, fields.Nested):
             compare(item.struct, field.get("fields") or common[name], common, first, last)
         else:
-            assert item.name == name, place
+            assert item.name == name, location
 
 
-def compare_default(ours: fields.Field, field: dict[str, Any], place: str) -> None:
+def compare_default(ours: fields.Field, field: dict[str, Any], location: str) -> None:
     """Compare defaults; a tagged struct is None here if Kafka has one with defaults."""
     theirs = field.get("default")
     if ours.is_fresh:
-        assert theirs in (None, ""), place
+        assert theirs in (None, ""), location
     elif theirs in ("null", None) and isinstance(ours.type, fields.Array | fields.Nested):
-        assert theirs == "null" or ours.tag is not None, place
+        assert theirs == "null" or ours.tag is not None, location
     elif theirs == "null":
-        assert ours.default is None, place
+        assert ours.default is None, location
     elif theirs is None:
         assert isinstance(ours.type, fields.Fixed | fields.Variable)
-        assert ours.default == ours.type.default, place
+        assert ours.default == ours.type.default, location
     elif ours.type is fields.STRING:
-        assert ours.default == theirs, place
+        assert ours.default == theirs, location
     elif ours.type is fields.BOOL:
-        assert ours.default == (str(theirs).lower() == "true"), place
+        assert ours.default == (str(theirs).lower() == "true"), location
     else:
-        assert ours.default == int(str(theirs), 0), place
+        assert ours.default == int(str(theirs), 0), location
 
 
 DECLARED = [

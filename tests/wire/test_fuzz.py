@@ -76,25 +76,25 @@ def mutate(rng: random.Random, data: bytes, other: bytes) -> bytes:
 def targets() -> list[tuple[str, Decode, bytes]]:
     """Return every decoder with a message that it accepts."""
     sampler = samples.Sampler(SEED, items=(1, 3))
-    found: list[tuple[str, Decode, bytes]] = []
+    rows: list[tuple[str, Decode, bytes]] = []
     for cls, version in samples.each_version(samples.MESSAGES + samples.STORED):
         data = schema.encode(sampler.message(cls, version), version)
-        found.append((f"{cls.__name__} v{version}", schema.decoder(cls, version), data))
+        rows.append((f"{cls.__name__} v{version}", schema.decoder(cls, version), data))
     for cls in samples.MESSAGES:
         version = cls.MAX_VERSION
         message = sampler.message(cls, version)
         if cls.__name__.endswith("Request"):
             data = headers.encode_request(message, version, 7, "client")
-            found.append((f"header of {cls.__name__}", headers.decode_request_header, data))
+            rows.append((f"header of {cls.__name__}", headers.decode_request_header, data))
         else:
             data = b"".join(headers.encode_response_parts(7, message, version))
-            found.append((f"response {cls.__name__}", response_decoder(cls), data))
+            rows.append((f"response {cls.__name__}", response_decoder(cls), data))
     subscription = consumer_protocol.ConsumerProtocolSubscription(topics=["a", "b"])
     assignment = consumer_protocol.ConsumerProtocolAssignment(user_data=b"abc")
     offset = group_records.OffsetCommitValue(offset=3, metadata="m")
     group = group_records.GroupMetadataValue(members=[group_records.MemberMetadata()])
     key = group_records.OffsetCommitKey(group="g", topic="t", partition=1)
-    found += [
+    rows += [
         (
             "subscription",
             consumer_protocol.decode_subscription,
@@ -109,7 +109,7 @@ def targets() -> list[tuple[str, Decode, bytes]]:
         ("offset", group_records.decode_offset_commit_value, group_records.encode_value(offset)),
         ("group", group_records.decode_group_metadata_value, group_records.encode_value(group)),
     ]
-    return found
+    return rows
 
 
 def response_decoder(cls: type[schema.Message]) -> Decode:
@@ -138,9 +138,9 @@ def test_mutated_messages_are_decoded_or_rejected() -> None:
             except BaseException as error:
                 error.add_note(f"{name} of {hostile.hex()}, case {case}, seed {SEED}")
                 raise
-            taken = time.thread_time() - start
-            if taken > slowest:
-                slowest = taken
+            received = time.thread_time() - start
+            if received > slowest:
+                slowest = received
                 assert slowest < SECONDS_MAX, f"{name} of {hostile.hex()}"
             if case % 10_000 == 0:
                 gc.collect()

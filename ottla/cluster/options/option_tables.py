@@ -2,7 +2,7 @@
 options.
 
 Parsing, DescribeConfigs, docs/options.md and the checks of CreateTopics and IncrementalAlterConfigs
-all read these rows. Pure: without files and tree; `server.config_store` stores the settings.
+all read these rows. Pure: without files and tree; `server.config.store` stores the settings.
 Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
 """
 

@@ -141,10 +141,10 @@ def _altered(
 
 
 def _combined(base: list[str], change: ConfigChange) -> list[str]:
-    named = _items(change.value or "")
+    entries = _items(change.value or "")
     if change.alteration is Alteration.SUBTRACT:
-        return [item for item in base if item not in named]
-    return base + [item for item in dict.fromkeys(named) if item not in base]
+        return [item for item in base if item not in entries]
+    return base + [item for item in dict.fromkeys(entries) if item not in base]
 
 
 def _items(text: str) -> list[str]:

@@ -143,7 +143,7 @@ Event = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Respond:
     """Send the response to a ticket; each ticket gets exactly one."""
 
     ticket: Ticket
@@ -180,4 +180,4 @@ class Note:
     text: str
 
 
-Effect = Answer | Persist | SetTimer | CancelTimer | Note
+Effect = Respond | Persist | SetTimer | CancelTimer | Note

@@ -1,7 +1,7 @@
 """LeaveGroup: members that leave or are removed by an operator (KIP-345), several at once."""
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.classic.events import Answer, Leave, Persist
+from ottla.coordinators.classic.events import Leave, Persist, Respond
 from ottla.coordinators.classic.join import REASON_LENGTH_MAX
 from ottla.coordinators.classic.rebalance import (
     complete_join_if_all_joined,
@@ -23,12 +23,12 @@ def leave(transition: Transition, event: Leave) -> None:
     else:
         # A rebalance may have been waiting for a pending member that will not join now.
         complete_join_if_all_joined(transition)
-    answer = Answer(event.ticket, LeaveGroupResponse(members=responses))
+    respond = Respond(event.ticket, LeaveGroupResponse(members=responses))
     for effect in transition.effects[before:]:
         if isinstance(effect, Persist):
-            transition.stores.waiting[effect.token] = AfterEmpty((answer,))
+            transition.stores.waiting[effect.token] = AfterEmpty((respond,))
             return
-    transition.effects.append(answer)
+    transition.effects.append(respond)
 
 
 def _leave_one(transition: Transition, identity: MemberIdentity) -> MemberResponse:
@@ -65,7 +65,7 @@ def _remove(transition: Transition, identity: MemberIdentity) -> ErrorCode:
 
 def left_stored(transition: Transition, continuation: AfterEmpty) -> None:
     """Answer the members that have left an empty group."""
-    transition.effects.extend(continuation.answers)
+    transition.effects.extend(continuation.responses)
 
 
 def left_failed(transition: Transition, continuation: AfterEmpty, code: ErrorCode) -> None:
@@ -74,5 +74,5 @@ def left_failed(transition: Transition, continuation: AfterEmpty, code: ErrorCod
     If this broker fails now, the previous generation is loaded from the log, and the session
     timeouts of its members end it.
     """
-    for answer in continuation.answers:
-        transition.answer(answer.ticket, LeaveGroupResponse(error_code=code))
+    for respond in continuation.responses:
+        transition.answer(respond.ticket, LeaveGroupResponse(error_code=code))

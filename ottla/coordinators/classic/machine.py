@@ -116,9 +116,9 @@ def _unloaded(transition: Transition, _: Unloaded) -> None:
     _answer_all(transition, ErrorCode.NOT_COORDINATOR)
     for continuation in transition.stores.waiting.values():
         if isinstance(continuation, AfterEmpty):
-            for answer in continuation.answers:
+            for respond in continuation.responses:
                 response = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
-                transition.answer(answer.ticket, response)
+                transition.answer(respond.ticket, response)
     transition.stores.waiting.clear()
     transition.group.transition(GroupState.DEAD, transition.now_ms)
 

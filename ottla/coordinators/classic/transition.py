@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import (
-    Answer,
     CancelTimer,
     Effect,
     Note,
     Persist,
+    Respond,
     Response,
     SetTimer,
     Ticket,
@@ -63,7 +63,7 @@ class AfterEmpty:
     answered.
     """
 
-    answers: tuple[Answer, ...] = ()
+    responses: tuple[Respond, ...] = ()
 
 
 Store = AfterSync | AfterReplacement | AfterEmpty
@@ -93,7 +93,7 @@ class Transition:
 
     def answer(self, ticket: Ticket, response: Response) -> None:
         """Send a response."""
-        self.effects.append(Answer(ticket, response))
+        self.effects.append(Respond(ticket, response))
 
     def persist(self, value: GroupMetadataValue, continuation: Store) -> int:
         """Store the group's metadata, remember the continuation, and return the token."""
@@ -153,8 +153,8 @@ class Transition:
         """Answer a waiting join with an error; `response_member_id` defaults to the member's own
         id.
         """
-        named = member_id if response_member_id is None else response_member_id
-        self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=named))
+        member_id_sent = member_id if response_member_id is None else response_member_id
+        self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=member_id_sent))
 
     def answer_sync_error(self, member_id: str, code: ErrorCode) -> None:
         """Answer a waiting sync with an error."""

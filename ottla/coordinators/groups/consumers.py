@@ -147,8 +147,8 @@ def _replace_last(shard: GroupShard, transition: Transition, member: Member) -> 
     """Convert a group to classic when its last consumer-protocol member rejoins as a classic one."""
     group = transition.group
     former = group.static_members[member.instance_id or ""]
-    others = [other for name, other in group.members.items() if name != former]
-    remaining = [*others, member]
+    consumers = [other for name, other in group.members.items() if name != former]
+    remaining = [*consumers, member]
     epoch = _epoch_after(transition)
     is_settled = all(member.is_reconciled_to(epoch) for member in remaining)
     shard.make_classic(transition, remaining, {former: member.member_id}, is_settled=is_settled)

@@ -18,7 +18,6 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.coordinators.classic.events import (
-    Answer,
     CancelTimer,
     Converted,
     Effect,
@@ -26,6 +25,7 @@ from ottla.coordinators.classic.events import (
     Loaded,
     Note,
     Persist,
+    Respond,
     SetTimer,
     Stored,
     StoreFailed,
@@ -175,7 +175,7 @@ class GroupShard:
     def _answer_waiting(self, machine: GroupMachine, event: Converted | Unloaded) -> None:
         """Answer the requests that wait in a state machine that is no longer used."""
         for effect in machine.step(event, self._clock.time_ms(), self._settings().machine):
-            if isinstance(effect, Answer):
+            if isinstance(effect, Respond):
                 _answer(effect)
 
     # -- what others ask
@@ -268,7 +268,7 @@ class GroupShard:
 
     def _perform(self, machine: GroupMachine, effect: Effect) -> None:
         match effect:
-            case Answer():
+            case Respond():
                 _answer(effect)
             case SetTimer():
                 self._set_timer(machine, effect)
@@ -429,7 +429,7 @@ class GroupShard:
         return True
 
 
-def _answer(effect: Answer) -> None:
+def _answer(effect: Respond) -> None:
     ticket: Any = effect.ticket
     assert isinstance(ticket, Waiter)
     ticket.answer(effect.response)

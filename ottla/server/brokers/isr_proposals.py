@@ -1,4 +1,4 @@
-"""The way of ISR proposals to the controller (the IsrChanges port of `replication`).
+"""Sends ISR proposals to the controller (the IsrChanges port of `replication`).
 
 Proposals of one iteration of the event loop are sent as one request, and a request is sent when the
 previous one has been answered. Follows DefaultAlterPartitionManager.
@@ -35,11 +35,11 @@ RETRY_SECONDS = 0.05
 PROPOSALS_MAX = 5000
 
 _Key = tuple[bytes, int]
-_Answers = Mapping[_Key, IsrAnswer]
+_Decisions = Mapping[_Key, IsrAnswer]
 
 
 class _Waiting(NamedTuple):
-    """A proposal without an answer."""
+    """A proposal that the controller has not decided."""
 
     proposal: IsrProposal
     future: "asyncio.Future[IsrAnswer]"
@@ -77,39 +77,39 @@ class IsrProposals:
         try:
             while self._waiting:
                 batch = dict(list(self._waiting.items())[:PROPOSALS_MAX])
-                answers = await self._ask([waiting.proposal for waiting in batch.values()])
-                self._complete(batch, answers)
-                if answers.keys() != batch.keys():
+                decisions = await self._ask([waiting.proposal for waiting in batch.values()])
+                self._complete(batch, decisions)
+                if decisions.keys() != batch.keys():
                     await self._clock.sleep(RETRY_SECONDS)
         finally:
             self._is_sending = False
 
-    def _complete(self, batch: Mapping[_Key, _Waiting], answers: _Answers) -> None:
-        for key, answer in answers.items():
+    def _complete(self, batch: Mapping[_Key, _Waiting], decisions: _Decisions) -> None:
+        for key, decision in decisions.items():
             waiting = batch[key]
             # A later proposal may have replaced it meanwhile.
             if self._waiting.get(key) is waiting:
                 del self._waiting[key]
             if not waiting.future.done():
-                waiting.future.set_result(answer)
+                waiting.future.set_result(decision)
 
-    async def _ask(self, proposals: Sequence[IsrProposal]) -> _Answers:
-        """Return the controller's answers; a proposal without one is sent again."""
+    async def _ask(self, proposals: Sequence[IsrProposal]) -> _Decisions:
+        """Return the controller's decisions; a proposal without a decision is sent again."""
         try:
             if self._controller.is_active:
-                answers = await self._ask_here(proposals)
+                decisions = await self._ask_here(proposals)
             else:
-                answers = await self._ask_elsewhere(proposals)
+                decisions = await self._ask_elsewhere(proposals)
         except ApiError as error:
             _log.info("proposals not answered count=%d error=%s", len(proposals), error.code.name)
             return {}
         return {
-            key: answer
-            for key, answer in answers.items()
-            if answer.error is not ErrorCode.NOT_CONTROLLER
+            key: decision
+            for key, decision in decisions.items()
+            if decision.error is not ErrorCode.NOT_CONTROLLER
         }
 
-    async def _ask_here(self, proposals: Sequence[IsrProposal]) -> _Answers:
+    async def _ask_here(self, proposals: Sequence[IsrProposal]) -> _Decisions:
         requests = [
             IsrRequest(
                 topic_id=proposal.topic_id,
@@ -132,7 +132,7 @@ class IsrProposals:
             for result in results
         }
 
-    async def _ask_elsewhere(self, proposals: Sequence[IsrProposal]) -> _Answers:
+    async def _ask_elsewhere(self, proposals: Sequence[IsrProposal]) -> _Decisions:
         by_topic: dict[bytes, TopicData] = {}
         for proposal in proposals:
             topic = by_topic.setdefault(proposal.topic_id, TopicData(topic_id=proposal.topic_id))
@@ -147,7 +147,7 @@ class IsrProposals:
             raise ApiError(known_code(response.error_code))
         proposed = {(proposal.topic_id, proposal.partition) for proposal in proposals}
         return {
-            key: _answer(partition)
+            key: _decision(partition)
             for topic in response.topics
             for partition in topic.partitions
             if (key := (bytes(topic.topic_id), partition.partition_index)) in proposed
@@ -166,7 +166,7 @@ def _partition(proposal: IsrProposal) -> PartitionData:
     )
 
 
-def _answer(partition: AlterPartitionResponsePartitionData) -> IsrAnswer:
+def _decision(partition: AlterPartitionResponsePartitionData) -> IsrAnswer:
     return IsrAnswer(
         known_code(partition.error_code),
         partition.leader_id,

@@ -1,10 +1,10 @@
 """Notices that the process of another broker has ended, before its session does.
 
-An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
-broker listens while it is registered. A broker of Apache Kafka registers a moment before it
-listens, so if there may be such brokers, a new registration that was never reached has some time. A
-broker that is only silent (its machine or the network is down) is not noticed here: its session
-ends.
+An idle connection is reset as soon as the process ends. If a new connection is then refused, the
+process has ended, because a broker listens while it is registered. A broker of Apache Kafka
+registers a moment before it listens. So if such brokers are possible, a refusal does not count in
+the first moments of a registration that has not been reached yet. A broker that is only silent (its
+machine or its network is down) is not noticed here: its session expires.
 """
 
 import asyncio

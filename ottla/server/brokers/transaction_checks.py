@@ -1,6 +1,6 @@
 """Checks of transactional writes by a coordinator on another broker (KIP-890).
 
-Questions of one iteration of the event loop are sent as one AddPartitionsToTxn request per
+Checks of one iteration of the event loop are sent as one AddPartitionsToTxn request per
 coordinator. Follows AddPartitionsToTxnManager.
 """
 
@@ -33,17 +33,17 @@ TopicPartition = tuple[str, int]
 Codes = Mapping[TopicPartition, ErrorCode]
 
 
-class _Question(NamedTuple):
-    """A write, and the future of the coordinator's answer."""
+class _Check(NamedTuple):
+    """A write to verify, and the future of the coordinator's result."""
 
     transaction: AddPartitionsToTxnTransaction
     partitions: Sequence[TopicPartition]
-    answer: "asyncio.Future[Codes]"
+    codes: "asyncio.Future[Codes]"
 
     def finish(self, codes: Codes, default: ErrorCode) -> None:
         """Complete the future; partitions without a code have the default."""
-        if not self.answer.done():
-            self.answer.set_result({key: codes.get(key, default) for key in self.partitions})
+        if not self.codes.done():
+            self.codes.set_result({key: codes.get(key, default) for key in self.partitions})
 
 
 class TransactionChecks:
@@ -62,8 +62,8 @@ class TransactionChecks:
         self._peers = peers
         self._clock = clock
         self._tasks = tasks
-        # The questions of this iteration of the event loop, by coordinator.
-        self._batches: dict[int, list[_Question]] = {}
+        # The checks of this iteration of the event loop, by coordinator.
+        self._batches: dict[int, list[_Check]] = {}
 
     def is_elsewhere(self, transactional_id: str) -> bool:
         """Return True if another broker coordinates an id."""
@@ -94,12 +94,12 @@ class TransactionChecks:
             topics=list(topics.values()),
         )
         loop = asyncio.get_running_loop()
-        question = _Question(transaction, partitions, loop.create_future())
+        pending = _Check(transaction, partitions, loop.create_future())
         if not self._batches:
             loop.call_soon(self._flush)
         coordinator = self._transactions.coordinator_for(transactional_id)
-        self._batches.setdefault(coordinator, []).append(question)
-        return question.answer
+        self._batches.setdefault(coordinator, []).append(pending)
+        return pending.codes
 
     async def pause(self) -> None:
         """Wait until it is time to ask again."""
@@ -110,14 +110,12 @@ class TransactionChecks:
         for coordinator, batch in batches.items():
             self._tasks.supervise(partial(self._send, coordinator, batch), "transaction checks")
 
-    async def _send(self, coordinator: int, batch: Sequence[_Question]) -> None:
+    async def _send(self, coordinator: int, batch: Sequence[_Check]) -> None:
         channel = self._peers.channel(coordinator)
         codes: dict[str, Codes] = {}
         default = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if channel is not None:
-            request = AddPartitionsToTxnRequest(
-                transactions=[question.transaction for question in batch]
-            )
+            request = AddPartitionsToTxnRequest(transactions=[check.transaction for check in batch])
             try:
                 response = await channel.request(request, VERSION, seconds=TIMEOUT_SECONDS)
             except OSError:
@@ -126,8 +124,8 @@ class TransactionChecks:
                 assert isinstance(response, AddPartitionsToTxnResponse)
                 default = known_code(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
                 codes = _codes(response)
-        for question in batch:
-            question.finish(codes.get(question.transaction.transactional_id, {}), default)
+        for check in batch:
+            check.finish(codes.get(check.transaction.transactional_id, {}), default)
 
 
 def _codes(response: AddPartitionsToTxnResponse) -> dict[str, Codes]:

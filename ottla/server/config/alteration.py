@@ -45,9 +45,9 @@ class ConfiguredBroker(Protocol):
         ...
 
 
-def check_named_once(resource: ResourceKey, named: Mapping[ResourceKey, int]) -> None:
-    """Raise INVALID_REQUEST for a resource that a request names more than once (`named` times)."""
-    if named[resource] > 1:
+def check_named_once(resource: ResourceKey, occurrences: Mapping[ResourceKey, int]) -> None:
+    """Raise INVALID_REQUEST if a request names a resource more than once (see `occurrences`)."""
+    if occurrences[resource] > 1:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, "Each resource may be named only once in a request."
         )

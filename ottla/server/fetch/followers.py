@@ -65,7 +65,7 @@ class FollowerContext(FetchContext, Protocol):
 
 
 Cold = tuple[Partition, int, int]
-Answer = tuple[PartitionFetch, PartitionData]
+PartitionResult = tuple[PartitionFetch, PartitionData]
 
 
 def replica_of(request: FetchRequest) -> tuple[int, int]:
@@ -101,7 +101,6 @@ class _FollowerFetch:
     """One request of a follower; `read` may be repeated while it waits."""
 
     __slots__ = (
-        "_answers",
         "_context",
         "_ended",
         "_is_throttled",
@@ -111,6 +110,7 @@ class _FollowerFetch:
         "_refused",
         "_replica",
         "_request",
+        "_results",
         "_size_bytes",
         "cold",
     )
@@ -125,7 +125,7 @@ class _FollowerFetch:
         self._start()
 
     def _start(self) -> None:
-        self._answers: list[Answer] = []
+        self._results: list[PartitionResult] = []
         self._partitions: dict[PartitionFetch, Partition] = {}
         self._ended: list[Ended] = []
         self.cold: list[Cold] = []
@@ -186,14 +186,14 @@ class _FollowerFetch:
                 refused = self._refused.get(fetch)
                 if refused is not None:
                     raise refused
-                answer = self._read(fetch, remaining_bytes, only_if_cached=only_if_cached)
+                partition_data = self._read(fetch, remaining_bytes, only_if_cached=only_if_cached)
             except ApiError as error:
-                answer = failure(self._context, fetch, error)
+                partition_data = failure(self._context, fetch, error)
                 self._is_urgent = True
-            size_bytes = len(answer.records or b"")
+            size_bytes = len(partition_data.records or b"")
             remaining_bytes -= size_bytes
             self._size_bytes += size_bytes
-            self._answers.append((fetch, answer))
+            self._results.append((fetch, partition_data))
 
     def _read(
         self, fetch: PartitionFetch, remaining_bytes: int, *, only_if_cached: bool
@@ -201,7 +201,7 @@ class _FollowerFetch:
         partition = self._find(fetch)
         self._partitions[fetch] = partition
         log = partition.log
-        answer = PartitionData(
+        partition_data = PartitionData(
             partition_index=fetch.partition,
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.high_watermark,
@@ -210,21 +210,23 @@ class _FollowerFetch:
         )
         diverging = leading.divergence(partition, fetch.last_fetched_epoch, fetch.offset)
         if diverging is not None:
-            answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+            partition_data.diverging_epoch = EpochEndOffset(
+                epoch=diverging[0], end_offset=diverging[1]
+            )
             self._is_urgent = True
-            return answer
+            return partition_data
         if fetch.offset == log.log_end_offset:
-            self._ended.append((fetch, answer, partition))
-            return answer
+            self._ended.append((fetch, partition_data, partition))
+            return partition_data
         if self._is_throttled and partition.throttled.as_leader and not self._is_in_sync(partition):
-            return answer
+            return partition_data
         max_bytes = min(fetch.max_bytes, remaining_bytes)
         is_first = self._size_bytes == 0
         if max_bytes > 0 or is_first:
             records = self._records(partition, fetch.offset, max_bytes, only_if_cached, is_first)
             # The encoder passes on any object that has a length.
-            answer.records = cast(Buffer, records)
-        return answer
+            partition_data.records = cast(Buffer, records)
+        return partition_data
 
     def _is_in_sync(self, partition: Partition) -> bool:
         return partition.isr is not None and self._replica in partition.isr.isr
@@ -265,7 +267,7 @@ class _FollowerFetch:
             plan.wait_on_idle(self._ended)
             watched.append(plan.session)
             due = set(plan.partitions)
-            watched += [item for fetch, item in self._partitions.items() if fetch in due]
+            watched += [partition for fetch, partition in self._partitions.items() if fetch in due]
         else:
             watched += self._partitions.values()
         return self._context.broker.replicas.delayed.wait(
@@ -288,17 +290,17 @@ class _FollowerFetch:
         """Return the response with the partitions that have something new for the follower."""
         responses: list[FetchableTopicResponse] = []
         last: FetchableTopicResponse | None = None
-        for fetch, answer in self._plan.tell(self._answers):
-            self._count(fetch, answer)
+        for fetch, partition_data in self._plan.included(self._results):
+            self._count(fetch, partition_data)
             if last is None or last.topic != fetch.topic or last.topic_id != fetch.topic_id:
                 last = FetchableTopicResponse(topic=fetch.topic, topic_id=fetch.topic_id)
                 responses.append(last)
-            last.partitions.append(answer)
+            last.partitions.append(partition_data)
         self._plan.wait_on_idle(self._ended)
         return FetchResponse(session_id=self._plan.session_id, responses=responses)
 
-    def _count(self, fetch: PartitionFetch, answer: PartitionData) -> None:
-        size_bytes, partition = len(answer.records or b""), self._partitions.get(fetch)
+    def _count(self, fetch: PartitionFetch, partition_data: PartitionData) -> None:
+        size_bytes, partition = len(partition_data.records or b""), self._partitions.get(fetch)
         if size_bytes and partition is not None:
             broker = self._context.broker
             broker.replicas.replication.sent(

@@ -101,19 +101,19 @@ class FetchPass:
     """The result of one pass over the partitions of a fetch."""
 
     __slots__ = (
-        "answers",
         "cold",
         "ended",
         "has_error",
         "has_preference",
         "partitions",
         "read",
+        "results",
         "size_bytes",
     )
 
     def __init__(self) -> None:
-        self.answers: list[tuple[PartitionFetch, PartitionData]] = []
-        # The partitions whose answers are not errors.
+        self.results: list[tuple[PartitionFetch, PartitionData]] = []
+        # The partitions whose results are not errors.
         self.partitions: dict[PartitionFetch, Partition] = {}
         # The partitions that have nothing for the client until they change.
         self.ended: list[Ended] = []
@@ -165,7 +165,7 @@ def read(
         if known is not None and fetch in known:
             ended = known[fetch]
             reading.ended.append(ended)
-            reading.answers.append((fetch, ended[1]))
+            reading.results.append((fetch, ended[1]))
             continue
         max_bytes = fetch.max_bytes
         if max_bytes > remaining_bytes:
@@ -176,7 +176,7 @@ def read(
                 preferred = _preferred_replica(context, partition, fetch, request.rack_id)
                 if preferred is not None:
                     reading.has_preference = True
-                    reading.answers.append((fetch, preferred))
+                    reading.results.append((fetch, preferred))
                     continue
             fetched = partition.fetch(
                 fetch.offset,
@@ -187,14 +187,14 @@ def read(
             )
         except ApiError as error:
             reading.has_error = True
-            answer = failure(context, fetch, error)
-            if request.isolation_level == READ_COMMITTED and answer.aborted_transactions is None:
-                answer.aborted_transactions = []
-            reading.answers.append((fetch, answer))
+            result = failure(context, fetch, error)
+            if request.isolation_level == READ_COMMITTED and result.aborted_transactions is None:
+                result.aborted_transactions = []
+            reading.results.append((fetch, result))
             continue
-        answer = answer_of(fetch.partition, request.isolation_level, fetched)
+        result = partition_data_of(fetch.partition, request.isolation_level, fetched)
         reading.partitions[fetch] = partition
-        reading.answers.append((fetch, answer))
+        reading.results.append((fetch, result))
         records = fetched.records
         if records:
             size_bytes = len(records)
@@ -204,7 +204,7 @@ def read(
         elif records is None:
             reading.cold.append(Cold(partition, fetch.offset, max_bytes))
         elif fetched.is_at_end:
-            reading.ended.append((fetch, answer, partition))
+            reading.ended.append((fetch, result, partition))
     return reading
 
 
@@ -224,7 +224,7 @@ def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
 def _preferred_replica(
     context: FetchContext, partition: Partition, fetch: PartitionFetch, rack: str
 ) -> PartitionData | None:
-    """Return an answer without records that names a follower; None if the consumer reads here."""
+    """Return a result without records that names a follower; None if the consumer reads here."""
     partition.check_leader(fetch.leader_epoch, or_follower=True)
     if partition.isr is None:
         return None
@@ -254,10 +254,10 @@ def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) ->
     return response_bytes_max(wanted_bytes, allowed, connection.answer_room_bytes)
 
 
-def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:
-    """Return the answer for a partition."""
+def partition_data_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:
+    """Return the part of the response for one partition."""
     records, high_watermark, stable_offset, log_start_offset, aborted, _ = fetched
-    answer = PartitionData(
+    partition_data = PartitionData(
         partition_index=partition,
         high_watermark=high_watermark,
         last_stable_offset=stable_offset,
@@ -267,17 +267,17 @@ def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> Partiti
         records=records or b"",  # type: ignore[arg-type]
     )
     if isolation_level == READ_COMMITTED:
-        answer.aborted_transactions = [
+        partition_data.aborted_transactions = [
             AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
             for item in aborted
         ]
-    return answer
+    return partition_data
 
 
 def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
-    """Return the answer for a partition that cannot be read, and count the failure."""
+    """Return the part of the response for a partition that cannot be read; count the failure."""
     _count_failure(context.broker.replicas, fetch)
-    answer = PartitionData(
+    partition_data = PartitionData(
         partition_index=fetch.partition,
         error_code=int(error.code),
         high_watermark=_UNKNOWN,
@@ -287,8 +287,8 @@ def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> Pa
     )
     is_elsewhere = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
     if is_elsewhere and context.api_version >= _FIRST_VERSION_WITH_LEADER:
-        answer.current_leader = _leader(context.broker, fetch)
-    return answer
+        partition_data.current_leader = _leader(context.broker, fetch)
+    return partition_data
 
 
 def _leader(broker: FetchBroker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:

@@ -10,7 +10,7 @@ from ottla.wire.messages.fetch import (
 )
 
 _FIRST_VERSION_WITH_ENDPOINTS = 16
-# Approximate size of a partition's answer without its records, for the quota.
+# Approximate size of a partition's part of the response, without its records, for the quota.
 _PARTITION_BYTES = 50
 
 
@@ -21,15 +21,15 @@ def respond(context: FetchContext, plan: FetchPlan, reading: FetchPass) -> Fetch
     context.has_errors = reading.has_error
     responses: list[FetchableTopicResponse] = []
     last: FetchableTopicResponse | None = None
-    for fetch, answer in plan.tell(reading.answers):
+    for fetch, partition_data in plan.included(reading.results):
         if last is None or last.topic != fetch.topic or last.topic_id != fetch.topic_id:
             last = _topic(fetch)
             responses.append(last)
-        last.partitions.append(answer)
+        last.partitions.append(partition_data)
     plan.wait_on_idle(reading.ended)
     response = FetchResponse(session_id=plan.session_id, responses=responses)
     if reading.has_error and context.api_version >= _FIRST_VERSION_WITH_ENDPOINTS:
-        _name_leaders(context, response, [answer for _, answer in reading.answers])
+        _name_leaders(context, response, [result for _, result in reading.results])
     return response
 
 
@@ -37,7 +37,7 @@ def _is_beyond_quota(context: FetchContext, reading: FetchPass) -> bool:
     usage = context.usage
     if usage is None:
         return False
-    size_bytes = reading.size_bytes + _PARTITION_BYTES * len(reading.answers)
+    size_bytes = reading.size_bytes + _PARTITION_BYTES * len(reading.results)
     return not usage.takes_fetch(size_bytes, context.broker.clock.monotonic())
 
 
@@ -46,12 +46,12 @@ def _topic(fetch: PartitionFetch) -> FetchableTopicResponse:
 
 
 def _name_leaders(
-    context: FetchContext, response: FetchResponse, answers: list[PartitionData]
+    context: FetchContext, response: FetchResponse, results: list[PartitionData]
 ) -> None:
     """Add the endpoints of the new leaders of partitions that have moved (KIP-951)."""
     image = context.broker.current.image
     leaders = {
-        answer.current_leader.leader_id for answer in answers if answer.current_leader is not None
+        result.current_leader.leader_id for result in results if result.current_leader is not None
     }
     for leader in sorted(leaders):
         broker = image.broker(leader)

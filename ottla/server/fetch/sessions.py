@@ -22,7 +22,7 @@ _EPOCH_MAX = 2**31 - 1
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS = 120.0
-_NEVER_TOLD = -1
+_NEVER_SENT = -1
 _NO_PREFERENCE = -1
 # Interval in seconds at which an incremental fetch reads every partition of its session. Retention
 # moves the start of a log without marking the partition as changed.
@@ -41,8 +41,8 @@ class PartitionFetch:
         "max_bytes",
         "offset",
         "partition",
-        "told_high_watermark",
-        "told_log_start_offset",
+        "sent_high_watermark",
+        "sent_log_start_offset",
         "topic",
         "topic_id",
     )
@@ -51,50 +51,50 @@ class PartitionFetch:
         self.topic = topic.topic
         self.topic_id = topic.topic_id
         self.partition = requested.partition
-        self.told_high_watermark = self.told_log_start_offset = _NEVER_TOLD
-        self.want(requested)
+        self.sent_high_watermark = self.sent_log_start_offset = _NEVER_SENT
+        self.update(requested)
 
-    def want(self, requested: FetchPartition) -> None:
+    def update(self, requested: FetchPartition) -> None:
         """Update the partition from a request."""
         # Fetch treats every value below 0 as no epoch; the other APIs only -1.
         epoch = max(requested.current_leader_epoch, NO_EPOCH)
         # The end and the start of a follower's log.
         self.last_fetched_epoch = requested.last_fetched_epoch
         self.log_start_offset = requested.log_start_offset
-        self.go_on(requested.fetch_offset, requested.partition_max_bytes, epoch)
+        self.move_to(requested.fetch_offset, requested.partition_max_bytes, epoch)
 
-    def go_on(self, offset: int, max_bytes: int, leader_epoch: int) -> None:
+    def move_to(self, offset: int, max_bytes: int, leader_epoch: int) -> None:
         """Continue at `offset`."""
         self.offset = offset
         self.max_bytes = max_bytes
         self.leader_epoch = leader_epoch
 
-    def tell(self, high_watermark: int, log_start_offset: int) -> None:
+    def note_sent(self, high_watermark: int, log_start_offset: int) -> None:
         """Record the offsets that a response contains."""
-        self.told_high_watermark = high_watermark
-        self.told_log_start_offset = log_start_offset
+        self.sent_high_watermark = high_watermark
+        self.sent_log_start_offset = log_start_offset
 
-    def is_told(self, answer: PartitionData) -> bool:
-        """Return True if the client already knows the offsets of an answer without records."""
+    def knows(self, partition_data: PartitionData) -> bool:
+        """Return True if the client already has the offsets of a result without records."""
         return (
-            answer.high_watermark == self.told_high_watermark
-            and answer.log_start_offset == self.told_log_start_offset
+            partition_data.high_watermark == self.sent_high_watermark
+            and partition_data.log_start_offset == self.sent_log_start_offset
         )
 
-    def must_tell(self, answer: PartitionData) -> bool:
+    def must_include(self, partition_data: PartitionData) -> bool:
         """Return True if an incremental response must include the partition; record its offsets."""
         changed = (
-            bool(answer.records)
-            or answer.high_watermark != self.told_high_watermark
-            or answer.log_start_offset != self.told_log_start_offset
-            or answer.error_code != 0
-            or answer.diverging_epoch is not None
-            or answer.preferred_read_replica != _NO_PREFERENCE
+            bool(partition_data.records)
+            or partition_data.high_watermark != self.sent_high_watermark
+            or partition_data.log_start_offset != self.sent_log_start_offset
+            or partition_data.error_code != 0
+            or partition_data.diverging_epoch is not None
+            or partition_data.preferred_read_replica != _NO_PREFERENCE
         )
-        self.tell(answer.high_watermark, answer.log_start_offset)
-        if answer.error_code:
-            # The next answer without an error must be sent, too.
-            self.told_high_watermark = _NEVER_TOLD
+        self.note_sent(partition_data.high_watermark, partition_data.log_start_offset)
+        if partition_data.error_code:
+            # The next result without an error must be sent, too.
+            self.sent_high_watermark = _NEVER_SENT
         return changed
 
 
@@ -142,7 +142,7 @@ class Session:
         partitions, due = self.partitions, self.due
         if request.isolation_level != self._isolation_level:
             self._isolation_level = request.isolation_level
-            self.look_at_all()
+            self.read_all_next()
         for topic in request.topics:
             name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
             for requested in topic.partitions:
@@ -151,7 +151,7 @@ class Session:
                 if known is None:
                     known = partitions[key] = PartitionFetch(topic, requested)
                 else:
-                    known.want(requested)
+                    known.update(requested)
                 due[key] = known
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
@@ -173,7 +173,7 @@ class Session:
             partition.waiters.pop(self, None)
         return fetch
 
-    def look_at_all(self) -> None:
+    def read_all_next(self) -> None:
         """Make the next fetch read every partition."""
         self.due.update(self.partitions)
 
@@ -219,7 +219,7 @@ class Session:
         self._idle.clear()
 
 
-# A partition whose end the client has reached, and the answer of a fetch for it.
+# A partition whose end the client has reached, and the result of a fetch for it.
 Ended = tuple[PartitionFetch, PartitionData, Partition]
 
 
@@ -256,18 +256,18 @@ class FetchPlan:
         """The session id for the response; 0 if there is no session."""
         return NO_SESSION if self.session is None else self.session.id
 
-    def tell(
-        self, answers: list[tuple[PartitionFetch, PartitionData]]
+    def included(
+        self, results: list[tuple[PartitionFetch, PartitionData]]
     ) -> list[tuple[PartitionFetch, PartitionData]]:
-        """Return those of `answers` that the response includes."""
+        """Return those of `results` that the response includes, and note them as sent."""
         session = self.session
         if session is None:
-            return answers
+            return results
         changed = []
-        for fetch, answer in answers:
-            if fetch.must_tell(answer) or not self.is_incremental:
-                changed.append((fetch, answer))
-            if answer.records and self.is_incremental:
+        for fetch, partition_data in results:
+            if fetch.must_include(partition_data) or not self.is_incremental:
+                changed.append((fetch, partition_data))
+            if partition_data.records and self.is_incremental:
                 session.serve_last(fetch)
         return changed
 
@@ -276,8 +276,8 @@ class FetchPlan:
         session = self.session
         if session is None:
             return
-        for fetch, answer, partition in ended:
-            if fetch.is_told(answer):
+        for fetch, partition_data, partition in ended:
+            if fetch.knows(partition_data):
                 session.wait_on(fetch, partition, partition.appended_bytes)
 
 
@@ -322,7 +322,7 @@ class FetchSessions:
         self.advance(session)
         if session.used_at - session.full_pass_at >= _FULL_PASS_SECONDS:
             session.full_pass_at = session.used_at
-            session.look_at_all()
+            session.read_all_next()
         return FetchPlan((), session, is_incremental=True)
 
     def find_single(self, session_id: int, epoch: int, key: Key) -> Session | None:

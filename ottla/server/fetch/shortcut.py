@@ -27,8 +27,8 @@ from ottla.server.fetch.reading import (
     FetchBroker,
     FetchContext,
     FetchPass,
-    answer_of,
     bytes_max,
+    partition_data_of,
     read,
     selects_by_rack,
 )
@@ -63,7 +63,7 @@ class Known(NamedTuple):
 
 # A recognized request: its session if it has one, correlation id, max_wait_ms, min_bytes,
 # max_bytes, isolation level, offset, and the most bytes of the partition.
-Asked = tuple[Known, Partition, Session | None, int, int, int, int, int, int, int]
+RecognizedFetch = tuple[Known, Partition, Session | None, int, int, int, int, int, int, int]
 
 
 class FetchShortcut:
@@ -127,7 +127,9 @@ class FetchShortcut:
             self.probe.took(started_at, self.broker.clock.monotonic())
         return True
 
-    def _recognize(self, frame: memoryview, position: int, correlation_id: int) -> Asked | None:
+    def _recognize(
+        self, frame: memoryview, position: int, correlation_id: int
+    ) -> RecognizedFetch | None:
         """Return the meaning of a request; None if it is the handler's."""
         layout = self._layout
         head, numbers = layout.head, layout.numbers
@@ -190,7 +192,7 @@ class FetchShortcut:
         key, rest = parts
         former = self._known.get(key)
         if former is not None and former.rest == rest and former.find() is partition:
-            # The handler had to answer this one: the bytes were cold, a session began, or similar.
+            # This fetch needed the handler: for example, its bytes were cold or its session began.
             return
         fills = []
         end = b""
@@ -227,7 +229,7 @@ def known_parts(
         session_id = NO_SESSION
     else:
         session_id = session.id
-        session.partitions[known.key].tell(high_watermark, log_start_offset)
+        session.partitions[known.key].note_sent(high_watermark, log_start_offset)
     head = known.fills[isolation](
         correlation_id, session_id, high_watermark, stable_offset, log_start_offset, len(records)
     )
@@ -239,7 +241,6 @@ class LoneFetch:
     """A fetch of one partition that was not answered at once by a template (implements Waiter)."""
 
     __slots__ = (
-        "_asked",
         "_awaited",
         "_connection",
         "_correlation_id",
@@ -273,12 +274,11 @@ class LoneFetch:
         self,
         shortcut: FetchShortcut,
         connection: Connection,
-        recognized: Asked,
+        recognized: RecognizedFetch,
         fetch: PartitionFetch | None,
     ) -> None:
         self._shortcut = shortcut
         self._connection = connection
-        self._asked = recognized
         self._known, self._partition, self._session, self._correlation_id, *numbers = recognized
         self._max_wait_ms, self._min_bytes, self._max_bytes, self._isolation, *numbers = numbers
         self._offset, self._size = numbers
@@ -289,10 +289,10 @@ class LoneFetch:
         """Return the response for a result that the template is not made for."""
         reading = FetchPass()
         fetch = self._partition_fetch()
-        answer = answer_of(fetch.partition, self._isolation, fetched)
-        reading.answers.append((fetch, answer))
+        partition_data = partition_data_of(fetch.partition, self._isolation, fetched)
+        reading.results.append((fetch, partition_data))
         if fetched.is_at_end:
-            reading.ended.append((fetch, answer, self._partition))
+            reading.ended.append((fetch, partition_data, self._partition))
         return self._encoded(self._plan(fetch), reading)
 
     def park(self, fetched: Fetched, started_at: float) -> None:

@@ -84,8 +84,8 @@ def _changes(entity: Entity, operations: Iterable[OpData]) -> tuple[ConfigChange
     return tuple(changes.values())
 
 
-def _duplicate(named: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, f"The {named} is named more than once.")
+def _duplicate(entity: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, f"The {entity} is named more than once.")
 
 
 def _result(names: Names, error: ApiError | None) -> AlterClientQuotasResponseEntryData:

@@ -29,7 +29,7 @@ MAX_VERSION = 2
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the settings of each resource that is named once; each as a whole or not at all."""
-    named = Counter(
+    occurrences = Counter(
         (resource.resource_type, resource.resource_name) for resource in request.resources
     )
     responses = []
@@ -45,7 +45,7 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
             ConfigChange(config.name, Alteration.SET, config.value) for config in resource.configs
         )
         try:
-            alteration.check_named_once(key, named)
+            alteration.check_named_once(key, occurrences)
             await alteration.alter(
                 context.broker, key, changes, validate_only=request.validate_only, replaces=True
             )

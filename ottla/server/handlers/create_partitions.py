@@ -35,17 +35,19 @@ async def handle(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     """Have the controller extend the topics that are named once; a duplicate name is refused."""
-    named = Counter(topic.name for topic in request.topics)
-    requested = [topic for topic in request.topics if named[topic.name] == 1]
+    occurrences = Counter(topic.name for topic in request.topics)
+    requested = [topic for topic in request.topics if occurrences[topic.name] == 1]
     twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    errors: dict[str, ApiError | None] = {name: twice for name, count in named.items() if count > 1}
+    errors: dict[str, ApiError | None] = {
+        name: twice for name, count in occurrences.items() if count > 1
+    }
     if requested and mutations.are_limited(context):
         refused = await _refused(context, request, requested)
         errors |= refused
         requested = [topic for topic in requested if topic.name not in refused]
     if requested:
         errors |= await _create(context, request, requested, validate_only=request.validate_only)
-    return CreatePartitionsResponse(results=[_result(name, errors[name]) for name in named])
+    return CreatePartitionsResponse(results=[_result(name, errors[name]) for name in occurrences])
 
 
 async def _refused(

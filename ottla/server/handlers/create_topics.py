@@ -38,11 +38,11 @@ _FIRST_STRICT_VERSION = 6
 
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Have the controller create the topics that are named once; a duplicate name is refused."""
-    named = Counter(topic.name for topic in request.topics)
-    requested = {topic.name: topic for topic in request.topics if named[topic.name] == 1}
+    occurrences = Counter(topic.name for topic in request.topics)
+    requested = {topic.name: topic for topic in request.topics if occurrences[topic.name] == 1}
     results = {
         name: _failure(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-        for name, count in named.items()
+        for name, count in occurrences.items()
         if count > 1
     }
     if requested and mutations.are_limited(context):
@@ -51,7 +51,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         requested = {name: topic for name, topic in requested.items() if name not in refused}
     if requested:
         results |= await _create(context, request, requested)
-    return CreateTopicsResponse(topics=[results[name] for name in named])
+    return CreateTopicsResponse(topics=[results[name] for name in occurrences])
 
 
 async def _create(

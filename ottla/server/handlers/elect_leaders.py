@@ -31,14 +31,14 @@ _FIRST_VERSION_WITH_ERROR = 1
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Have the controller elect leaders; a request-level error is set on every partition too."""
-    requested, named = None, list(context.broker.image.topics)
+    requested, topics = None, list(context.broker.image.topics)
     if request.topic_partitions is not None:
         requested = [
             (topic.topic, number)
             for topic in request.topic_partitions
             for number in topic.partitions
         ]
-        named = [topic.topic for topic in request.topic_partitions]
+        topics = [topic.topic for topic in request.topic_partitions]
     try:
         results = await context.broker.controller.elect_leaders(
             _election_type(request), requested, timeout_ms=request.timeout_ms
@@ -50,7 +50,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
             error_code=int(error.code) if has_error else 0,
             replica_election_results=_by_topic(refused),
         )
-    return ElectLeadersResponse(replica_election_results=_by_topic(results, named))
+    return ElectLeadersResponse(replica_election_results=_by_topic(results, topics))
 
 
 def _election_type(request: ElectLeadersRequest) -> ElectionType:

@@ -33,7 +33,7 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource that is named once; each as a whole or not at all."""
-    named = Counter(
+    occurrences = Counter(
         (resource.resource_type, resource.resource_name) for resource in request.resources
     )
     responses = []
@@ -46,7 +46,7 @@ async def handle(
         )
         responses.append(response)
         try:
-            alteration.check_named_once(key, named)
+            alteration.check_named_once(key, occurrences)
             changes = _changes(resource)
             await alteration.alter(
                 context.broker, key, changes, validate_only=request.validate_only

@@ -47,7 +47,7 @@ _FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
-class Found(NamedTuple):
+class FoundOffset(NamedTuple):
     """An offset and its timestamp and epoch; -1 for each if nothing was found."""
 
     timestamp: int = -1
@@ -55,15 +55,15 @@ class Found(NamedTuple):
     leader_epoch: int = -1
 
 
-NOTHING = Found()
+NOTHING = FoundOffset()
 
 
 def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Return a result for each partition; a duplicate partition is INVALID_REQUEST."""
-    named: dict[str, dict[int, ListOffsetsPartition | None]] = {}
+    partitions_by_topic: dict[str, dict[int, ListOffsetsPartition | None]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
-            of_topic = named.setdefault(topic.name, {})
+            of_topic = partitions_by_topic.setdefault(topic.name, {})
             of_topic[partition.partition_index] = (
                 None if partition.partition_index in of_topic else partition
             )
@@ -75,7 +75,7 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsR
                 for index, partition in of_topic.items()
             ],
         )
-        for name, of_topic in named.items()
+        for name, of_topic in partitions_by_topic.items()
     ]
     return ListOffsetsResponse(topics=topics)
 
@@ -116,17 +116,19 @@ def _answer(
     return response
 
 
-def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int, version: int) -> Found:
-    named = _NAMED.get(timestamp)
+def _find(
+    partition: Partition, request: ListOffsetsRequest, timestamp: int, version: int
+) -> FoundOffset:
+    find_offset = _NAMED.get(timestamp)
     if request.replica_id == _CONSUMER:
-        if timestamp == LATEST or named is None:
+        if timestamp == LATEST or find_offset is None:
             _check_end_known(partition, version)
         end_offset = leading.readable_end(partition, request.isolation_level)
     else:
         # Brokers, and tools with a replica id, read uncommitted records, too.
         end_offset = partition.log.log_end_offset
-    if named is not None:
-        return named(partition, end_offset)
+    if find_offset is not None:
+        return find_offset(partition, end_offset)
     return _below(partition.log.offset_for_timestamp(timestamp), end_offset)
 
 
@@ -138,32 +140,32 @@ def _check_end_known(partition: Partition, version: int) -> None:
         raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def _below(result: tuple[int, int, int] | None, end_offset: int) -> Found:
+def _below(result: tuple[int, int, int] | None, end_offset: int) -> FoundOffset:
     """Return nothing if the offset is one that a consumer cannot read yet."""
     if result is None:
         return NOTHING
     timestamp, offset, leader_epoch = result
-    return Found(timestamp, offset, leader_epoch) if offset < end_offset else NOTHING
+    return FoundOffset(timestamp, offset, leader_epoch) if offset < end_offset else NOTHING
 
 
-def _latest(partition: Partition, end_offset: int) -> Found:
-    return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
+def _latest(partition: Partition, end_offset: int) -> FoundOffset:
+    return FoundOffset(offset=end_offset, leader_epoch=partition.leader_epoch)
 
 
-def _earliest(partition: Partition, end_offset: int) -> Found:
+def _earliest(partition: Partition, end_offset: int) -> FoundOffset:
     offset = partition.log.log_start_offset
-    return Found(offset=offset, leader_epoch=partition.log.epochs.epoch_of(offset))
+    return FoundOffset(offset=offset, leader_epoch=partition.log.epochs.epoch_of(offset))
 
 
-def _of_max_timestamp(partition: Partition, end_offset: int) -> Found:
+def _of_max_timestamp(partition: Partition, end_offset: int) -> FoundOffset:
     return _below(partition.log.offset_of_max_timestamp(), end_offset)
 
 
-def _nothing(partition: Partition, end_offset: int) -> Found:
+def _nothing(partition: Partition, end_offset: int) -> FoundOffset:
     return NOTHING
 
 
-_NAMED: dict[int, Callable[[Partition, int], Found]] = {
+_NAMED: dict[int, Callable[[Partition, int], FoundOffset]] = {
     LATEST: _latest,
     EARLIEST: _earliest,
     MAX_TIMESTAMP: _of_max_timestamp,

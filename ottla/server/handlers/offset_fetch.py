@@ -91,13 +91,13 @@ def _with_ids(
     unknown: list[OffsetFetchResponseTopics],
 ) -> OffsetFetchResponseGroup:
     """Set the ids of topics given by name; a deleted topic has no id and is left out."""
-    named = []
+    topics_with_ids = []
     for topic in response.topics:
         known_topic = image.topic(topic.name)
         if known_topic is not None:
             topic.topic_id = known_topic.topic_id
-            named.append(topic)
-    response.topics = named if response.error_code else [*named, *unknown]
+            topics_with_ids.append(topic)
+    response.topics = topics_with_ids if response.error_code else [*topics_with_ids, *unknown]
     return response
 
 

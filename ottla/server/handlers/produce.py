@@ -60,7 +60,7 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
 # How often a heavy batch is validated if its topic's configuration keeps changing.
-_JUDGEMENTS_MAX = 5
+_VALIDATIONS_MAX = 5
 
 # Errors for which Kafka does not return the log start offset; with all others it does.
 _WITHOUT_LOG_START = frozenset(
@@ -117,7 +117,7 @@ def _append_all(
     has_failed = False
     for topic in request.topic_data:
         name, topic_id = topic.name, topic.topic_id
-        answers = []
+        partition_responses = []
         for item in topic.partition_data:
             try:
                 if refusal is not None:
@@ -127,16 +127,18 @@ def _append_all(
                 else:
                     target = replicas.get(name, item.index)
                 _check_admitted(context, target, item, refusals)
-                answer = _append(context, target, item, request, waits, unwritten)
+                partition_response = _append(context, target, item, request, waits, unwritten)
             except ApiError as error:
-                answer = _failure(item.index, error)
-            if answer.error_code:
+                partition_response = _failure(item.index, error)
+            if partition_response.error_code:
                 has_failed = True
                 _count_failure(replicas, replicas.find(name, topic_id, item.index))
-            answers.append(answer)
-        if answers:
+            partition_responses.append(partition_response)
+        if partition_responses:
             responses.append(
-                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
+                TopicProduceResponse(
+                    name=name, topic_id=topic_id, partition_responses=partition_responses
+                )
             )
     if request.acks == 0:
         if has_failed:
@@ -275,7 +277,7 @@ def _append(
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, "Only the broker can write to internal topics."
         )
-    answer = PartitionProduceResponse(index=item.index)
+    partition_response = PartitionProduceResponse(index=item.index)
     try:
         info = target.append_as_leader(records, acks=acks)
     except HeavyBatchError:
@@ -284,27 +286,27 @@ def _append(
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if unwritten is not None:
             unwritten.append(written)
-        work = _append_heavy(context, target, item, request, answer, written)
+        work = _append_heavy(context, target, item, request, partition_response, written)
         work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
         context.connection.budget.hold_until(len(owned_records), done)
         # Later requests of the same client must not overtake the batch.
         context.keeps_order = True
-        waits.append((answer, done))
-        return answer
+        waits.append((partition_response, done))
+        return partition_response
     except ApiError as error:
         return _refused(target, item, error)
-    _accept(answer, info)
+    _accept(partition_response, info)
     acknowledged = target.acknowledgement(acks, info.last_offset + 1, request.timeout_ms / 1000)
     if acknowledged is not None:
-        waits.append((answer, acknowledged))
-    return answer
+        waits.append((partition_response, acknowledged))
+    return partition_response
 
 
-def _accept(answer: PartitionProduceResponse, info: AppendInfo) -> None:
-    answer.base_offset = info.base_offset
-    answer.log_append_time_ms = info.log_append_time_ms
-    answer.log_start_offset = info.log_start_offset
+def _accept(partition_response: PartitionProduceResponse, info: AppendInfo) -> None:
+    partition_response.base_offset = info.base_offset
+    partition_response.log_append_time_ms = info.log_append_time_ms
+    partition_response.log_start_offset = info.log_start_offset
 
 
 def _refused(
@@ -323,31 +325,31 @@ async def _append_heavy(
     target: Partition,
     item: PartitionProduceData,
     request: ProduceRequest,
-    answer: PartitionProduceResponse,
+    partition_response: PartitionProduceResponse,
     written: "asyncio.Future[None]",
 ) -> ErrorCode:
-    """Append a batch that is validated off the event loop, and fill in its answer.
+    """Append a batch that is validated off the event loop, and fill in its part of the response.
 
     `written` is done as soon as the batch is written or refused; its replicas may still be awaited.
     """
     try:
-        info = await _judge_and_append(context, target, item, request)
+        info = await _validate_and_append(context, target, item, request)
     except ApiError as error:
         refused = _refused(target, item, error)
         _count_failure(context.broker.replicas, target)
         for field in PartitionProduceResponse.FIELDS:
-            setattr(answer, field.name, getattr(refused, field.name))
+            setattr(partition_response, field.name, getattr(refused, field.name))
         return ErrorCode.NONE
     finally:
         if not written.done():
             written.set_result(None)
-    _accept(answer, info)
+    _accept(partition_response, info)
     seconds = request.timeout_ms / 1000
     acknowledged = target.acknowledgement(request.acks, info.last_offset + 1, seconds)
     return ErrorCode.NONE if acknowledged is None else await acknowledged
 
 
-async def _judge_and_append(
+async def _validate_and_append(
     context: RequestContext,
     target: Partition,
     item: PartitionProduceData,
@@ -355,8 +357,10 @@ async def _judge_and_append(
 ) -> AppendInfo:
     """Validate and append a batch; validate it again if the configuration has changed meanwhile."""
     broker, records = context.broker, _bytes_of(item)
-    for _ in range(_JUDGEMENTS_MAX):
-        vetted = await broker.heavy_batches.judge(context.connection, records, target, request.acks)
+    for _ in range(_VALIDATIONS_MAX):
+        validated = await broker.heavy_batches.validate(
+            context.connection, records, target, request.acks
+        )
         if request.transactional_id is not None and _is_transactional(records):
             header = parse_header(records)
             producer = Producer(header.producer_id, header.producer_epoch)
@@ -364,12 +368,12 @@ async def _judge_and_append(
             write = TransactionalWrite(request.transactional_id, producer, [target], support)
             refusals = await broker.admission.confirm(write)
             _check_admitted(context, target, item, refusals)
-        if vetted.is_for(target.log.config):
-            return target.append_as_leader(vetted, acks=request.acks)
+        if validated.is_for(target.log.config):
+            return target.append_as_leader(validated, acks=request.acks)
     # Clients retry this error.
     raise ApiError(
         ErrorCode.REQUEST_TIMED_OUT,
-        f"The configuration of {target.topic!r} changed {_JUDGEMENTS_MAX} times during validation.",
+        f"The configuration of {target.topic!r} changed {_VALIDATIONS_MAX} times during validation.",
     )
 
 
@@ -397,19 +401,21 @@ def _when_committed(
     answered: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
     pending_count = len(waits)
 
-    def committed(answer: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]") -> None:
+    def committed(
+        partition_response: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]"
+    ) -> None:
         nonlocal pending_count
         pending_count -= 1
         if done.cancelled() or done.exception() is not None:
             # The broker is stopping, or there is a bug, which is logged elsewhere.
             answered.cancel()
             return
-        settle(answer, done.result())
+        settle(partition_response, done.result())
         if pending_count == 0 and not answered.done():
             answered.set_result(response)
 
-    for answer, future in waits:
-        future.add_done_callback(partial(committed, answer))
+    for partition_response, future in waits:
+        future.add_done_callback(partial(committed, partition_response))
     return answered
 
 
@@ -419,8 +425,12 @@ def _name_leaders(context: RequestContext, response: ProduceResponse) -> None:
     leaders = set()
     for topic in response.responses:
         name = topic.name or broker.image.topic_names.get(topic.topic_id, "")
-        for answer, leader, epoch in _led_elsewhere(broker, name, topic.partition_responses):
-            answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        for partition_response, leader, epoch in _led_elsewhere(
+            broker, name, topic.partition_responses
+        ):
+            partition_response.current_leader = LeaderIdAndEpoch(
+                leader_id=leader, leader_epoch=epoch
+            )
             leaders.add(leader)
     for leader in sorted(leaders):
         image = broker.image.broker(leader)
@@ -432,10 +442,10 @@ def _name_leaders(context: RequestContext, response: ProduceResponse) -> None:
 
 
 def _led_elsewhere(
-    broker: Broker, topic: str, answers: list[PartitionProduceResponse]
+    broker: Broker, topic: str, partition_responses: list[PartitionProduceResponse]
 ) -> Iterator[tuple[PartitionProduceResponse, int, int]]:
-    for answer in answers:
-        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            image = broker.image.partition(topic, answer.index)
+    for partition_response in partition_responses:
+        if partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            image = broker.image.partition(topic, partition_response.index)
             if image is not None:
-                yield answer, image.leader, image.leader_epoch
+                yield partition_response, image.leader, image.leader_epoch

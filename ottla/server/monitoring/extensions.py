@@ -1,4 +1,4 @@
-"""/search and /lag: who may ask, how many at a time, and errors before the first row
+"""/search and /lag: the checks of a request, the limit of searches, and errors before the first row
 (docs/http.md).
 """
 
@@ -9,7 +9,7 @@ from contextlib import aclosing
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.server.context import Broker
-from ottla.server.monitoring.http import Answer, Request, Stream, plain
+from ottla.server.monitoring.http import HttpResponse, Request, Stream, plain
 from ottla.server.monitoring.sources import Sources
 from ottla.server.search.lag import LagReport
 from ottla.server.search.request import parse_lag, parse_search
@@ -33,7 +33,7 @@ class Extensions:
         assert broker is not None
         return broker
 
-    async def search(self, request: Request) -> Answer | Stream:
+    async def search(self, request: Request) -> HttpResponse | Stream:
         """Return the stream of a search, or the reason why there is none."""
         refusal = self._refusal(request)
         if refusal is not None:
@@ -54,7 +54,7 @@ class Extensions:
             return plain(404 if is_missing else 400, str(error))
         return Stream(CONTENT_TYPE, self._counted(search))
 
-    async def lag(self, request: Request) -> Answer | Stream:
+    async def lag(self, request: Request) -> HttpResponse | Stream:
         """Return the stream of a report of lags, or the reason why there is none."""
         refusal = self._refusal(request)
         if refusal is not None:
@@ -75,7 +75,7 @@ class Extensions:
         finally:
             self._searches -= 1
 
-    def _refusal(self, request: Request) -> Answer | None:
+    def _refusal(self, request: Request) -> HttpResponse | None:
         if self._node.running_broker is None:
             return plain(503, "The broker is not running yet, or stops.")
         if request.host is not None and not self._is_own_name(request.host):

@@ -8,14 +8,14 @@ damaged records are listed, and do not change the status: all of their other rec
 
 import json
 
-from ottla.server.monitoring.http import Answer
+from ottla.server.monitoring.http import HttpResponse
 from ottla.server.monitoring.sources import Sources
 
 # At most this many damaged partitions are named.
 _DAMAGED_MAX = 100
 
 
-def health(node: Sources) -> Answer:
+def health(node: Sources) -> HttpResponse:
     """Return the page."""
     facts: dict[str, object] = {"status": node.stage.value, "node_id": node.node_id}
     broker = node.running_broker
@@ -40,4 +40,4 @@ def health(node: Sources) -> Answer:
             for (topic, partition), reason in sorted(damaged.items())[:_DAMAGED_MAX]
         }
     status = 200 if facts["status"] == "ok" else 503
-    return Answer(status, "application/json", [json.dumps(facts).encode() + b"\n"])
+    return HttpResponse(status, "application/json", [json.dumps(facts).encode() + b"\n"])

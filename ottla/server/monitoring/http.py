@@ -1,8 +1,8 @@
 """A minimal HTTP server on the Net port: GET and HEAD of a few paths, one request per connection.
 
 Prometheus, curl, browsers and load balancers need no more. Only the first line of a request (its
-path and the parameters of its query) and its Host header are evaluated. Anything else than a
-request gets a 400 and the connection is closed. Every limit is finite.
+path and the parameters of its query) and its Host header are evaluated. Bytes that
+are not a request get a 400, and the connection is closed. Every limit is finite.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Request(NamedTuple):
     host: str | None
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """The response of a path; the body is produced in pieces."""
 
     status: int
@@ -64,14 +64,14 @@ class Stream(NamedTuple):
     pieces: AsyncGenerator[bytes, None]
 
 
-Page = Callable[[Request], Awaitable[Answer | Stream]]
+Page = Callable[[Request], Awaitable[HttpResponse | Stream]]
 # By path; a path that ends with "/" serves all paths below it.
 Pages = Mapping[str, Page]
 
 
-def plain(status: int, text: str) -> Answer:
+def plain(status: int, text: str) -> HttpResponse:
     """Return a short response in plain text."""
-    return Answer(status, "text/plain; charset=utf-8", [text.encode() + b"\n"])
+    return HttpResponse(status, "text/plain; charset=utf-8", [text.encode() + b"\n"])
 
 
 def _request(target: str, head: list[bytes]) -> Request:
@@ -113,7 +113,7 @@ class HttpServer:
         for connection in list(self.connections):
             connection.abort()
 
-    async def answer(self, head: list[bytes]) -> tuple[Answer | Stream, bool]:
+    async def answer(self, head: list[bytes]) -> tuple[HttpResponse | Stream, bool]:
         """Return the response to a request, and whether its body is to be sent."""
         request_line = head[0].split() if head else []
         if len(request_line) != 3 or not request_line[2].startswith(b"HTTP/1."):
@@ -222,22 +222,24 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _start(self, head: list[bytes]) -> None:
         self._is_answering = True
         self._end_after(ANSWER_SECONDS)
-        self._server.tasks.spawn(self._answer(head), "answer of the metrics port")
+        self._server.tasks.spawn(self._answer(head), "response of the metrics port")
 
-    def _start_with(self, answer: Answer) -> None:
+    def _start_with(self, response: HttpResponse) -> None:
         self._is_answering = True
         self._end_after(ANSWER_SECONDS)
-        self._server.tasks.spawn(self._send(answer, with_body=True), "answer of the metrics port")
+        self._server.tasks.spawn(
+            self._send(response, with_body=True), "response of the metrics port"
+        )
 
     async def _answer(self, head: list[bytes]) -> None:
-        answer, with_body = await self._server.answer(head)
-        if isinstance(answer, Answer):
-            await self._send(answer, with_body=with_body)
+        response, with_body = await self._server.answer(head)
+        if isinstance(response, HttpResponse):
+            await self._send(response, with_body=with_body)
             return
-        async with aclosing(answer.pieces) as pieces:
+        async with aclosing(response.pieces) as pieces:
             if not self._transport.is_closing():
                 self._streaming = asyncio.current_task()
-                await self._send_stream(answer.content_type, pieces, with_body=with_body)
+                await self._send_stream(response.content_type, pieces, with_body=with_body)
 
     async def _send_stream(
         self, content_type: str, pieces: AsyncGenerator[bytes, None], *, with_body: bool
@@ -256,15 +258,15 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._streaming = None
         self._finish()
 
-    async def _send(self, answer: Answer, *, with_body: bool) -> None:
-        size_bytes = sum(map(len, answer.pieces))
+    async def _send(self, response: HttpResponse, *, with_body: bool) -> None:
+        size_bytes = sum(map(len, response.pieces))
         head = (
-            f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
-            f"Content-Type: {answer.content_type}\r\nContent-Length: {size_bytes}\r\n"
+            f"HTTP/1.1 {response.status} {_REASONS[response.status]}\r\n"
+            f"Content-Type: {response.content_type}\r\nContent-Length: {size_bytes}\r\n"
             f"Connection: close\r\nCache-Control: no-store\r\n\r\n"
         )
         waiting = bytearray(head.encode())
-        for piece in answer.pieces if with_body else ():
+        for piece in response.pieces if with_body else ():
             if len(waiting) >= _PIECE_BYTES:
                 if self._transport.is_closing():
                     return

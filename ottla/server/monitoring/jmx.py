@@ -7,7 +7,7 @@ can read JMX over HTTP get them in the form of Hadoop's JMXJsonServlet or of Jol
     /jmx/read/NAME/ATTRIBUTE      Jolokia: a bean or a pattern, all attributes or some (A,B)
     /jmx/search/PATTERN           Jolokia: the names that match
     /jmx/list/DOMAIN              Jolokia: the names, by domain
-    /jmx/version                  Jolokia: who answers
+    /jmx/version                  Jolokia: the product and the protocol version
 
 Not done: Jolokia's POST requests, its `write` and `exec`, and paths inside of attributes.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import ottla
 from ottla.metrics.jmx_json import Attributes, attributes_of
 from ottla.metrics.object_names import ANY, Pattern, object_name
-from ottla.server.monitoring.http import Answer, Request
+from ottla.server.monitoring.http import HttpResponse, Request
 from ottla.server.monitoring.scrape import measurements, replica_rows
 from ottla.server.monitoring.sources import Pace, Sources
 
@@ -53,7 +53,7 @@ class JmxPages:
 
     # -- JMXJsonServlet ---------------------------------------------------------------------------
 
-    async def servlet(self, request: Request) -> Answer:
+    async def servlet(self, request: Request) -> HttpResponse:
         """Return the beans, or one attribute, as JMXJsonServlet does."""
         requested = request.parameters.get("get")
         try:
@@ -69,7 +69,7 @@ class JmxPages:
             await pace.rest()
             bean = {"name": name, "modelerType": "ottla", **attributes}
             pieces.append(b",\n" * (len(pieces) > 1) + json.dumps(bean).encode())
-        return Answer(200, _JSON, [*pieces, b"\n]}\n"])
+        return HttpResponse(200, _JSON, [*pieces, b"\n]}\n"])
 
     async def _attribute(self, text: str) -> Beans:
         name, separator, attribute = text.partition("::")
@@ -85,8 +85,8 @@ class JmxPages:
 
     # -- Jolokia ----------------------------------------------------------------------------------
 
-    async def jolokia(self, request: Request) -> Answer:
-        """Answer a GET request of Jolokia; its errors have status 200 in HTTP."""
+    async def jolokia(self, request: Request) -> HttpResponse:
+        """Handle a GET request of Jolokia; its errors have status 200 in HTTP."""
         verb, *parts = [
             _ESCAPED.sub(r"\1", part) for part in _PART.findall(request.path)[2:] if part
         ] or [""]
@@ -188,5 +188,5 @@ def _type(value: object) -> str:
     return types.get(type(value), "java.lang.Object")
 
 
-def _answer(body: object, status: int = 200) -> Answer:
-    return Answer(status, _JSON, [json.dumps(body).encode() + b"\n"])
+def _answer(body: object, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, _JSON, [json.dumps(body).encode() + b"\n"])

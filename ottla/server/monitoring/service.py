@@ -8,7 +8,7 @@ from ottla.metrics.exposition import CONTENT_TYPE, render
 from ottla.net.port import Net
 from ottla.server.monitoring.extensions import Extensions
 from ottla.server.monitoring.health import health
-from ottla.server.monitoring.http import Answer, HttpServer, Request
+from ottla.server.monitoring.http import HttpResponse, HttpServer, Request
 from ottla.server.monitoring.jmx import JmxPages
 from ottla.server.monitoring.scrape import Scraper
 from ottla.server.monitoring.sources import Pace, Sources
@@ -54,10 +54,10 @@ class MonitoringService:
         await self._server.close()
         self._node.close()
 
-    async def _metrics(self, _: Request) -> Answer:
-        return Answer(200, CONTENT_TYPE, await self.scraper.text())
+    async def _metrics(self, _: Request) -> HttpResponse:
+        return HttpResponse(200, CONTENT_TYPE, await self.scraper.text())
 
-    async def _client_metrics(self, _: Request) -> Answer:
+    async def _client_metrics(self, _: Request) -> HttpResponse:
         """Return the metrics that clients have pushed to this broker, for Prometheus."""
         pace = Pace(self._node.clock)
         families = ClientFamilies(_CLIENT_SAMPLES_MAX)
@@ -69,9 +69,9 @@ class MonitoringService:
         for piece in render(families.families()):
             pieces.append(piece.encode())
             await pace.rest_if_due()
-        return Answer(200, CONTENT_TYPE, pieces)
+        return HttpResponse(200, CONTENT_TYPE, pieces)
 
-    async def _clients(self, request: Request) -> Answer:
+    async def _clients(self, request: Request) -> HttpResponse:
         """Return the clients that have pushed metrics to this broker; `client_id` selects some."""
         clock = self._node.clock
         pace, now_ms = Pace(clock), clock.monotonic() * 1000
@@ -85,11 +85,11 @@ class MonitoringService:
                     figures.append(figure)
                 client = json.dumps(client_json(pushed, figures, now_ms)).encode()
                 pieces.append(b",\n" * (len(pieces) > 1) + client)
-        return Answer(200, "application/json; charset=utf-8", [*pieces, b"\n]}\n"])
+        return HttpResponse(200, "application/json; charset=utf-8", [*pieces, b"\n]}\n"])
 
     def _pushed(self) -> Sequence[Pushed]:
         broker = self._node.running_broker
         return () if broker is None else broker.client_metrics.pushed()
 
-    async def _health(self, _: Request) -> Answer:
+    async def _health(self, _: Request) -> HttpResponse:
         return health(self._node)

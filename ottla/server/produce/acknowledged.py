@@ -1,12 +1,12 @@
-"""The answer for a batch whose replicas were awaited."""
+"""The response for a batch after its replicas were awaited."""
 
 from ottla.base.errors import ErrorCode
 from ottla.wire.messages.produce import PartitionProduceResponse
 
 
-def settle(answer: PartitionProduceResponse, code: ErrorCode) -> None:
-    """Put the result of waiting for the acknowledgement into the answer of a written batch."""
+def settle(partition_response: PartitionProduceResponse, code: ErrorCode) -> None:
+    """Put the result of waiting for the acknowledgement into the response for a written batch."""
     if code:
-        answer.error_code = int(code)
-        answer.error_message = code.message
-        answer.base_offset = -1
+        partition_response.error_code = int(code)
+        partition_response.error_message = code.message
+        partition_response.base_offset = -1

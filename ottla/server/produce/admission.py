@@ -79,21 +79,21 @@ class RemoteCoordinators(Protocol):
         ...
 
 
-class _Elsewhere(NamedTuple):
-    """A question to the coordinator on another broker.
+class _RemoteCheck(NamedTuple):
+    """A check that the coordinator on another broker performs.
 
-    `guards` is the state of each partition at the time of the question: if a transaction has ended
-    there since, the answer may be about that transaction.
+    `guards` is the state of each partition when the check was sent: if a transaction has ended
+    there since, the result may be about that transaction.
     """
 
     refused: Mapping[TopicPartition, ErrorCode]
     guards: Mapping[TopicPartition, tuple[int, int]]
-    answer: "asyncio.Future[Mapping[TopicPartition, ErrorCode]]"
+    codes: "asyncio.Future[Mapping[TopicPartition, ErrorCode]]"
 
 
-# Refusals; a question to a coordinator; or None if the previous transaction of the id is still
+# Refusals, a pending check by a coordinator, or None if the previous transaction of the id is still
 # being completed.
-_Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", _Elsewhere, None]
+_Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", _RemoteCheck, None]
 
 
 class Admission:
@@ -116,7 +116,7 @@ class Admission:
     def ask(self, write: TransactionalWrite) -> "Refusals | Waiting":
         """Return the refusals, or a `Waiting` if they are not known yet."""
         before = self._turns.get(write.transactional_id)
-        verdict = None if before is not None else self._judge(write)
+        verdict = None if before is not None else self._decide(write)
         if isinstance(verdict, Mapping):
             return verdict
         return Waiting(self, write, before, verdict)
@@ -138,54 +138,56 @@ class Admission:
         """Start a background task that is cancelled when the broker stops."""
         return self._tasks.spawn(work, name)
 
-    def _judge(self, write: TransactionalWrite) -> _Verdict:
-        refused, strange = _sorted(write)
-        if not strange:
+    def _decide(self, write: TransactionalWrite) -> _Verdict:
+        refused, unverified = _split(write)
+        if not unverified:
             return refused
         if self._remote is not None and self._remote.is_elsewhere(write.transactional_id):
-            return self._ask_elsewhere(self._remote, write, refused, strange)
+            return self._check_remotely(self._remote, write, refused, unverified)
         if write.support is TransactionSupport.ADDING:
-            return self._add(write, refused, strange)
+            return self._add(write, refused, unverified)
         if self._options().boolean("transaction.partition.verification.enable"):
-            refused |= self._verify(write, strange, is_committed=False)
+            refused |= self._verify(write, unverified, is_committed=False)
         return refused
 
-    def _ask_elsewhere(
+    def _check_remotely(
         self,
         remote: RemoteCoordinators,
         write: TransactionalWrite,
         refused: Mapping[TopicPartition, ErrorCode],
-        places: Sequence[TopicPartition],
+        partitions: Sequence[TopicPartition],
     ) -> _Verdict:
         adds = write.support is TransactionSupport.ADDING
         if not adds and not self._options().boolean("transaction.partition.verification.enable"):
             return refused
-        answer = remote.check(write.transactional_id, write.producer, places, adds=adds)
+        codes = remote.check(write.transactional_id, write.producer, partitions, adds=adds)
         guards = {
-            partition: guard for partition, guard in _guards(write).items() if partition in places
+            partition: guard
+            for partition, guard in _guards(write).items()
+            if partition in partitions
         }
-        return _Elsewhere(refused, guards, answer)
+        return _RemoteCheck(refused, guards, codes)
 
-    async def _answered(self, write: TransactionalWrite, question: _Elsewhere) -> Refusals | None:
-        """Return the refusals; None if the question has to be repeated."""
-        codes = await question.answer
+    async def _refusals_of(self, write: TransactionalWrite, check: _RemoteCheck) -> Refusals | None:
+        """Return the refusals; None if the check has to be repeated."""
+        codes = await check.codes
         now = _guards(write)
-        is_outdated = any(now[partition] != guard for partition, guard in question.guards.items())
+        is_outdated = any(now[partition] != guard for partition, guard in check.guards.items())
         if is_outdated or ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
             return None
         failed = {
             partition: code for partition, code in codes.items() if code is not ErrorCode.NONE
         }
-        return {**question.refused, **failed}
+        return {**check.refused, **failed}
 
     def _verify(
-        self, write: TransactionalWrite, places: Sequence[TopicPartition], *, is_committed: bool
+        self, write: TransactionalWrite, partitions: Sequence[TopicPartition], *, is_committed: bool
     ) -> dict[TopicPartition, ErrorCode]:
         verify = self._transactions.verify
         name, producer = write.transactional_id, write.producer
         codes = {
             partition: verify(name, producer, partition, is_committed=is_committed)
-            for partition in places
+            for partition in partitions
         }
         return {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
 
@@ -193,17 +195,17 @@ class Admission:
         self,
         write: TransactionalWrite,
         refused: dict[TopicPartition, ErrorCode],
-        places: Sequence[TopicPartition],
+        partitions: Sequence[TopicPartition],
     ) -> _Verdict:
         reply = self._transactions.add_partitions(
-            write.transactional_id, write.producer, places, version=BUMPING_VERSION
+            write.transactional_id, write.producer, partitions, version=BUMPING_VERSION
         )
         if isinstance(reply, asyncio.Future):
             return reply
         if reply is ErrorCode.CONCURRENT_TRANSACTIONS:
             return None
         if reply is not ErrorCode.NONE:
-            refused |= dict.fromkeys(places, reply)
+            refused |= dict.fromkeys(partitions, reply)
         return refused
 
     async def confirm(self, write: TransactionalWrite) -> Refusals:
@@ -212,7 +214,7 @@ class Admission:
         Its transaction may have ended meanwhile (KIP-890). Does not wait for a turn: the caller
         holds it.
         """
-        verdict = self._judge(write)
+        verdict = self._decide(write)
         if isinstance(verdict, Mapping):
             return verdict
         return await self.verdict(write, None, verdict)
@@ -223,13 +225,13 @@ class Admission:
         """Return the refusals; CONCURRENT_TRANSACTIONS if the previous one takes too long to end."""
         if before is not None:
             await before
-            verdict = self._judge(write)
+            verdict = self._decide(write)
         patience_ms = self._options().integer("add.partitions.to.txn.retry.backoff.max.ms")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_ms / _MS_PER_S
         while True:
-            if isinstance(verdict, _Elsewhere):
-                refusals = await self._answered(write, verdict)
+            if isinstance(verdict, _RemoteCheck):
+                refusals = await self._refusals_of(write, verdict)
                 if refusals is not None:
                     return refusals
                 assert self._remote is not None
@@ -248,14 +250,14 @@ class Admission:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(remaining_s):
                         await ended
-            verdict = self._judge(write)
+            verdict = self._decide(write)
 
     def _settled(self, write: TransactionalWrite, code: ErrorCode) -> Refusals:
-        """Return the refusals after the coordinator's answer; an addition may be undone by now."""
-        refused, strange = _sorted(write)
+        """Return the refusals for the coordinator's result; an addition may be undone by now."""
+        refused, unverified = _split(write)
         if code is ErrorCode.NONE:
-            return refused | self._verify(write, strange, is_committed=True)
-        return refused | dict.fromkeys(strange, code)
+            return refused | self._verify(write, unverified, is_committed=True)
+        return refused | dict.fromkeys(unverified, code)
 
 
 class Waiting:
@@ -286,11 +288,11 @@ class Waiting:
         to which `act` adds the batches that are still to be validated off the event loop.
         """
         name = self._write.transactional_id
-        answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         turn = self._admission.take_turn(name)
 
         async def wait() -> None:
-            await self._wait(act, answered)
+            await self._wait(act, future)
             for batch in unwritten:
                 await batch
             self._admission.end_turn(name, turn)
@@ -300,44 +302,42 @@ class Waiting:
         def ended(task: "asyncio.Task[None]") -> None:
             self._admission.end_turn(name, turn)
             if task.cancelled() or task.exception() is not None:
-                answered.cancel()
+                future.cancel()
 
         task.add_done_callback(ended)
-        return answered
+        return future
 
-    async def _wait(
-        self, act: Callable[[Refusals], Reply[T]], answered: "asyncio.Future[T]"
-    ) -> None:
+    async def _wait(self, act: Callable[[Refusals], Reply[T]], future: "asyncio.Future[T]") -> None:
         refusals = await self._admission.verdict(self._write, self._before, self._verdict)
         try:
             reply = act(refusals)
         except (ApiError, ProtocolError) as error:
-            answered.set_exception(error)
+            future.set_exception(error)
         else:
-            _pass_on(reply, answered)
+            _pass_on(reply, future)
 
 
-def _pass_on(reply: Reply[T], answered: "asyncio.Future[T]") -> None:
+def _pass_on(reply: Reply[T], future: "asyncio.Future[T]") -> None:
     if not isinstance(reply, asyncio.Future):
-        answered.set_result(reply)
+        future.set_result(reply)
         return
 
     def settle(done: "asyncio.Future[T]") -> None:
         error = done.exception()
         if error is None:
-            answered.set_result(done.result())
+            future.set_result(done.result())
         else:
-            answered.set_exception(error)
+            future.set_exception(error)
 
     reply.add_done_callback(settle)
 
 
-def _sorted(
+def _split(
     write: TransactionalWrite,
 ) -> tuple[dict[TopicPartition, ErrorCode], list[TopicPartition]]:
     """Return the partitions that are refused at once, and those without an open transaction."""
     refused: dict[TopicPartition, ErrorCode] = {}
-    strange: list[TopicPartition] = []
+    unverified: list[TopicPartition] = []
     producer_id, epoch = write.producer
     for partition in write.partitions:
         key = (partition.topic, partition.partition)
@@ -346,8 +346,8 @@ def _sorted(
         if known is not None and known.epoch > epoch:
             refused[key] = ErrorCode.INVALID_PRODUCER_EPOCH
         elif not producers.has_open_transaction(producer_id, epoch):
-            strange.append(key)
-    return refused, strange
+            unverified.append(key)
+    return refused, unverified
 
 
 def _guards(write: TransactionalWrite) -> dict[TopicPartition, tuple[int, int]]:

@@ -103,7 +103,7 @@ class HeavyBatches:
         self._clock = clock
         self._short, self._long = Lane(clock), Lane(clock)
 
-    async def judge(
+    async def validate(
         self, sender: Connection, records: bytearray, target: Partition, acks: int
     ) -> Vetted:
         """Validate a batch by the partition's configuration; raises the errors of `validation.vet`.

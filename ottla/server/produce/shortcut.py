@@ -179,15 +179,15 @@ class ProduceShortcut:
         if not code:
             reply.send((known.fill(correlation_id, *numbers)[PREFIX_BYTES:],))
         else:
-            answer = PartitionProduceResponse(
+            partition_response = PartitionProduceResponse(
                 index=known.partition,
                 base_offset=info.base_offset,
                 log_append_time_ms=info.log_append_time_ms,
                 log_start_offset=info.log_start_offset,
             )
-            settle(answer, code)
+            settle(partition_response, code)
             topic = TopicProduceResponse(
-                name=known.topic, topic_id=known.topic_id, partition_responses=[answer]
+                name=known.topic, topic_id=known.topic_id, partition_responses=[partition_response]
             )
             response = ProduceResponse(responses=[topic])
             reply.send(self._encode(response, correlation_id))

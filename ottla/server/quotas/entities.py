@@ -52,8 +52,8 @@ class Entity(NamedTuple):
 
     def names(self) -> dict[str, Name]:
         """Return the names of the types that are named, in the order of Kafka's responses."""
-        named = {CLIENT_ID: self.client_id, USER: self.user, IP: self.ip}
-        return {kind: name for kind, name in named.items() if name != ""}
+        names_by_type = {CLIENT_ID: self.client_id, USER: self.user, IP: self.ip}
+        return {kind: name for kind, name in names_by_type.items() if name != ""}
 
 
 def entity_of(names: Mapping[str, Name]) -> Entity:

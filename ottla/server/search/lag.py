@@ -1,5 +1,5 @@
-"""The lag of groups in seconds: how old the next record is that a group will read, by the log's own
-timestamps.
+"""The lag of groups in seconds: the age of the next record that a group will read, by its timestamp
+in the log.
 
 `server.lag.times` is a second implementation: /metrics measures every partition at every scrape, so
 it remembers times and decompresses little. Here the record that a consumer gets is found exactly.

@@ -41,7 +41,7 @@ _RESERVED = frozenset({ZERO_UUID, METADATA_TOPIC_UUID})
 _FORGIVEN = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 
 
-class Asked(NamedTuple):
+class ClientSubscription(NamedTuple):
     """The metrics that a client shall push."""
 
     instance_id: bytes
@@ -74,7 +74,6 @@ class _Client:
     """One instance of a client: its id, subscription and latest push."""
 
     __slots__ = (
-        "asked",
         "attributes",
         "error",
         "got_ms",
@@ -82,11 +81,14 @@ class _Client:
         "is_terminating",
         "pushed",
         "pushed_ms",
+        "subscription",
         "version",
     )
 
-    def __init__(self, asked: Asked, attributes: Mapping[str, str | None], version: int) -> None:
-        self.asked = asked
+    def __init__(
+        self, subscription: ClientSubscription, attributes: Mapping[str, str | None], version: int
+    ) -> None:
+        self.subscription = subscription
         self.attributes = attributes
         self.version = version
         self.heard_ms = 0.0
@@ -99,7 +101,7 @@ class _Client:
     def may_get(self, now_ms: float) -> bool:
         """Record a request for the subscription; return False if it comes too early."""
         last = max((ms for ms in (self.got_ms, self.pushed_ms) if ms is not None), default=None)
-        if last is not None and now_ms - last < self.asked.interval_ms:
+        if last is not None and now_ms - last < self.subscription.interval_ms:
             return False
         self.got_ms = now_ms
         return True
@@ -108,7 +110,7 @@ class _Client:
         """Record a push; False if it comes too early. The first after a subscription never does."""
         last, got_ms = self.pushed_ms, self.got_ms
         is_first = got_ms is not None and (last is None or got_ms > last)
-        if not is_first and last is not None and now_ms - last < self.asked.interval_ms:
+        if not is_first and last is not None and now_ms - last < self.subscription.interval_ms:
             return False
         self.pushed_ms = now_ms
         return True
@@ -159,7 +161,9 @@ class ClientMetrics:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def ask(self, instance_id: bytes, attributes: Mapping[str, str | None], now_ms: float) -> Asked:
+    def ask(
+        self, instance_id: bytes, attributes: Mapping[str, str | None], now_ms: float
+    ) -> ClientSubscription:
         """Return the metrics that a client shall push, and a new id if it has none yet.
 
         Raises ApiError THROTTLING_QUOTA_EXCEEDED if it asks again before its interval is over.
@@ -173,7 +177,7 @@ class ClientMetrics:
             # The push that follows is a first one. (Kafka would throttle it.)
             client.got_ms = now_ms
         client.error = ErrorCode.NONE
-        return client.asked
+        return client.subscription
 
     def push(self, push: Push, attributes: Mapping[str, str | None], now_ms: float) -> None:
         """Store a client's push; raises ApiError with the code that the client has to handle."""
@@ -197,7 +201,7 @@ class ClientMetrics:
             raise ApiError(ErrorCode.INVALID_REQUEST, "The client has announced its termination.")
         if not client.may_push(now_ms) and not push.is_terminating:
             raise _too_early()
-        if push.subscription_id != client.asked.subscription_id:
+        if push.subscription_id != client.subscription.subscription_id:
             raise ApiError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID)
         if push.codec not in CODECS.values():
             raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -234,11 +238,11 @@ class ClientMetrics:
         return client
 
     def _new_client(self, instance_id: bytes, attributes: Mapping[str, str | None]) -> _Client:
-        named = {**attributes, "client_instance_id": uuid_text(instance_id)}
+        all_attributes = {**attributes, "client_instance_id": uuid_text(instance_id)}
         matching = [
             subscription
             for subscription in self._subscriptions.values()
-            if subscription.is_for(named)
+            if subscription.is_for(all_attributes)
         ]
         metrics = {name for subscription in matching for name in subscription.metrics}
         if ALL_METRICS in metrics:
@@ -248,13 +252,15 @@ class ClientMetrics:
         )
         interval_ms = min(interval_ms, INTERVAL_MS_DEFAULT)
         subscription_id = _subscription_id(sorted(metrics), interval_ms, instance_id)
-        subscription = Asked(instance_id, subscription_id, tuple(sorted(metrics)), interval_ms)
-        return _Client(subscription, named, self._version)
+        subscription = ClientSubscription(
+            instance_id, subscription_id, tuple(sorted(metrics)), interval_ms
+        )
+        return _Client(subscription, all_attributes, self._version)
 
     def _forget_silent(self, now_ms: float) -> None:
         while self._clients:
             instance_id, client = next(iter(self._clients.items()))
-            silent_ms = max(_SILENT_MS_MIN, _SILENT_INTERVALS * client.asked.interval_ms)
+            silent_ms = max(_SILENT_MS_MIN, _SILENT_INTERVALS * client.subscription.interval_ms)
             if now_ms - client.heard_ms < silent_ms:
                 return
             self._forget(instance_id)

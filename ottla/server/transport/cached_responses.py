@@ -8,34 +8,34 @@ next image.
 from typing import Any
 
 _BYTES_MAX = 4 * 1024 * 1024
-_ANSWER_BYTES_MAX = 1024 * 1024
+_RESPONSE_BYTES_MAX = 1024 * 1024
 
 
-class KeptAnswers:
+class CachedResponses:
     """Bodies of responses by request; `source` is the image from which they were created."""
 
-    __slots__ = ("_answers", "_size_bytes", "_source")
+    __slots__ = ("_responses", "_size_bytes", "_source")
 
     def __init__(self) -> None:
         self._source: object = None
-        self._answers: dict[Any, bytes] = {}
+        self._responses: dict[Any, bytes] = {}
         self._size_bytes = 0
 
     def find(self, source: object, request: tuple[Any, ...]) -> bytes | None:
         """Return the response created from this very image; None if there is none."""
         if source is not self._source:
-            self._answers.clear()
+            self._responses.clear()
             self._size_bytes = 0
             self._source = source
             return None
-        return self._answers.get(request)
+        return self._responses.get(request)
 
-    def keep(self, source: object, request: tuple[Any, ...], answer: bytes) -> None:
+    def keep(self, source: object, request: tuple[Any, ...], response: bytes) -> None:
         """Store a response unless the image has changed meanwhile or the cache is full."""
-        if source is not self._source or len(answer) > _ANSWER_BYTES_MAX:
+        if source is not self._source or len(response) > _RESPONSE_BYTES_MAX:
             return
-        if self._size_bytes + len(answer) > _BYTES_MAX:
-            self._answers.clear()
+        if self._size_bytes + len(response) > _BYTES_MAX:
+            self._responses.clear()
             self._size_bytes = 0
-        self._answers[request] = answer
-        self._size_bytes += len(answer)
+        self._responses[request] = response
+        self._size_bytes += len(response)

@@ -29,7 +29,7 @@ from ottla.server.quotas.steps import Timed
 from ottla.server.shortcuts import RouteParts
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.brokers_only import for_brokers_only
-from ottla.server.transport.cached_responses import KeptAnswers
+from ottla.server.transport.cached_responses import CachedResponses
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
@@ -53,7 +53,7 @@ class Route:
         "has_records",
         "header",
         "is_async",
-        "is_kept",
+        "is_cached",
         "is_plain",
         "probe",
         "requests_count",
@@ -72,12 +72,12 @@ class Route:
         self.requests_count = 0
         # A request is timed if its number has none of these bits.
         self.sampled_mask = probe.weight - 1
-        self.is_kept = row.is_kept
+        self.is_cached = row.is_cached
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
         if row.needs_proof:
             self.handle = for_brokers_only(self.handle)
-        self.is_plain = not (self.is_async or self.is_kept)
+        self.is_plain = not (self.is_async or self.is_cached)
         self.response: type[Any] = api.response
         # The fields that this version has.
         self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
@@ -143,7 +143,7 @@ class Dispatcher:
         self._routes: dict[int, Route] = {}
         self._probes: dict[int, ApiProbe] = {}
         self._now = broker.clock.monotonic
-        self._kept = KeptAnswers()
+        self._cached_responses = CachedResponses()
         # None while no client can have a quota.
         self._quotas: ClientQuotas | None = None
 
@@ -202,7 +202,7 @@ class Dispatcher:
         elif route.is_async:
             self._start(route, context, bytes(frame), known.end)
         else:
-            self._handle_kept(route, context, frame, known.end)
+            self._handle_cached(route, context, frame, known.end)
 
     def _handle_plain(
         self, route: Route, context: RequestContext, frame: memoryview, position: int
@@ -270,7 +270,7 @@ class Dispatcher:
                 response.throttle_time_ms = throttle_ms
             context.connection.mute(throttle_ms / 1000)
 
-    def _handle_kept(
+    def _handle_cached(
         self, route: Route, context: RequestContext, frame: memoryview, position: int
     ) -> None:
         """Answer from the cache, or call the handler and store its plain response."""
@@ -282,7 +282,7 @@ class Dispatcher:
             bytes(frame[position:]),
         )
         header = route.header(context.correlation_id)
-        body = self._kept.find(image, key)
+        body = self._cached_responses.find(image, key)
         if body is None:
             request, _ = route.decode(frame, position)
             try:
@@ -295,7 +295,7 @@ class Dispatcher:
             body = route.encode(result)
             # Responses with errors are not cached, so that each error is counted.
             if not route.probe.count_errors(result):
-                self._kept.keep(image, key, body)
+                self._cached_responses.keep(image, key, body)
         connection.send((header, body))
         if context.started_at:
             route.probe.took(context.started_at, self._now())
@@ -323,11 +323,11 @@ class Dispatcher:
         if route.row.ends_with_connection:
             reply.on_abandon = future.cancel
         times = self._times(context)
-        answer = partial(self._answer, route, context, reply, times)
+        respond = partial(self._answer, route, context, reply, times)
         if future.done():
-            answer(future)
+            respond(future)
         else:
-            future.add_done_callback(answer)
+            future.add_done_callback(respond)
 
     def _start(self, route: Route, context: RequestContext, frame: bytes, position: int) -> None:
         request, _ = route.decode(frame, position)

@@ -72,20 +72,20 @@ class TimeIndex:
         """Return the content of the `.timeindex` file."""
         # Three 32-bit words an entry: two of the timestamp, one of the offset, all big-endian.
         times = array("I", to_big_endian(self._timestamps[:]))
-        words = array("I", bytes(ENTRY.size * len(self)))
-        words[0::3], words[1::3] = times[0::2], times[1::2]
-        words[2::3] = array("I", to_big_endian(self._offsets[:]))
-        return words.tobytes()
+        numbers = array("I", bytes(ENTRY.size * len(self)))
+        numbers[0::3], numbers[1::3] = times[0::2], times[1::2]
+        numbers[2::3] = array("I", to_big_endian(self._offsets[:]))
+        return numbers.tobytes()
 
     @classmethod
     def decode(cls, base_offset: int, data: Buffer, next_offset: int) -> "TimeIndex":
         """Read a file's entries up to the first that is impossible."""
         index = cls(base_offset)
-        words = array("I", bytes(data[: len(data) // ENTRY.size * ENTRY.size]))
-        times = array("I", bytes(2 * 4 * (len(words) // 3)))
-        times[0::2], times[1::2] = words[0::3], words[1::3]
+        numbers = array("I", bytes(data[: len(data) // ENTRY.size * ENTRY.size]))
+        times = array("I", bytes(2 * 4 * (len(numbers) // 3)))
+        times[0::2], times[1::2] = numbers[0::3], numbers[1::3]
         index._timestamps = from_big_endian("q", times.tobytes())
-        index._offsets = from_big_endian("I", words[2::3].tobytes())
+        index._offsets = from_big_endian("I", numbers[2::3].tobytes())
         limit = min(next_offset - base_offset - 1, RELATIVE_OFFSET_MAX)
         count = min(
             rising_count(index._timestamps, 0, TIMESTAMP_MAX),

@@ -40,17 +40,17 @@ def murmur2_column(keys: pa.Array) -> Hashes:
         [np.frombuffer(keys.buffers()[2] or b"", np.uint8), np.zeros(4, np.uint8)]
     )
     result = np.uint32(_SEED) ^ lengths.astype(np.uint32)
-    words = lengths // 4
-    rows = np.flatnonzero(words)
+    words_counts = lengths // 4
+    rows = np.flatnonzero(words_counts)
     for index in range(_WORDS_MAX):
-        rows = rows[words[rows] > index]
+        rows = rows[words_counts[rows] > index]
         if not rows.size:
             break
         word = _words(data, starts[rows] + 4 * index) * np.uint32(_MULTIPLIER)
         word = (word ^ word >> np.uint32(24)) * np.uint32(_MULTIPLIER)
         result[rows] = result[rows] * np.uint32(_MULTIPLIER) ^ word
-    result = _finish(result, data, starts + 4 * words, lengths - 4 * words)
-    for row in np.flatnonzero(words > _WORDS_MAX).tolist():
+    result = _finish(result, data, starts + 4 * words_counts, lengths - 4 * words_counts)
+    for row in np.flatnonzero(words_counts > _WORDS_MAX).tolist():
         result[row] = murmur2(data[starts[row] : starts[row] + lengths[row]].tobytes())
     return result
 

@@ -7,12 +7,12 @@ _MASK = 0xFFFFFFFF
 
 def murmur2(key: bytes) -> int:
     """Return Kafka's hash of one key, as an unsigned 32-bit number."""
-    words = len(key) // 4
+    words_count = len(key) // 4
     result = SEED ^ len(key)
-    for index in range(words):
+    for index in range(words_count):
         word = int.from_bytes(key[4 * index : 4 * index + 4], "little")
         result = (result * MULTIPLIER & _MASK) ^ _mix(word)
-    rest = key[4 * words :]
+    rest = key[4 * words_count :]
     if rest:
         result = (result ^ int.from_bytes(rest, "little")) * MULTIPLIER & _MASK
     result ^= result >> 13

@@ -95,17 +95,17 @@ def _headers(pairs: Any) -> list[tuple[str, bytes | None]]:
 
 def show(data: Any, symbols: Symbols) -> list[dict[str, Any]]:
     """Return the batches in the notation; of a partial one at the end only the size."""
-    shown: list[dict[str, Any]] = []
+    output: list[dict[str, Any]] = []
     position = 0
     while position < len(data):
         left = len(data) - position
         header = batch.parse_header(data, position) if left >= batch.HEADER_SIZE else None
         if header is None or header.size_bytes > left:
-            shown.append({"partial_bytes": left})
+            output.append({"partial_bytes": left})
             break
-        shown.append(_show_one(data, position, header, symbols))
+        output.append(_show_one(data, position, header, symbols))
         position += header.size_bytes
-    return shown
+    return output
 
 
 def _show_one(data: Any, position: int, header: BatchHeader, symbols: Symbols) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def _sent_bytes(value: Any, symbols: Symbols, version: int) -> bytes:
 
 def show(message: Struct, version: int, symbols: Symbols) -> dict[str, Any]:
     """Return the fields of a response that are not default."""
-    shown = {}
+    output = {}
     is_good = getattr(message, "error_code", 0) == 0
     for field in message.FIELDS:
         if field.is_in(version) and field.name not in _LEFT_OUT:
@@ -162,8 +162,8 @@ def show(message: Struct, version: int, symbols: Symbols) -> dict[str, Any]:
                 if field.name in TEXTS:
                     hidden = result is None or (field.name == "error_message" and is_good)
                 if not hidden:
-                    shown[field.name] = result
-    return shown
+                    output[field.name] = result
+    return output
 
 
 def _is_said(field: Field, value: Any, *, is_good: bool) -> bool:
@@ -214,8 +214,8 @@ def _shown_list(field: Field, version: int, items: list[Any], symbols: Symbols) 
             for row in items
             if row.api_key in APIS and row.api_key not in _AMONG_BROKERS
         ]
-    shown = [_plain(item_type, version, item, symbols) for item in items]
-    return BROKERS if field.name == "brokers" and shown in _ALL_BROKERS else shown
+    results = [_plain(item_type, version, item, symbols) for item in items]
+    return BROKERS if field.name == "brokers" and results in _ALL_BROKERS else results
 
 
 def _plain(kind: Any, version: int, value: Any, symbols: Symbols) -> Any:

@@ -32,44 +32,44 @@ def play_to_ottla(transcript: Transcript) -> Played:
 
 def differences(transcript: Transcript, played: Played) -> list[str]:
     """Return the differences of Ottla's responses, and the deviations that no longer exist."""
-    found = []
+    values = []
     for exchange in transcript.exchanges():
-        answers = played[exchange.line]
+        responses = played[exchange.line]
         problems: dict[str, list[int]] = {}
         for version in exchange.versions:
             # APIs that are not supported are in docs/gaps.md.
-            answer = answers.get(version)
-            problem = answer and _judge(exchange, version, answer)
+            response = responses.get(version)
+            problem = response and _judge(exchange, version, response)
             if problem:
                 problems.setdefault(problem, []).append(version)
         if problems:
-            found.append(f"{transcript.path.name}:{exchange.line} {exchange.source[:300]}")
-            found += [f"  v{version_text(them)} {what}" for what, them in problems.items()]
-    return found
+            values.append(f"{transcript.path.name}:{exchange.line} {exchange.source[:300]}")
+            values += [f"  v{version_text(them)} {what}" for what, them in problems.items()]
+    return values
 
 
-def _judge(exchange: Exchange, version: int, answer: str) -> str | None:
+def _judge(exchange: Exchange, version: int, response: str) -> str | None:
     kafka, ours = exchange.modern.get(version), exchange.ours.get(version)
     if kafka is None and ours is None:
         return "has no recorded answer: run the recorder"
     if ours is not None and exchange.reason is None:
         return "deviates without a reason: write a line with !"
-    if ours is not None and kafka is not None and agree(exchange, kafka, answer):
+    if ours is not None and kafka is not None and agree(exchange, kafka, response):
         return "answers as Kafka does now: remove the deviation"
     expected = ours or kafka
     assert expected is not None
-    if agree(exchange, expected, answer):
+    if agree(exchange, expected, response):
         return None
-    return f"expected {expected}\n    answered {answer}"
+    return f"expected {expected}\n    answered {response}"
 
 
-def agree(exchange: Exchange, expected: str, answer: str) -> bool:
+def agree(exchange: Exchange, expected: str, response: str) -> bool:
     """Return True if an application cannot distinguish the two responses."""
-    if expected == answer:
+    if expected == response:
         return True
-    if not (expected.startswith("{") and answer.startswith("{")):
+    if not (expected.startswith("{") and response.startswith("{")):
         return False
-    should, does = notation.parse(expected), notation.parse(answer)
+    should, does = notation.parse(expected), notation.parse(response)
     if exchange.api is not None and exchange.api.key == ApiKey.API_VERSIONS:
         _forget_unserved(should, does)
     return _is_equal(should, does)

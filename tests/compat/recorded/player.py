@@ -129,8 +129,8 @@ class Played(dict[int, Answers]):
 def play(transcript: Transcript, target: Target) -> Played:
     """Play everything; versions that the target does not support are omitted."""
     with contextlib.closing(Line(target)) as line:
-        answer = ask(line, ApiVersionsRequest(), 0, ApiVersionsResponse)
-    target.versions = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+        response = ask(line, ApiVersionsRequest(), 0, ApiVersionsResponse)
+    target.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
     played = Played()
     for conversation in transcript.conversations:
         _Stage(target, played).play(conversation, transcript.path.name)
@@ -182,26 +182,26 @@ class _Stage:
         """Send in each version; symbols of one version's response are unknown in the next one."""
         assert exchange.api is not None
         before = after = self._symbols
-        answers = self._played[exchange.line] = Answers()
+        responses = self._played[exchange.line] = Answers()
         for version in exchange.versions:
             if self._target.serves(exchange.api, version):
                 self._symbols = after = before.copy()
                 self._send(exchange, version)
                 if exchange.written.get("acks") == 0:
                     self._line(exchange.connection).send(ApiVersionsRequest(), 0)
-                answers[version] = self._answer(exchange, version)
+                responses[version] = self._answer(exchange, version)
         self._symbols = after
 
     def _take(self, take: Take) -> None:
         version = take.exchange.versions[0]
-        answer = self._answer(take.exchange, version)
-        self._played[take.exchange.line] = Answers({version: answer})
+        response = self._answer(take.exchange, version)
+        self._played[take.exchange.line] = Answers({version: response})
 
     def _raw(self, exchange: Exchange) -> None:
         self._line(exchange.connection).send_raw(exchange.written)
         frame = self._receive(exchange.connection)
-        answer = frame if isinstance(frame, str) else notation.render(frame)
-        self._played[exchange.line] = Answers({0: answer})
+        response = frame if isinstance(frame, str) else notation.render(frame)
+        self._played[exchange.line] = Answers({0: response})
 
     def _receive(self, connection: str) -> bytes | str:
         """Return a frame, or the word for its absence; after that the connection is opened again."""
@@ -329,8 +329,8 @@ def _is_ready(line: Line, name: str) -> bool:
 
 
 def _is_coordinated(line: Line, group: str) -> bool:
-    found = _request(line, FindCoordinatorRequest(key=group), 1)
-    if found.error_code:
+    response = _request(line, FindCoordinatorRequest(key=group), 1)
+    if response.error_code:
         return False
     request = HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
     return _request(line, request, 1).error_code not in _NOT_YET
@@ -349,8 +349,8 @@ def _is_moved(line: Line) -> bool:
 
 
 def _is_transactional(line: Line, transactional_id: str) -> bool:
-    found = _request(line, FindCoordinatorRequest(key=transactional_id, key_type=1), 1)
-    if found.error_code:
+    response = _request(line, FindCoordinatorRequest(key=transactional_id, key_type=1), 1)
+    if response.error_code:
         return False
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     (state,) = _request(line, request, 0).transaction_states

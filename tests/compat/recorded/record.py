@@ -29,9 +29,9 @@ def record(transcript: Transcript) -> None:
     for exchange in transcript.exchanges():
         exchange.modern = modern[exchange.line]
         exchange.older = {
-            version: answer
-            for version, answer in older.get(exchange.line, {}).items()
-            if answer != exchange.modern.get(version)
+            version: response
+            for version, response in older.get(exchange.line, {}).items()
+            if response != exchange.modern.get(version)
         }
 
 
@@ -50,10 +50,10 @@ def record_ours(transcript: Transcript) -> None:
         exchange.ours = {}
         if exchange.reason is not None:
             exchange.ours = {
-                version: answer
-                for version, answer in played[exchange.line].items()
+                version: response
+                for version, response in played[exchange.line].items()
                 if version not in exchange.modern
-                or not agree(exchange, exchange.modern[version], answer)
+                or not agree(exchange, exchange.modern[version], response)
             }
 
 

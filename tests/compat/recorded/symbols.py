@@ -70,8 +70,8 @@ class Symbols:
         if known is not None:
             return known
         prefix = f"${kind}:"
-        taken = [name for name in self._values if name.removeprefix(prefix).isdigit()]
-        count = sum(name.startswith(prefix) for name in taken)
+        names = [name for name in self._values if name.removeprefix(prefix).isdigit()]
+        count = sum(name.startswith(prefix) for name in names)
         word = Word(f"{prefix}{count + 1}")
         self._values[word] = value
         return word

@@ -21,8 +21,8 @@ SLOW = frozenset({"consumer_groups_interval", "consumer_groups_limits", "groups_
 def test_responses_are_those_of_kafka(subject: str) -> None:
     """Every exchange of the transcript has Kafka's response when it is replayed."""
     script = transcript.read(FOLDER / f"{subject}.txt")
-    found = ours.differences(script, ours.play_to_ottla(script))
-    assert not found, "\n".join(found)
+    actual = ours.differences(script, ours.play_to_ottla(script))
+    assert not actual, "\n".join(actual)
 
 
 def test_every_api_is_recorded_in_every_version() -> None:

@@ -80,8 +80,8 @@ def test_response_shows_fields_that_are_not_default_sorted_by_key() -> None:
     symbols = Symbols()
     topics = [MetadataResponseTopic(name=name, topic_id=name.encode() * 16) for name in "ba"]
     topics[1].error_code = 3
-    shown = messages.show(MetadataResponse(topics=topics, throttle_time_ms=7), 12, symbols)
-    assert notation.render(shown) == (
+    output = messages.show(MetadataResponse(topics=topics, throttle_time_ms=7), 12, symbols)
+    assert notation.render(output) == (
         "{topics: [{error_code: UNKNOWN_TOPIC_OR_PARTITION, name: "
         '"a", topic_id: $topic_id:1}, {name: "b", topic_id: $topic_id:2}]}'
     )
@@ -160,7 +160,7 @@ def test_line_that_is_not_understood_is_reported(tmp_path: Path, line: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("answers", "problem"),
+    ("responses", "problem"),
     [
         ({0: "{error_code: UNKNOWN_MEMBER_ID}", 2: "{}"}, None),
         ({0: "{error_code: UNKNOWN_MEMBER_ID, error_message: text}"}, None),
@@ -170,12 +170,12 @@ def test_line_that_is_not_understood_is_reported(tmp_path: Path, line: str) -> N
     ],
 )
 def test_only_unexplained_differences_are_found(
-    tmp_path: Path, answers: Answers, problem: str | None
+    tmp_path: Path, responses: Answers, problem: str | None
 ) -> None:
     """A deviation must exist and be the recorded one; an additional error message is allowed."""
     path = tmp_path / "t.txt"
     path.write_text(TEXT.split("b~")[0])
     script = transcript.read(path)
-    found = ours.differences(script, Played({script.exchanges()[0].line: answers}))
-    assert bool(found) == (problem is not None)
-    assert problem is None or problem in found[-1]
+    actual = ours.differences(script, Played({script.exchanges()[0].line: responses}))
+    assert bool(actual) == (problem is not None)
+    assert problem is None or problem in actual[-1]

@@ -174,9 +174,9 @@ def _add(
             raise TranscriptError("there is no request before this answer")
         _add_answer(current, text)
         return current
-    if taken := _TAKE.fullmatch(text):
-        exchange = _unanswered(steps, taken[1])
-        steps.append(Take(number, text, taken[1], exchange))
+    if match := _TAKE.fullmatch(text):
+        exchange = _unanswered(steps, match[1])
+        steps.append(Take(number, text, match[1], exchange))
         return exchange
     exchange = _exchange(number, text)
     steps.append(exchange)
@@ -218,10 +218,10 @@ def _add_answer(exchange: Exchange, text: str) -> None:
     match = _ANSWER.fullmatch(text)
     if match is None:
         raise TranscriptError("this is no answer")
-    mark, origin, versions, answer = match.groups()
+    mark, origin, versions, response = match.groups()
     target = exchange.ours if mark == "=" else exchange.older if origin else exchange.modern
     for version in _parse_versions(versions) if versions else exchange.versions:
-        target[version] = answer
+        target[version] = response
 
 
 def _parse_versions(text: str) -> list[int]:
@@ -255,14 +255,14 @@ def _answer_lines(exchange: Exchange) -> list[str]:
     return lines
 
 
-def _grouped(mark: str, exchange: Exchange, answers: Answers) -> list[str]:
+def _grouped(mark: str, exchange: Exchange, responses: Answers) -> list[str]:
     """Write one line for all versions that have the same response."""
     by_answer: dict[str, list[int]] = {}
     for version in exchange.versions:
-        if version in answers:
-            by_answer.setdefault(answers[version], []).append(version)
+        if version in responses:
+            by_answer.setdefault(responses[version], []).append(version)
     if list(by_answer.values()) == [exchange.versions]:
-        return [f"{mark} {answer}" for answer in by_answer]
+        return [f"{mark} {response}" for response in by_answer]
     return [f"{mark} {version_text(versions)} {text}" for text, versions in by_answer.items()]
 
 

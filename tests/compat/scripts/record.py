@@ -45,12 +45,12 @@ def record(transcript: Transcript) -> None:
         folder = Path(name)
         (folder / "log4j.properties").write_text(_SILENT)
         tools: dict[str, Tools] = {}
-        with places_of(transcript, folder) as places:
+        with places_of(transcript, folder) as topic_partitions:
             for command in transcript.commands:
                 if "O" not in command.marks:
                     if command.version not in tools:
                         tools[command.version] = Tools(folder, command.version)
-                    tools[command.version].run(command, places)
+                    tools[command.version].run(command, topic_partitions)
 
 
 @contextlib.contextmanager
@@ -140,7 +140,7 @@ def _records_of(bootstrap: str) -> int:
             for topic in admin.list_topics()
             for part in topic.partitions
         ]
-        return sum(found.offset for found in admin.list_offsets(dict.fromkeys(rows, -1)).values())
+        return sum(offset.offset for offset in admin.list_offsets(dict.fromkeys(rows, -1)).values())
 
 
 def main(subjects: list[str]) -> None:

@@ -84,8 +84,8 @@ def _addresses(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
 def test_session_of_the_course(addresses: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line works on both brokers and prints what the notes show."""
     for line, stdin, expected in _LINES:
-        words = line.replace("$Z", addresses[0]).replace("$B", addresses[1]).split()
-        done = run_script(words, stdin, monkeypatch)
+        fields = line.replace("$Z", addresses[0]).replace("$B", addresses[1]).split()
+        done = run_script(fields, stdin, monkeypatch)
         printed = sorted(text for text in done.out.splitlines() if text.strip())
         printed = [text for text in printed if not text.startswith("__")]
         assert (done.code, printed) == (0, sorted(expected)), (line, done)

@@ -51,14 +51,14 @@ def write(bootstrap: str, topic: str) -> None:
 
 def read(bootstrap: str, topic: str) -> list[tuple[bytes, bytes, object]]:
     """Wait for three records, and return them."""
-    found: list[tuple[bytes, bytes, object]] = []
+    rows: list[tuple[bytes, bytes, object]] = []
     deadline = time.monotonic() + _PATIENCE_S
     with Consumer(bootstrap_servers=bootstrap) as consumer:
         consumer.assign({(topic, 0): 0})
-        while len(found) < len(_VALUES):
-            assert time.monotonic() < deadline, found
-            found += [(row.key, row.value, list(row.headers)) for row in consumer.poll(0.2)]
-    return found
+        while len(rows) < len(_VALUES):
+            assert time.monotonic() < deadline, rows
+            rows += [(row.key, row.value, list(row.headers)) for row in consumer.poll(0.2)]
+    return rows
 
 
 @contextmanager
@@ -88,13 +88,13 @@ def files(folder: Path, source: str, target: str) -> list[str]:
 
 def test_replica_verification_reports_what_apache_kafkas_reports(kafka: java.KafkaNode) -> None:
     """Both print the start and then the largest lag, with the offset that they have reached."""
-    words = ["--broker-list", kafka.bootstrap, "--topics-include", "orders", "--time", "-2"]
-    words += ["--report-interval-ms", "100", "--max-wait-ms", "100"]
+    arguments = ["--broker-list", kafka.bootstrap, "--topics-include", "orders", "--time", "-2"]
+    arguments += ["--report-interval-ms", "100", "--max-wait-ms", "100"]
     name = "org.apache.kafka.tools.ReplicaVerificationTool"
     printed = []
     for line in (
-        [sys.executable, "-c", _OURS.format("kafka-replica-verification"), *words],
-        java.command(kafka.class_path, name, *words),
+        [sys.executable, "-c", _OURS.format("kafka-replica-verification"), *arguments],
+        java.command(kafka.class_path, name, *arguments),
     ):
         with running(line) as process:
             assert process.stdout is not None
@@ -114,17 +114,17 @@ def test_mirror_maker_copies_to_and_from_apache_kafka(
 ) -> None:
     """The copy is that of Apache Kafka's MirrorMaker with the same files, in both directions."""
     with Cluster() as ottla:
-        words = [*files(tmp_path, kafka.bootstrap, ottla.bootstrap), "--include", "orders"]
-        assert entry.run("kafka-mirror-maker", [*words, "--until-end"]) == 0
+        arguments = [*files(tmp_path, kafka.bootstrap, ottla.bootstrap), "--include", "orders"]
+        assert entry.run("kafka-mirror-maker", [*arguments, "--until-end"]) == 0
         copied = read(ottla.bootstrap, "orders")
         write(ottla.bootstrap, "own")
-        words = [*files(tmp_path, ottla.bootstrap, kafka.bootstrap), "--include", "own"]
-        assert entry.run("kafka-mirror-maker", [*words, "--until-end"]) == 0
+        arguments = [*files(tmp_path, ottla.bootstrap, kafka.bootstrap), "--include", "own"]
+        assert entry.run("kafka-mirror-maker", [*arguments, "--until-end"]) == 0
         assert read(kafka.bootstrap, "own") == copied
         write(ottla.bootstrap, "theirs")
-        words = [*files(tmp_path, ottla.bootstrap, kafka.bootstrap), "--include", "theirs"]
+        arguments = [*files(tmp_path, ottla.bootstrap, kafka.bootstrap), "--include", "theirs"]
         # Apache Kafka 4.0 has removed the tool.
         class_path = java.kafka_class_path("3.9.2")
-        with running(java.command(class_path, "kafka.tools.MirrorMaker", *words)):
+        with running(java.command(class_path, "kafka.tools.MirrorMaker", *arguments)):
             assert read(kafka.bootstrap, "theirs") == copied
     assert copied == [(b"k", value, [("h", value)]) for value in _VALUES]

@@ -38,21 +38,21 @@ ROOT = Path(__file__).parents[3]
 
 def java_names() -> dict[str, list[str]]:
     """Return Kafka's names by class; the classes are without packages."""
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     for line in NAMES.read_text(encoding="utf-8").splitlines():
         kind, _, names = line.partition(":")
         # The old Processor API has classes with the same names.
         old = kind in ("processor.ProcessorContext", "processor.MockProcessorContext")
         if not (old or kind.startswith("processor.MockProcessorContext$")):
-            found.setdefault(re.sub(r"^[a-z.]+\.", "", kind), []).extend(names.split())
-    return found
+            entries.setdefault(re.sub(r"^[a-z.]+\.", "", kind), []).extend(names.split())
+    return entries
 
 
 def python_names(kind: Any) -> set[str]:
     """Return the public names of a class of ours, including fields."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     own = getattr(kind, "__annotations__", {})
-    return {*dir(kind), *own, *(each.name for each in fields)}
+    return {*dir(kind), *own, *(field.name for field in fields)}
 
 
 def forms(name: str) -> Iterator[str]:
@@ -224,7 +224,7 @@ def missing() -> Iterator[str]:
             yield kind
             continue
         for name in sorted(set(names)):
-            known = (python_names(each) for each in OURS[kind])
+            known = (python_names(line) for line in OURS[kind])
             if not all(known_names.intersection(forms(name)) for known_names in known):
                 yield f"{kind}.{name}"
 

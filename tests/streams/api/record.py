@@ -26,10 +26,10 @@ _INTERNAL = re.compile(r"internals|assignment|\$\d+$|Facade|Delegating|InternalC
 def _classes(jar: Path) -> Iterator[str]:
     with zipfile.ZipFile(jar) as file:
         for name in sorted(file.namelist()):
-            found = name.removesuffix(".class").replace("/", ".")
-            is_public = found.startswith(_PACKAGE) or found == _SERDES
-            if name.endswith(".class") and is_public and not _INTERNAL.search(found):
-                yield found
+            replaced = name.removesuffix(".class").replace("/", ".")
+            is_public = replaced.startswith(_PACKAGE) or replaced == _SERDES
+            if name.endswith(".class") and is_public and not _INTERNAL.search(replaced):
+                yield replaced
 
 
 def read(jars: list[Path]) -> dict[str, list[str]]:
@@ -38,23 +38,23 @@ def read(jars: list[Path]) -> dict[str, list[str]]:
     path = ":".join(map(str, jars))
     command = ["javap", "-public", "-cp", path, *classes]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     names: list[str] = []
     for line in done.stdout.splitlines():
         kind = _CLASS.match(line)
         if kind or line.startswith(("class", "interface", "abstract", "final", "enum", "Compiled")):
-            names = found.setdefault(kind.group(1).removeprefix(_PACKAGE), []) if kind else []
+            names = entries.setdefault(kind.group(1).removeprefix(_PACKAGE), []) if kind else []
             continue
         member = _METHOD.match(line) or _CONSTANT.match(line)
         if member and member.group(1) not in (*_OF_ALL, *names) and "$" not in member.group(1):
             names.append(member.group(1))
-    return found
+    return entries
 
 
 def main(jars: list[str]) -> None:
     """Write the names of the jars to the file."""
-    found = read([Path(jar) for jar in jars])
-    lines = (f"{kind}: {' '.join(sorted(names))}" for kind, names in sorted(found.items()))
+    records = read([Path(jar) for jar in jars])
+    lines = (f"{kind}: {' '.join(sorted(names))}" for kind, names in sorted(records.items()))
     NAMES.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -78,19 +78,19 @@ def _extracted(record: Any, before: int) -> int:
 
 
 class _Chain:
-    def __init__(self, builder: StreamsBuilder, given: Given) -> None:
+    def __init__(self, builder: StreamsBuilder, inputs: Given) -> None:
         self._b = builder
-        self._given = given
+        self._given = inputs
         self._step = 0
         self.now: Any = None
-        source = given.get("source", "stream")
+        source = inputs.get("source", "stream")
         if source == "stream":
             self.now = from_in(builder)
         elif source == "extracted":
             consumed: Consumed[Any, Any] = Consumed(name="source", timestamp_extractor=_extracted)
             self.now = builder.stream("in", consumed)
         else:
-            self.now = shapes.table_of(builder, given, "in")
+            self.now = shapes.table_of(builder, inputs, "in")
 
     def add(self, letter: str) -> None:
         """Add the operator of a letter."""
@@ -103,8 +103,8 @@ class _Chain:
 
     def stream(self) -> KStream[Any, Any]:
         """Return the current stream, or the current table as a stream."""
-        found: KStream[Any, Any] = self.now
-        return self.now.to_stream() if isinstance(self.now, KTable) else found
+        now_ms: KStream[Any, Any] = self.now
+        return self.now.to_stream() if isinstance(self.now, KTable) else now_ms
 
     def _kept(self) -> str | None:
         is_kept = self._given.number("kept") >> self._step & 1
@@ -118,7 +118,7 @@ class _Chain:
 
     def _of_stream(self, letter: str, s: KStream[Any, Any]) -> Any:
         windows = self._given.join_windows()
-        made: dict[str, Callable[[], Any]] = {
+        created: dict[str, Callable[[], Any]] = {
             "f": lambda: s.filter(lambda v: v != "b"),
             "n": lambda: s.filter_not(lambda k, v: k == "c"),
             "m": lambda: s.map(lambda k, v: (v, k)),
@@ -151,7 +151,7 @@ class _Chain:
             "a": lambda: s.group_by(first).aggregate(str, append, self._kept()),
             "T": lambda: s.to_table(self._kept()),
         }
-        return made[letter]()
+        return created[letter]()
 
     def _split(self, s: KStream[Any, Any]) -> KStream[Any, Any]:
         topic = f"out-a{self._step}"
@@ -168,34 +168,36 @@ class _Chain:
         )
 
     def _of_table(self, letter: str, t: KTable[Any, Any]) -> Any:
-        kept = self._kept()
+        remaining = self._kept()
         limit = self._given.number("wait", 5)
         unbounded, two = BufferConfig.unbounded(), BufferConfig.max_records(2)
-        made: dict[str, Callable[[], Any]] = {
-            "1": lambda: t.filter(lambda v: "b" not in v, kept),
-            "2": lambda: t.filter_not(lambda v: v == "c", kept),
-            "3": lambda: t.map_values(lambda v: last(v + "'"), kept),
-            "5": lambda: t.transform_values(_Filling, materialized=kept),
-            "A": lambda: t.join(self._other("table"), pair, kept),
-            "H": lambda: t.left_join(self._other("table"), pair, kept),
-            "U": lambda: t.outer_join(self._other("table"), pair, kept),
-            "X": lambda: t.join(self._other("table"), foreign_key, pair, materialized=kept),
-            "Y": lambda: t.left_join(self._other("table"), foreign_key, pair, materialized=kept),
+        created: dict[str, Callable[[], Any]] = {
+            "1": lambda: t.filter(lambda v: "b" not in v, remaining),
+            "2": lambda: t.filter_not(lambda v: v == "c", remaining),
+            "3": lambda: t.map_values(lambda v: last(v + "'"), remaining),
+            "5": lambda: t.transform_values(_Filling, materialized=remaining),
+            "A": lambda: t.join(self._other("table"), pair, remaining),
+            "H": lambda: t.left_join(self._other("table"), pair, remaining),
+            "U": lambda: t.outer_join(self._other("table"), pair, remaining),
+            "X": lambda: t.join(self._other("table"), foreign_key, pair, materialized=remaining),
+            "Y": lambda: t.left_join(
+                self._other("table"), foreign_key, pair, materialized=remaining
+            ),
             "s": lambda: t.suppress(Suppressed.until_time_limit(limit, unbounded)),
             "t": lambda: t.suppress(Suppressed.until_time_limit(limit, two)),
             "o": lambda: t.to_stream().to_table(),
         }
-        return made[letter]() if letter in made else self._group(letter, t, kept)
+        return created[letter]() if letter in created else self._group(letter, t, remaining)
 
-    def _group(self, letter: str, t: KTable[Any, Any], kept: str | None) -> Any:
+    def _group(self, letter: str, t: KTable[Any, Any], remaining: str | None) -> Any:
         group = t.group_by(lambda k, v: (first(v), None if v == "a" else v))
         if letter == "g":
             return group.count().map_values(lambda v: f"n{v}")
         if letter == "R":
             return group.reduce(
-                lambda o, v: _plus(None, v, o), lambda o, v: _minus(None, v, o), kept
+                lambda o, v: _plus(None, v, o), lambda o, v: _minus(None, v, o), remaining
             )
-        return group.aggregate(str, _plus, _minus, kept)
+        return group.aggregate(str, _plus, _minus, remaining)
 
 
 def _plus(_key: Any, value: Any, total: Any) -> str | None:
@@ -206,9 +208,9 @@ def _minus(_key: Any, value: Any, total: Any) -> str | None:
     return None if value.endswith("c") else shapes.minus(None, value, total)
 
 
-def build_chain(b: StreamsBuilder, given: Given) -> None:
+def build_chain(b: StreamsBuilder, inputs: Given) -> None:
     """Build the topology of the given letters."""
-    chain = _Chain(b, given)
-    for letter in given.get("ops"):
+    chain = _Chain(b, inputs)
+    for letter in inputs.get("ops"):
         chain.add(letter)
     chain.stream().to("out")

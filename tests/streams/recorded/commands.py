@@ -19,8 +19,8 @@ from tests.streams.recorded.shapes import TEXT, Given, text
 from tests.streams.recorded.topologies import from_in
 
 
-def _store(given: Given) -> StoreBuilder:
-    retention, size = given.number("retention", 20), given.number("size", 10)
+def _store(inputs: Given) -> StoreBuilder:
+    retention, size = inputs.number("retention", 20), inputs.number("size", 10)
     kinds = {
         "key_value": Stores.key_value("store", TEXT, TEXT),
         "timestamped": Stores.timestamped_key_value("store", TEXT, TEXT),
@@ -28,13 +28,13 @@ def _store(given: Given) -> StoreBuilder:
         "session": Stores.session("store", retention, TEXT, TEXT),
         "versioned": Stores.versioned("store", retention, TEXT, TEXT),
     }
-    store = kinds[given.get("kind")]
-    return store.with_caching_enabled() if given.get("cache") == "1" else store
+    store = kinds[inputs.get("kind")]
+    return store.with_caching_enabled() if inputs.get("cache") == "1" else store
 
 
-def build_commands(b: StreamsBuilder, given: Given) -> None:
+def build_commands(b: StreamsBuilder, inputs: Given) -> None:
     """Build the topology with a store of the given type."""
-    b.add_state_store(_store(given))
+    b.add_state_store(_store(inputs))
     from_in(b).process(_Commands, "store").to("out")
 
 
@@ -47,17 +47,17 @@ class _Commands(Processor[str, str, str, str]):
     def process(self, record: Record[str, str]) -> None:
         if record.key is None or record.value is None:
             return
-        words = record.value.split(",")
-        found: Any = None
-        if words[0] == "stop":
+        fields = record.value.split(",")
+        response: Any = None
+        if fields[0] == "stop":
             if self._schedules:
                 self._schedules.pop(0).cancel()
-        elif words[0] == "tick":
-            self._schedule(words, record)
+        elif fields[0] == "tick":
+            self._schedule(fields, record)
         else:
-            name, arguments = words[0], [_word(each) for each in words[1:]]
-            found = self._ask(name, record.key, arguments)
-        self.context.forward(record.with_value(_shown(found)))
+            name, arguments = fields[0], [_word(word) for word in fields[1:]]
+            response = self._ask(name, record.key, arguments)
+        self.context.forward(record.with_value(_shown(response)))
 
     def _schedule(self, words: list[str], record: Record[str, str]) -> None:
         stream = words[1] == "stream"
@@ -71,7 +71,7 @@ class _Commands(Processor[str, str, str, str]):
         self._schedules.append(self.context.schedule(int(words[2]), kind, tick))
 
     def _ask(self, name: str, key: str, arguments: list[Any]) -> Any:
-        kept = self._kept
+        remaining = self._kept
         kinds: dict[str, Callable[..., Any]] = {
             "KeyValueStore": _key_value,
             "TimestampedKeyValueStore": _timestamped,
@@ -79,7 +79,7 @@ class _Commands(Processor[str, str, str, str]):
             "SessionStore": _session,
             "VersionedKeyValueStore": _versioned,
         }
-        return kinds[type(kept).__name__](kept, name, key, arguments)
+        return kinds[type(remaining).__name__](remaining, name, key, arguments)
 
 
 def _word(word: str) -> Any:
@@ -88,82 +88,82 @@ def _word(word: str) -> Any:
     return int(word) if word.lstrip("-").isdigit() else word
 
 
-def _timestamped(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
+def _timestamped(remaining: Any, name: str, key: str, arguments: list[Any]) -> Any:
     if name == "put":
         value, time = arguments
-        return kept.put(key, None if value is None else ValueAndTimestamp(value, time))
-    return _key_value(kept, name, key, arguments)
+        return remaining.put(key, None if value is None else ValueAndTimestamp(value, time))
+    return _key_value(remaining, name, key, arguments)
 
 
-def _key_value(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
+def _key_value(remaining: Any, name: str, key: str, arguments: list[Any]) -> Any:
     commands: dict[str, Callable[..., Any]] = {
-        "put": lambda value: kept.put(key, value),
-        "pia": lambda value: kept.put_if_absent(key, value),
-        "del": lambda: kept.delete(key),
-        "get": lambda: kept.get(key),
-        "range": kept.range,
-        "rrange": kept.reverse_range,
-        "prefix": lambda prefix: kept.prefix_scan(prefix, TEXT),
-        "all": kept.all,
-        "rall": kept.reverse_all,
+        "put": lambda value: remaining.put(key, value),
+        "pia": lambda value: remaining.put_if_absent(key, value),
+        "del": lambda: remaining.delete(key),
+        "get": lambda: remaining.get(key),
+        "range": remaining.range,
+        "rrange": remaining.reverse_range,
+        "prefix": lambda prefix: remaining.prefix_scan(prefix, TEXT),
+        "all": remaining.all,
+        "rall": remaining.reverse_all,
     }
     return commands[name](*arguments)
 
 
-def _window(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
+def _window(remaining: Any, name: str, key: str, arguments: list[Any]) -> Any:
     commands: dict[str, Callable[..., Any]] = {
-        "put": lambda value, start: kept.put(key, value, start),
-        "get": lambda start: kept.fetch(key, start),
-        "fetch": lambda low, high: kept.fetch(key, low, high),
-        "bfetch": lambda low, high: kept.backward_fetch(key, low, high),
-        "kfetch": kept.fetch,
-        "bkfetch": kept.backward_fetch,
-        "bfall": kept.backward_fetch_all,
-        "ball": kept.backward_all,
-        "fall": kept.fetch_all,
-        "all": kept.all,
+        "put": lambda value, start: remaining.put(key, value, start),
+        "get": lambda start: remaining.fetch(key, start),
+        "fetch": lambda low, high: remaining.fetch(key, low, high),
+        "bfetch": lambda low, high: remaining.backward_fetch(key, low, high),
+        "kfetch": remaining.fetch,
+        "bkfetch": remaining.backward_fetch,
+        "bfall": remaining.backward_fetch_all,
+        "ball": remaining.backward_all,
+        "fall": remaining.fetch_all,
+        "all": remaining.all,
     }
     return commands[name](*arguments)
 
 
-def _session(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
+def _session(remaining: Any, name: str, key: str, arguments: list[Any]) -> Any:
     def at(start: int, end: int) -> Windowed[str]:
         return Windowed(key, SessionWindow(start, end))
 
     commands: dict[str, Callable[..., Any]] = {
-        "put": lambda value, start, end: kept.put(at(start, end), value),
-        "rm": lambda start, end: kept.remove(at(start, end)),
-        "get": lambda start, end: kept.fetch_session(key, start, end),
-        "find": lambda low, high: kept.find_sessions(key, low, high),
-        "bfind": lambda low, high: kept.backward_find_sessions(key, low, high),
-        "kfind": kept.find_sessions,
-        "bkfind": kept.backward_find_sessions,
-        "fetch": lambda: kept.fetch(key),
-        "bfetch": lambda: kept.backward_fetch(key),
-        "kfetch": kept.fetch,
-        "bkfetch": kept.backward_fetch,
+        "put": lambda value, start, end: remaining.put(at(start, end), value),
+        "rm": lambda start, end: remaining.remove(at(start, end)),
+        "get": lambda start, end: remaining.fetch_session(key, start, end),
+        "find": lambda low, high: remaining.find_sessions(key, low, high),
+        "bfind": lambda low, high: remaining.backward_find_sessions(key, low, high),
+        "kfind": remaining.find_sessions,
+        "bkfind": remaining.backward_find_sessions,
+        "fetch": lambda: remaining.fetch(key),
+        "bfetch": lambda: remaining.backward_fetch(key),
+        "kfetch": remaining.fetch,
+        "bkfetch": remaining.backward_fetch,
     }
     return commands[name](*arguments)
 
 
-def _versioned(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
+def _versioned(remaining: Any, name: str, key: str, arguments: list[Any]) -> Any:
     # Java's store returns numbers instead of None, and does not return the end of the validity.
     commands: dict[str, Callable[..., Any]] = {
-        "put": lambda value, time: _valid_to(kept.put(key, value, time)),
-        "del": lambda time: kept.delete(key, time),
-        "get": lambda: kept.get(key),
-        "asof": lambda time: kept.get_as_of(key, time),
+        "put": lambda value, time: _valid_to(remaining.put(key, value, time)),
+        "del": lambda time: remaining.delete(key, time),
+        "get": lambda: remaining.get(key),
+        "asof": lambda time: remaining.get_as_of(key, time),
     }
     return commands[name](*arguments)
 
 
-def _valid_to(found: int | None) -> int:
-    return -(1 << 63) if found is None else found
+def _valid_to(result: int | None) -> int:
+    return -(1 << 63) if result is None else result
 
 
-def _shown(found: Any) -> str:
-    if isinstance(found, ValueAndTimestamp | VersionedRecord):
-        return f"{text(found.value)}@{found.timestamp}"
-    if hasattr(found, "__next__"):
-        return "[" + "".join(f"{key}={_shown(value)};" for key, value in found) + "]"
-    return text(found)
+def _shown(result: Any) -> str:
+    if isinstance(result, ValueAndTimestamp | VersionedRecord):
+        return f"{text(result.value)}@{result.timestamp}"
+    if hasattr(result, "__next__"):
+        return "[" + "".join(f"{key}={_shown(value)};" for key, value in result) + "]"
+    return text(result)

@@ -70,9 +70,9 @@ class Java(AbstractContextManager["Java"]):
 def difference(java: Java, scenario: Scenario) -> str | None:
     """Return the first lines that differ, or None."""
     java_lines, our_lines = java.play(scenario), play(scenario.line, scenario.events)
-    expected, found = _plain(java_lines), _plain(our_lines)
-    for number in range(max(len(expected), len(found))):
-        lines = [each[number] if number < len(each) else "(end)" for each in (expected, found)]
+    expected, actual = _plain(java_lines), _plain(our_lines)
+    for number in range(max(len(expected), len(actual))):
+        lines = [each[number] if number < len(each) else "(end)" for each in (expected, actual)]
         if lines[0] != lines[1]:
             failures = [each for each in (*_failed(java_lines), *_failed(our_lines))]
             return "\n".join([f"Kafka: {lines[0]}\nours:  {lines[1]}", *failures])
@@ -80,24 +80,24 @@ def difference(java: Java, scenario: Scenario) -> str | None:
 
 
 def _failed(lines: list[str]) -> list[str]:
-    return [each for each in lines if each.startswith("failed")]
+    return [line for line in lines if line.startswith("failed")]
 
 
 def _plain(lines: list[str]) -> list[str]:
     """Normalize messages of failures and the order of simultaneous punctuators."""
     plain = [each if not each.startswith("failed") else "failed" for each in lines]
     ticks: list[str] = []
-    found: list[str] = []
+    texts: list[str] = []
     for each in (*plain, ""):
         if "'tick" in each:
             ticks.append(each)
             continue
-        found += [
+        texts += [
             *sorted(ticks),
             re.sub(r"extractor class: [^)]*", "extractor class: function", each),
         ]
         ticks = []
-    return found[:-1]
+    return texts[:-1]
 
 
 def smallest(scenario: Scenario, differs: Callable[[Scenario], bool]) -> Scenario:
@@ -134,10 +134,10 @@ def main(seed: str = "", rounds: str = str(_ROUNDS), *names: str) -> None:
     sys.exit(differences > 0)
 
 
-def _report(name: str, seed: str, scenario: Scenario, found: str | None) -> None:
+def _report(name: str, seed: str, scenario: Scenario, result: str | None) -> None:
     print(f"--- {name}, seed {seed}\nscenario {scenario.line}")
     print("\n".join(scenario.events))
-    print(found, flush=True)
+    print(result, flush=True)
 
 
 if __name__ == "__main__":

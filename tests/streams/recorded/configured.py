@@ -69,8 +69,8 @@ def twice(value: Any) -> list[Any]:
 
 
 def _failing_processing(b: StreamsBuilder) -> None:
-    kept = from_in(b).map_values(failing).filter(lambda value: failing(value) != "b")
-    kept.group_by_key().count().to_stream().map_values(str).to("out")
+    filtered = from_in(b).map_values(failing).filter(lambda value: failing(value) != "b")
+    filtered.group_by_key().count().to_stream().map_values(str).to("out")
     again = from_in(b).select_key(lambda value: value).repartition(Repartitioned.as_("again"))
     again.map_values(failing).to("out-again")
 

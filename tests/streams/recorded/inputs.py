@@ -25,11 +25,11 @@ def _events(rng: random.Random, topics: list[str], unit: int) -> list[str]:
         now += rng.choice(_STEPS) * unit
         late = rng.choice(_LATE) * unit
         jitter = rng.choice((0, 0, 0, 1, -1)) if unit > 1 else 0
-        words = [rng.choice(topics), rng.choice(_KEYS), str(max(0, now - late + jitter))]
-        words.append(rng.choice(_VALUES))
+        arguments = [rng.choice(topics), rng.choice(_KEYS), str(max(0, now - late + jitter))]
+        arguments.append(rng.choice(_VALUES))
         if rng.random() < 0.15:
-            words.append(rng.choice(("h=1", "h=2,i=-")))
-        lines.append(" ".join(["pipe", *words]))
+            arguments.append(rng.choice(("h=1", "h=2,i=-")))
+        lines.append(" ".join(["pipe", *arguments]))
         if rng.random() < 0.05:
             lines.append(f"clock {rng.choice((30, 120, 700, 1500))}")
     return lines
@@ -45,10 +45,10 @@ def _maybe(rng: random.Random, value: str) -> str:
 
 def _windows(rng: random.Random, unit: int, *, is_sliding: bool = False) -> dict[str, object]:
     size = rng.choice((1, 2, 5, 10, 10, 13)) * unit
-    found: dict[str, object] = {"size": size, "grace": rng.choice((0, 0, 3, 7, 20)) * unit}
+    entries: dict[str, object] = {"size": size, "grace": rng.choice((0, 0, 3, 7, 20)) * unit}
     if not is_sliding and rng.random() < 0.5:
-        found["advance"] = max(1, size // rng.choice((1, 2, 3, 4)))
-    return found
+        entries["advance"] = max(1, size // rng.choice((1, 2, 3, 4)))
+    return entries
 
 
 def _cached(cache: str) -> dict[str, object]:
@@ -200,7 +200,7 @@ def scenario(name: str, rng: random.Random) -> Made:
         # Kafka's buffer of a join with a grace period fails at records without key, even in a left
         # join.
         is_buffered = name == "stream_tables" and " wait=" in line
-        return line, [each for each in events if not (is_buffered and " - " in each[:10])]
+        return line, [event for event in events if not (is_buffered and " - " in event[:10])]
     return name, _events(rng, topics_of(name), 1)
 
 

@@ -63,7 +63,7 @@ def compiled(scratch: str) -> list[str]:
         f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", "org.slf4j:slf4j-nop:1.7.36"
     )
     class_path = f"{scratch}:{folder}/*"
-    sources = sorted(str(each) for each in Path(__file__).parent.glob("*.java"))
+    sources = sorted(str(path) for path in Path(__file__).parent.glob("*.java"))
     compiler = ["javac", "-nowarn", "-cp", class_path, "-d", scratch, *sources]
     subprocess.run(compiler, check=True, capture_output=True)
     return [
@@ -83,7 +83,7 @@ def run(script: str) -> list[str]:
         program = compiled(scratch)
         done = subprocess.run(program, input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
-    return [f"scenario {each}" for each in re.split(r"^scenario ", done.stdout, flags=re.M)[1:]]
+    return [f"scenario {part}" for part in re.split(r"^scenario ", done.stdout, flags=re.M)[1:]]
 
 
 def record_found() -> None:
@@ -97,7 +97,7 @@ def record_found() -> None:
 def script_of(text: str) -> str:
     """Return the scenario and the events of a transcript, without the output."""
     lines = text.splitlines()
-    events = [each for each in lines if each.startswith(("pipe ", "clock "))]
+    events = [line for line in lines if line.startswith(("pipe ", "clock "))]
     return "\n".join([lines[0], *events])
 
 

@@ -14,8 +14,8 @@ SHAPED: dict[str, Callable[[StreamsBuilder, Given], None]] = {
 }
 
 
-def build_shaped(name: str, given: Given) -> Topology:
+def build_shaped(name: str, inputs: Given) -> Topology:
     """Return the topology of a name with parameters."""
     builder = StreamsBuilder()
-    SHAPED[name](builder, given)
+    SHAPED[name](builder, inputs)
     return builder.build()

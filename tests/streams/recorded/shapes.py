@@ -73,8 +73,12 @@ class Given:
 
     def kept(self, name: str) -> Materialized[Any, Any]:
         """Return the name of a store, with its retention if that is a parameter."""
-        kept = Materialized.as_(name)
-        return kept.with_retention(self.number("retention")) if self.get("retention") else kept
+        remaining = Materialized.as_(name)
+        return (
+            remaining.with_retention(self.number("retention"))
+            if self.get("retention")
+            else remaining
+        )
 
 
 def first(value: str | None) -> str | None:
@@ -122,33 +126,33 @@ def minus(_key: Any, value: Any, total: Any) -> str:
     return last(f"{text(total)}-{text(value)}")
 
 
-def _folded(given: Given, stream: Any, *merger: Any) -> Any:
-    stream = stream.emit_strategy(given.emitted())
-    if given.get("fold") == "count":
-        return stream.count(given.kept("kept"))
-    if given.get("fold") == "reduce":
-        return stream.reduce(reduced, given.kept("kept"))
-    return stream.aggregate(str, append, *merger, given.kept("kept"))
+def _folded(inputs: Given, stream: Any, *merger: Any) -> Any:
+    stream = stream.emit_strategy(inputs.emitted())
+    if inputs.get("fold") == "count":
+        return stream.count(inputs.kept("kept"))
+    if inputs.get("fold") == "reduce":
+        return stream.reduce(reduced, inputs.kept("kept"))
+    return stream.aggregate(str, append, *merger, inputs.kept("kept"))
 
 
-def _windows(b: StreamsBuilder, given: Given) -> None:
+def _windows(b: StreamsBuilder, inputs: Given) -> None:
     group = from_in(b).group_by_key()
-    if given.get("kind") == "session":
-        table = _folded(given, group.windowed_by(given.session_windows()), merged)
-    elif given.get("kind") == "sliding":
-        table = _folded(given, group.windowed_by(given.sliding_windows()))
-    elif given.get("kind") == "unlimited":
-        windows = UnlimitedWindows.of().start_on(given.number("size", 10))
-        table = _folded(given, group.windowed_by(windows))
+    if inputs.get("kind") == "session":
+        table = _folded(inputs, group.windowed_by(inputs.session_windows()), merged)
+    elif inputs.get("kind") == "sliding":
+        table = _folded(inputs, group.windowed_by(inputs.sliding_windows()))
+    elif inputs.get("kind") == "unlimited":
+        windows = UnlimitedWindows.of().start_on(inputs.number("size", 10))
+        table = _folded(inputs, group.windowed_by(windows))
     else:
-        table = _folded(given, group.windowed_by(given.time_windows()))
-    then = given.get("then")
+        table = _folded(inputs, group.windowed_by(inputs.time_windows()))
+    then = inputs.get("then")
     if then == "suppress":
         table = table.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
     texts = table.map_values(str)
     if then == "limit":
         room = BufferConfig.max_records(2)
-        out(table.suppress(Suppressed.until_time_limit(given.number("wait", 5), room)))
+        out(table.suppress(Suppressed.until_time_limit(inputs.number("wait", 5), room)))
     elif then == "filter":
         out(texts.filter(lambda v: "b" not in v and v != "2"))
     elif then == "group":
@@ -158,65 +162,65 @@ def _windows(b: StreamsBuilder, given: Given) -> None:
         out(table)
 
 
-def _window_tables(b: StreamsBuilder, given: Given) -> None:
-    left = _window_table(given, grouped(b), "left")
-    right = _window_table(given, b.stream("other").group_by_key(), "right")
-    if given.get("filter") == "1":
+def _window_tables(b: StreamsBuilder, inputs: Given) -> None:
+    left = _window_table(inputs, grouped(b), "left")
+    right = _window_table(inputs, b.stream("other").group_by_key(), "right")
+    if inputs.get("filter") == "1":
         left = left.filter(lambda v: not v.endswith("b"))
-    if given.get("then") == "suppress":
+    if inputs.get("then") == "suppress":
         right = right.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
-    out(_how(given, left)(right, pair))
+    out(_how(inputs, left)(right, pair))
 
 
-def _window_table(given: Given, group: Any, name: str) -> Any:
-    kept = given.kept(name)
-    if given.get("kind") == "session":
-        return group.windowed_by(given.session_windows()).aggregate(str, append, merged, kept)
-    is_sliding = given.get("kind") == "sliding"
-    windows: Any = given.sliding_windows() if is_sliding else given.time_windows()
-    return group.windowed_by(windows).aggregate(str, append, kept)
+def _window_table(inputs: Given, group: Any, name: str) -> Any:
+    remaining = inputs.kept(name)
+    if inputs.get("kind") == "session":
+        return group.windowed_by(inputs.session_windows()).aggregate(str, append, merged, remaining)
+    is_sliding = inputs.get("kind") == "sliding"
+    windows: Any = inputs.sliding_windows() if is_sliding else inputs.time_windows()
+    return group.windowed_by(windows).aggregate(str, append, remaining)
 
 
-def _cogroups(b: StreamsBuilder, given: Given) -> None:
+def _cogroups(b: StreamsBuilder, inputs: Given) -> None:
     def other(_key: Any, value: Any, total: Any) -> str | None:
         return None if value == "x" else last(f"{text(total)}/{text(value)}")
 
     first_of = grouped(b).cogroup(append)
     both = first_of.cogroup(b.stream("other").group_by(lambda k, v: k), other)
-    kept = given.kept("kept")
-    if given.get("kind") == "session":
-        out(both.windowed_by(given.session_windows()).aggregate(str, merged, kept))
-    elif given.get("kind") == "sliding":
-        out(both.windowed_by(given.sliding_windows()).aggregate(str, materialized=kept))
-    elif given.get("kind") == "time":
-        out(both.windowed_by(given.time_windows()).aggregate(str, materialized=kept))
+    remaining = inputs.kept("kept")
+    if inputs.get("kind") == "session":
+        out(both.windowed_by(inputs.session_windows()).aggregate(str, merged, remaining))
+    elif inputs.get("kind") == "sliding":
+        out(both.windowed_by(inputs.sliding_windows()).aggregate(str, materialized=remaining))
+    elif inputs.get("kind") == "time":
+        out(both.windowed_by(inputs.time_windows()).aggregate(str, materialized=remaining))
     else:
-        out(both.aggregate(str, materialized=kept))
+        out(both.aggregate(str, materialized=remaining))
 
 
-def _how(given: Given, left: Any) -> Callable[..., Any]:
+def _how(inputs: Given, left: Any) -> Callable[..., Any]:
     """Return the method of the given kind of join."""
     kinds = {"left": left.left_join, "outer": getattr(left, "outer_join", None)}
-    found: Callable[..., Any] = kinds.get(given.get("how"), left.join)
-    return found
+    result: Callable[..., Any] = kinds.get(inputs.get("how"), left.join)
+    return result
 
 
-def _stream_joins(b: StreamsBuilder, given: Given) -> None:
+def _stream_joins(b: StreamsBuilder, inputs: Given) -> None:
     left, right = from_in(b), b.stream("other")
-    both = _how(given, left)(right, show_pair, given.join_windows())
-    if given.get("then") == "count":
-        out(both.group_by_key().windowed_by(given.time_windows()).count())
-    elif given.get("then") == "join":
-        both.outer_join(b.stream("third"), show_pair, given.join_windows()).to("out")
+    both = _how(inputs, left)(right, show_pair, inputs.join_windows())
+    if inputs.get("then") == "count":
+        out(both.group_by_key().windowed_by(inputs.time_windows()).count())
+    elif inputs.get("then") == "join":
+        both.outer_join(b.stream("third"), show_pair, inputs.join_windows()).to("out")
     else:
         both.to("out")
 
 
-def table_of(b: StreamsBuilder, given: Given, topic: str) -> KTable[Any, Any]:
+def table_of(b: StreamsBuilder, inputs: Given, topic: str) -> KTable[Any, Any]:
     """Return the table of a topic, of the given type."""
-    kind = given.get(topic)
+    kind = inputs.get(topic)
     if kind == "versioned":
-        store = Stores.versioned(f"{topic}-kept", given.number("history", 10))
+        store = Stores.versioned(f"{topic}-kept", inputs.number("history", 10))
         return b.table(topic, materialized=Materialized.as_(store))
     if kind == "filtered":
         return b.table(topic).filter(lambda v: v != "b")
@@ -227,34 +231,34 @@ def table_of(b: StreamsBuilder, given: Given, topic: str) -> KTable[Any, Any]:
     return b.table(topic)
 
 
-def _stream_tables(b: StreamsBuilder, given: Given) -> None:
+def _stream_tables(b: StreamsBuilder, inputs: Given) -> None:
     joined: Joined[Any, Any] = Joined()
-    if given.get("wait"):
-        joined = joined.with_grace_period(given.number("wait"))
-    stream, table = None, table_of(b, given, "other")
+    if inputs.get("wait"):
+        joined = joined.with_grace_period(inputs.number("wait"))
+    stream, table = None, table_of(b, inputs, "other")
     stream = from_in(b)
-    _how(given, stream)(table, show_pair, joined).to("out")
+    _how(inputs, stream)(table, show_pair, joined).to("out")
 
 
-def _global_joins(b: StreamsBuilder, given: Given) -> None:
+def _global_joins(b: StreamsBuilder, inputs: Given) -> None:
     table = b.global_table("other", materialized="all")
 
     def key(key: Any, value: Any) -> Any:
-        if given.get("key") == "value":
+        if inputs.get("key") == "value":
             return None if value == "x" else value
         return key
 
-    _how(given, from_in(b))(table, key, show_pair).to("out")
+    _how(inputs, from_in(b))(table, key, show_pair).to("out")
 
 
-def _table_joins(b: StreamsBuilder, given: Given) -> None:
-    kept: Any = {"1": "kept", "": None}.get(given.get("kept"), "")
-    if kept == "":
-        kept = Materialized.as_(Stores.versioned("kept", given.number("history", 10)))
-    left, right = table_of(b, given, "in"), table_of(b, given, "other")
-    functions = [foreign_key, pair] if given.get("by") == "foreign" else [pair]
-    both = _how(given, left)(right, *functions, materialized=kept)
-    then = given.get("then")
+def _table_joins(b: StreamsBuilder, inputs: Given) -> None:
+    remaining: Any = {"1": "kept", "": None}.get(inputs.get("kept"), "")
+    if remaining == "":
+        remaining = Materialized.as_(Stores.versioned("kept", inputs.number("history", 10)))
+    left, right = table_of(b, inputs, "in"), table_of(b, inputs, "other")
+    functions = [foreign_key, pair] if inputs.get("by") == "foreign" else [pair]
+    both = _how(inputs, left)(right, *functions, materialized=remaining)
+    then = inputs.get("then")
     if then == "filter":
         out(both.filter(lambda v: "c" not in v))
     elif then == "group":
@@ -265,17 +269,17 @@ def _table_joins(b: StreamsBuilder, given: Given) -> None:
         out(both)
 
 
-def _suppresses(b: StreamsBuilder, given: Given) -> None:
-    table = table_of(b, given, "in")
-    room = BufferConfig.max_bytes(given.number("bytes", 1_000_000))
-    if given.get("records"):
-        room = BufferConfig.max_records(given.number("records"))
-    if given.get("full") == "1":
+def _suppresses(b: StreamsBuilder, inputs: Given) -> None:
+    table = table_of(b, inputs, "in")
+    room = BufferConfig.max_bytes(inputs.number("bytes", 1_000_000))
+    if inputs.get("records"):
+        room = BufferConfig.max_records(inputs.number("records"))
+    if inputs.get("full") == "1":
         room = room.shut_down_when_full()
-    waiting = table.suppress(Suppressed.until_time_limit(given.number("wait", 5), room))
-    if given.get("then") == "group":
+    waiting = table.suppress(Suppressed.until_time_limit(inputs.number("wait", 5), room))
+    if inputs.get("then") == "group":
         out(waiting.group_by(lambda v: (first(v), v)).count())
-    elif given.get("then") == "join":
+    elif inputs.get("then") == "join":
         out(waiting.left_join(b.table("other"), pair))
     else:
         out(waiting)

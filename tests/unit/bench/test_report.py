@@ -78,6 +78,6 @@ def test_requests_are_of_the_version_that_is_measured(version: int) -> None:
     assert (header.api_version, request.topic_data[0].partition_data[0].index) == (version, 5)
     fetched = load.fetch_request("t", range(3), 1000, version=version)
     header = headers.decode_request_header(memoryview(fetched[4:]))
-    asked, _ = schema.decode(FetchRequest, version, fetched[4:], header.body_position)
-    assert [each.partition for each in asked.topics[0].partitions] == [0, 1, 2]
-    assert asked.max_bytes == 3000
+    requested, _ = schema.decode(FetchRequest, version, fetched[4:], header.body_position)
+    assert [partition.partition for partition in requested.topics[0].partitions] == [0, 1, 2]
+    assert requested.max_bytes == 3000

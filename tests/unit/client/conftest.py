@@ -81,10 +81,10 @@ class ScriptedBroker:
         stream = opened.makefile("rb")
         try:
             while (frame := _read_frame(stream)) is not None:
-                answer = self._answer(frame)
-                if answer is None:
+                response = self._answer(frame)
+                if response is None:
                     break
-                opened.sendall(struct.pack(">i", len(answer)) + answer)
+                opened.sendall(struct.pack(">i", len(response)) + response)
         except OSError:
             pass
         stream.close()
@@ -129,14 +129,14 @@ def _read_frame(stream: BinaryIO) -> bytes | None:
 @pytest.fixture
 def new_broker() -> Iterator[Callable[..., ScriptedBroker]]:
     """Yield a function that creates scripted brokers, which are closed after the test."""
-    made: list[ScriptedBroker] = []
+    scripted_brokers: list[ScriptedBroker] = []
 
     def make(*words: Any, **named: Any) -> ScriptedBroker:
-        made.append(ScriptedBroker(*words, **named))
-        return made[-1]
+        scripted_brokers.append(ScriptedBroker(*words, **named))
+        return scripted_brokers[-1]
 
     yield make
-    for broker in made:
+    for broker in scripted_brokers:
         broker.close()
 
 

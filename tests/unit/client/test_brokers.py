@@ -82,10 +82,10 @@ def test_unavailable_coordinator_is_an_error_with_its_reason(broker: Any) -> Non
 
 def test_transient_errors_are_retried() -> None:
     """A coordinator that still loads answers after a moment."""
-    answers = iter([ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None])
+    responses = iter([ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None])
 
     def attempt() -> str:
-        error = next(answers)
+        error = next(responses)
         if error is not None:
             raise error
         return "done"

@@ -37,8 +37,8 @@ def _fetch(
     settings = settings or FetchSettings(timeout_s=5.0)
     with Brokers(broker.bootstrap, timeout_s=5.0) as brokers, Fetcher(brokers, settings) as fetcher:
         decoder = ColumnDecoder(topic, 0, ["offset"])
-        for found in fetcher.fetch(decoder, start, end):
-            yield from found.column("offset").to_pylist()
+        for result in fetcher.fetch(decoder, start, end):
+            yield from result.column("offset").to_pylist()
 
 
 def test_range_is_fetched_completely_and_once(broker: Any, topic: Topic) -> None:
@@ -170,6 +170,6 @@ def test_abandoned_range_does_not_affect_the_next_one(broker: Any, topic: Topic)
         next(abandoned)
         del abandoned
         offsets: list[int] = []
-        for found in fetcher.fetch(decoder, 70, 100):
-            offsets += found.column("offset").to_pylist()
+        for actual in fetcher.fetch(decoder, 70, 100):
+            offsets += actual.column("offset").to_pylist()
     assert offsets == list(range(70, 100))

@@ -25,13 +25,15 @@ def record(partition: int, offset: int) -> ConsumerRecord:
 
 def test_record_has_attributes() -> None:
     """Records with equal fields are equal; a header is looked up by its last value."""
-    found = record(1, 7)
-    assert found == record(1, 7)
-    assert found != record(1, 8)
-    assert hash(found) == hash(record(1, 7))
-    assert (found.header("a"), found.header("b")) == (b"2", None)
-    assert repr(found) == ("ConsumerRecord(topic='t', partition=1, offset=7, key=b'k', value=b'v')")
-    changed = found.with_values("k", "v")
+    actual = record(1, 7)
+    assert actual == record(1, 7)
+    assert actual != record(1, 8)
+    assert hash(actual) == hash(record(1, 7))
+    assert (actual.header("a"), actual.header("b")) == (b"2", None)
+    assert repr(actual) == (
+        "ConsumerRecord(topic='t', partition=1, offset=7, key=b'k', value=b'v')"
+    )
+    changed = actual.with_values("k", "v")
     assert (changed.key, changed.value, changed.offset) == ("k", "v", 7)
 
 

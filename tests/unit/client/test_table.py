@@ -100,8 +100,8 @@ def test_positions_select_the_range(
     """Positions are names, offsets, counts from the end, times, or offsets by partition, within the
     log.
     """
-    found = _offsets(broker, start=start, end=end)
-    assert found == {partition: list(offsets) for partition, offsets in expected.items()}
+    actual = _offsets(broker, start=start, end=end)
+    assert actual == {partition: list(offsets) for partition, offsets in expected.items()}
 
 
 def test_partitions_can_be_selected(broker: Any, topic: Topic) -> None:

@@ -98,26 +98,26 @@ class Topic:
 
     def _list_offsets(self, request: Any) -> ListOffsetsResponse:
         rows = []
-        for asked in request.topics[0].partitions:
-            offset, timestamp = self._offset_at(asked, request.isolation_level)
+        for requested in request.topics[0].partitions:
+            offset, timestamp = self._offset_at(requested, request.isolation_level)
             rows.append(
                 ListOffsetsPartitionResponse(
-                    partition_index=asked.partition_index, offset=offset, timestamp=timestamp
+                    partition_index=requested.partition_index, offset=offset, timestamp=timestamp
                 )
             )
         topic = ListOffsetsTopicResponse(name=self.name, partitions=rows)
         return ListOffsetsResponse(topics=[topic])
 
-    def _offset_at(self, asked: Any, isolation_level: int) -> tuple[int, int]:
-        if asked.timestamp == -2:
+    def _offset_at(self, requested: Any, isolation_level: int) -> tuple[int, int]:
+        if requested.timestamp == -2:
             return self.start, -1
-        if asked.timestamp == -1:
-            end = self.end(asked.partition_index)
+        if requested.timestamp == -1:
+            end = self.end(requested.partition_index)
             return (
                 end if not isolation_level or self.last_stable is None else self.last_stable
             ), -1
-        for record in iterate_records(b"".join(self.batches[asked.partition_index])):
-            if record.timestamp >= asked.timestamp:
+        for record in iterate_records(b"".join(self.batches[requested.partition_index])):
+            if record.timestamp >= requested.timestamp:
                 return record.offset, record.timestamp
         return -1, -1
 
@@ -131,27 +131,27 @@ class Topic:
         code = self._refusal("Fetch", broker)
         if code is None:
             return None
-        asked = request.topics[0].partitions[0]
-        end = self.end(asked.partition)
-        if code is ErrorCode.NONE and not self.start <= asked.fetch_offset <= end:
+        requested = request.topics[0].partitions[0]
+        end = self.end(requested.partition)
+        if code is ErrorCode.NONE and not self.start <= requested.fetch_offset <= end:
             code = ErrorCode.OFFSET_OUT_OF_RANGE
         data = PartitionData(
-            partition_index=asked.partition,
+            partition_index=requested.partition,
             error_code=code,
             high_watermark=end,
-            records=b"" if code else self._slice(asked),
+            records=b"" if code else self._slice(requested),
             aborted_transactions=self.aborted if request.isolation_level else None,
         )
         topic = FetchableTopicResponse(topic=self.name, partitions=[data])
         return FetchResponse(responses=[topic])
 
-    def _slice(self, asked: Any) -> bytes:
+    def _slice(self, requested: Any) -> bytes:
         result = b""
-        for each in self.batches[asked.partition]:
-            if batch.parse_header(each).last_offset >= asked.fetch_offset:
+        for each in self.batches[requested.partition]:
+            if batch.parse_header(each).last_offset >= requested.fetch_offset:
                 # As a broker does: the first batch completely, whatever its size, the last one
                 # truncated.
-                room = asked.partition_max_bytes - len(result)
+                room = requested.partition_max_bytes - len(result)
                 result += each if not result else each[: max(room, 0)]
         return result
 

@@ -14,8 +14,8 @@ from ottla.cluster.image import (
 
 def topic(name: str, number: int, partitions: int = 1) -> TopicImage:
     """Return a topic with an id made of a number."""
-    made = tuple(PartitionImage(item, 1, 0, (1,), (1, 2)) for item in range(partitions))
-    return TopicImage(name, number.to_bytes(16, "big"), made)
+    created = tuple(PartitionImage(item, 1, 0, (1,), (1, 2)) for item in range(partitions))
+    return TopicImage(name, number.to_bytes(16, "big"), created)
 
 
 def test_topics_are_found_by_name_and_by_id() -> None:

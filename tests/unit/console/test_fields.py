@@ -39,8 +39,8 @@ def test_rows_are_filtered_sorted_and_cut() -> None:
     page = arrange(rows, Fields("page=9"), sorts, lambda row: row[0])
     assert (page["table"].page, page["table"].pages) == (3, 3)
     assert len(page["table"].rows) == 250 - 2 * ROWS_PER_PAGE
-    found = arrange(rows, Fields("q=TOPIC00&sort=size&order=desc"), sorts, lambda row: row[0])
-    assert [row[1] for row in found["table"].rows] == [6, 5, 4, 3, 2, 2, 1, 1, None, None]
+    actual = arrange(rows, Fields("q=TOPIC00&sort=size&order=desc"), sorts, lambda row: row[0])
+    assert [row[1] for row in actual["table"].rows] == [6, 5, 4, 3, 2, 2, 1, 1, None, None]
 
 
 @pytest.mark.parametrize(

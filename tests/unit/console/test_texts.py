@@ -21,26 +21,26 @@ _VALUES = re.compile(r"{(\w+)}")
 
 def texts() -> set[str]:
     """Return the texts of templates and modules, and those that are computed."""
-    found = {entry.label for entry in SECTIONS} | set(start._PAGES) | set(LIMITS)
-    found |= {role.label for role in Role} | {severity.value for severity in Severity}
-    found |= {facts.label for facts in KINDS.values()} | set(start._GLOBAL_PAGES)
-    found |= {facts.unit for facts in KINDS.values() if facts.unit}
-    found |= set(history.PERIOD_LABELS.values())
-    found |= {label for lines in history.CHARTS.values() for label in lines if label[-2:] != "/s"}
+    labels = {entry.label for entry in SECTIONS} | set(start._PAGES) | set(LIMITS)
+    labels |= {role.label for role in Role} | {severity.value for severity in Severity}
+    labels |= {facts.label for facts in KINDS.values()} | set(start._GLOBAL_PAGES)
+    labels |= {facts.unit for facts in KINDS.values() if facts.unit}
+    labels |= set(history.PERIOD_LABELS.values())
+    labels |= {label for lines in history.CHARTS.values() for label in lines if label[-2:] != "/s"}
     for path in FOLDER.glob("templates/*.html"):
-        found |= {text for _, text in _IN_TEMPLATE.findall(path.read_text("utf-8"))}
+        labels |= {text for _, text in _IN_TEMPLATE.findall(path.read_text("utf-8"))}
     for path in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call):
                 continue
             name = ast.unparse(node.func)
             if name.endswith(".say") or name in ("say", "Refused"):
-                found |= {
+                labels |= {
                     item.value
                     for item in node.args
                     if isinstance(item, ast.Constant) and isinstance(item.value, str)
                 }
-    return found
+    return labels
 
 
 def test_every_text_has_a_translation_with_the_same_values() -> None:

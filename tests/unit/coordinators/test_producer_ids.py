@@ -27,9 +27,9 @@ class Tree:
             raise ConnectionSuspended(path)
         if self.data is None:
             raise NoNode(path)
-        found = self.data, Stat(1, 1, self.version, 0, 0)
+        result = self.data, Stat(1, 1, self.version, 0, 0)
         self.on_get()
-        return found
+        return result
 
     async def ensure(self, path):
         self.data = b""
@@ -46,11 +46,11 @@ def tree():
 
 
 async def taken(ids, count):
-    found = []
+    values = []
     for _ in range(count):
         reply = ids.next_id()
-        found.append(await reply if isinstance(reply, asyncio.Future) else reply)
-    return found
+        values.append(await reply if isinstance(reply, asyncio.Future) else reply)
+    return values
 
 
 def test_ids_are_consecutive_from_zero(world, tree):
@@ -73,8 +73,8 @@ def test_only_the_first_request_waits(world, tree):
         assert isinstance(first, asyncio.Future)
         assert await first == 0
         for expected in range(1, 3 * BLOCK_SIZE):
-            found = ids.next_id()
-            assert found == expected
+            producer_id = ids.next_id()
+            assert producer_id == expected
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
@@ -87,8 +87,8 @@ def test_two_brokers_never_share_an_id(world, tree):
     async def scenario():
         one = ProducerIds(1, lambda: tree, world.tasks)
         two = ProducerIds(2, lambda: tree, world.tasks)
-        found = await asyncio.gather(taken(one, 1500), taken(two, 1500))
-        assert len(set(found[0]) | set(found[1])) == 3000
+        results = await asyncio.gather(taken(one, 1500), taken(two, 1500))
+        assert len(set(results[0]) | set(results[1])) == 3000
 
     world.loop.run(scenario())
 
@@ -132,7 +132,7 @@ def test_many_waiting_requests_get_different_ids(world, tree):
         ids = ProducerIds(1, lambda: tree, world.tasks)
         waiting = [ids.next_id() for _ in range(2500)]
         waiting[0].cancel()
-        found = await asyncio.gather(*waiting[1:])
-        assert len(set(found)) == 2499
+        results = await asyncio.gather(*waiting[1:])
+        assert len(set(results)) == 2499
 
     world.loop.run(scenario())

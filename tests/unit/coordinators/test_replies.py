@@ -14,13 +14,13 @@ def refuse(code):
 
 async def future(result=None, error=None, *, later=True):
     """Return a future that is done now, or in the next iteration of the loop."""
-    found = asyncio.get_running_loop().create_future()
-    finish = (found.set_result, result) if error is None else (found.set_exception, error)
+    actual = asyncio.get_running_loop().create_future()
+    finish = (actual.set_result, result) if error is None else (actual.set_exception, error)
     if later:
         asyncio.get_running_loop().call_soon(*finish)
     else:
         finish[0](finish[1])
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("later", [True, False])
@@ -42,11 +42,11 @@ async def test_unexpected_exception_becomes_an_error_response():
 async def test_cancelled_response_is_dropped():
     """A disconnected client cancels its response, which does not affect the commit."""
     committed = await future()
-    answer = after(committed, lambda: "response", refuse)
-    answer.cancel()
+    response = after(committed, lambda: "response", refuse)
+    response.cancel()
     await committed
     await asyncio.sleep(0)
-    assert answer.cancelled()
+    assert response.cancelled()
 
 
 async def test_function_is_applied_to_values_and_futures():

@@ -34,9 +34,9 @@ class Things:
             self.open.setdefault(producer_id, []).append(record.value.decode())
 
     def end_transaction(self, producer_id, *, is_committed):
-        found = self.open.pop(producer_id, [])
+        removed = self.open.pop(producer_id, [])
         if is_committed:
-            self.values.extend(found)
+            self.values.extend(removed)
 
     def on_loaded(self):
         self.life.append("loaded")
@@ -107,13 +107,13 @@ def test_response_waits_for_the_commit(world, runtime):
     async def scenario():
         runtime.load(0, 1)
         world.partitions.holds_commits = True
-        answer = runtime.decide(0, add("a"), refuse)
+        response = runtime.decide(0, add("a"), refuse)
         seen = runtime.read(0, lambda shard: list(shard.values), refuse)
         await asyncio.sleep(0)
-        assert not answer.done()
+        assert not response.done()
         assert not seen.done()
         world.partitions.commit()
-        assert await answer == "added after 0"
+        assert await response == "added after 0"
         assert await seen == ["a"]
         assert runtime.read(0, lambda shard: len(shard.values), refuse) == 1
 
@@ -152,8 +152,8 @@ def test_commit_that_times_out_remains_in_the_log(world, runtime):
     async def scenario():
         runtime.load(0, 1)
         world.partitions.holds_commits = True
-        answer = runtime.decide(0, add("a"), refuse)
-        assert await answer == "REQUEST_TIMED_OUT"
+        response = runtime.decide(0, add("a"), refuse)
+        assert await response == "REQUEST_TIMED_OUT"
         world.partitions.commit()
         assert runtime.decide(0, look, refuse) == "REQUEST_TIMED_OUT"
         await world.clock.sleep(0.001)
@@ -170,9 +170,9 @@ def test_lost_append_reloads_the_partition(world, runtime):
         assert runtime.decide(0, add("kept"), refuse) == "added after 0"
         first = runtime.find(0)
         world.partitions.holds_commits = True
-        answer = runtime.decide(0, add("lost"), refuse)
+        response = runtime.decide(0, add("lost"), refuse)
         world.partitions.lose()
-        assert await answer == "NOT_LEADER_OR_FOLLOWER"
+        assert await response == "NOT_LEADER_OR_FOLLOWER"
         world.partitions.holds_commits = False
         await world.clock.sleep(1)
         assert first.life == ["loaded", "unloaded"]
@@ -360,9 +360,9 @@ def test_unload_fails_requests_that_wait_for_a_commit(world, runtime):
     async def scenario():
         runtime.load(0, 1)
         world.partitions.holds_commits = True
-        answer = runtime.decide(0, add("a"), refuse)
+        response = runtime.decide(0, add("a"), refuse)
         runtime.close()
-        assert await answer == "NOT_COORDINATOR"
+        assert await response == "NOT_COORDINATOR"
         world.partitions.commit()
 
     world.loop.run(scenario())

@@ -21,10 +21,10 @@ def test_averages_approach_the_present_rate() -> None:
     count = 0
     for second in range(2, 62):
         count += 10
-        found = rates.of("m", count, now=float(second))
-    assert 6 < found.one_minute < 7
-    assert 1.5 < found.five_minutes < 2.5
-    assert found.fifteen_minutes < found.five_minutes
+        actual = rates.of("m", count, now=float(second))
+    assert 6 < actual.one_minute < 7
+    assert 1.5 < actual.five_minutes < 2.5
+    assert actual.fifteen_minutes < actual.five_minutes
     assert rates.of("m", count, now=3600.0).one_minute == pytest.approx(0, abs=1e-6)
 
 

@@ -68,14 +68,14 @@ class HandHousehold:
 
     name = "PLAINTEXT"
 
-    def __init__(self, answer: Callable[[Connection, bytes], None], limits: Limits) -> None:
+    def __init__(self, response: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()
         self.budget = ReceiveBudget(1_000_000)
         self.unsent = Budget(10_000)
         self.limits = limits
         self.handler = self
         self.frames: list[bytes] = []
-        self._answer = answer
+        self._answer = response
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
@@ -96,12 +96,12 @@ class Wire:
 
     def __init__(
         self,
-        answer: Callable[[Connection, bytes], None],
+        response: Callable[[Connection, bytes], None],
         limits: Limits | None = None,
         *,
         connection: Connection | None = None,
     ) -> None:
-        self.endpoint = HandHousehold(answer, limits or Limits())
+        self.endpoint = HandHousehold(response, limits or Limits())
         self.connection = connection or Connection(self.endpoint)
         self.transport = HandTransport()
         self.transport.connection = self.connection

@@ -23,8 +23,8 @@ def test_sizes_are_powers_of_two_that_fit() -> None:
 def test_idle_memory_is_bounded() -> None:
     """After a hundred large buffers are released only some are kept."""
     buffers = ReceiveBuffers()
-    taken = [buffers.take(1 << 21) for _ in range(100)]
-    for buffer in taken:
+    results = [buffers.take(1 << 21) for _ in range(100)]
+    for buffer in results:
         buffers.give_back(buffer)
     again = {id(buffers.take(1 << 21)) for _ in range(100)}
-    assert len(again & {id(buffer) for buffer in taken}) == 8
+    assert len(again & {id(buffer) for buffer in results}) == 8

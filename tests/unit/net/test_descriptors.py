@@ -64,7 +64,7 @@ def test_silent_connections_are_closed_for_new_ones(limited, caplog) -> None:
 
     with caplog.at_level(logging.WARNING):
         limited(scene)
-    assert len([each for each in caplog.records if "scarce" in each.getMessage()]) == 1
+    assert len([record for record in caplog.records if "scarce" in record.getMessage()]) == 1
 
 
 def test_new_connections_are_rejected_if_none_is_idle(limited) -> None:

@@ -67,9 +67,9 @@ async def ask(endpoint: Endpoint, body: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
     writer.write(struct.pack(">i", len(body)) + body)
     async with asyncio.timeout(10):
-        answer = await reader.readexactly(4 + len(body))
+        response = await reader.readexactly(4 + len(body))
     writer.close()
-    return answer[4:]
+    return response[4:]
 
 
 def reset_a_connection(port: int) -> None:
@@ -88,16 +88,16 @@ def no_free_descriptor() -> Iterator[list[int]]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 3, before[1]))
-    taken: list[int] = []
+    numbers: list[int] = []
     try:
         while True:
             try:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
+                numbers.append(os.open(os.devnull, os.O_RDONLY))
             except OSError:
                 break
-        yield taken
+        yield numbers
     finally:
-        for descriptor in taken:
+        for descriptor in numbers:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -162,7 +162,7 @@ def test_connections_are_rejected_if_no_descriptor_is_free(run: Run, caplog) -> 
     with caplog.at_level(logging.WARNING):
         run(scene())
     assert errors == []
-    warnings = [each for each in caplog.records if "refused" in each.getMessage()]
+    warnings = [record for record in caplog.records if "refused" in record.getMessage()]
     assert len(warnings) == 1
 
 

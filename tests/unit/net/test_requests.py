@@ -26,8 +26,8 @@ Answer = Callable[[int], bytes | None]
 class Peer(asyncio.BufferedProtocol):
     """A server that answers each request with `answer(correlation id)`; None closes."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+    def __init__(self, response: Answer) -> None:
+        self._answer = response
         self._buffer = bytearray(64 * 1024)
         self._received = bytearray()
         self._transport: Any = None
@@ -60,13 +60,13 @@ def api_versions(correlation_id: int) -> bytes:
     return b"".join(encode_response_parts(correlation_id, ApiVersionsResponse(), 0))
 
 
-def run(scenario: Callable[[Net], Coroutine[Any, Any, None]], answer: Answer | None) -> None:
+def run(scenario: Callable[[Net], Coroutine[Any, Any, None]], response: Answer | None) -> None:
     """Run a scenario on one simulated machine while a peer listens on another."""
 
     async def whole() -> None:
         peer, client = world.machine("peer"), world.machine("client")
-        if answer is not None:
-            server = answer
+        if response is not None:
+            server = response
             await peer.start(lambda: peer.net.listen("", PORT, lambda: Peer(server)))
         await client.start(lambda: scenario(client.net))
 

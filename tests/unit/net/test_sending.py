@@ -65,8 +65,8 @@ class Site:
         return self.handler.connections[-1]
 
     def range(self, position: int, size_bytes: int) -> FileRange:
-        found: FileRange = self.file.range_at(position, size_bytes)
-        return found
+        file_range: FileRange = self.file.range_at(position, size_bytes)
+        return file_range
 
     def framed(self, parts: list[Any]) -> bytes:
         """Return the bytes that a client should read for a response."""
@@ -189,17 +189,17 @@ def test_ranges_and_small_answers_keep_their_order(run: Run) -> None:
 
     async def scenario(site: Site) -> None:
         rng = random.Random(len(site.content))
-        answers = []
+        responses = []
         for _ in range(40):
             parts: list[Any] = [rng.randbytes(rng.choice((1, 60, 70_000, 300_000)))]
             for _ in range(rng.randrange(4)):
                 size = rng.randrange(RANGE_BYTES_MIN, 2 * MIB)
                 parts += [site.range(rng.randrange(LARGE - size), size), rng.randbytes(3)]
-            answers.append(parts)
-        site.handler.answers = list(answers)
+            responses.append(parts)
+        site.handler.answers = list(responses)
         reader = await connect(site)
-        reader.ask(len(answers))
-        expected = b"".join(map(site.framed, answers))
+        reader.ask(len(responses))
+        expected = b"".join(map(site.framed, responses))
         await until_stalled(site)
         assert await reader.read(len(expected)) == expected
         await until(lambda: not site.connection.unsent_bytes)

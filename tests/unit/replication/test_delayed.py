@@ -31,51 +31,51 @@ async def turn() -> None:
 
 async def test_change_completes_its_waiters() -> None:
     """The future has the value of the condition."""
-    delayed, thing = Delayed(), Thing()
-    future = wait(delayed, thing)
-    thing.value = 7
-    delayed.changed(thing)
+    delayed, watched = Delayed(), Thing()
+    future = wait(delayed, watched)
+    watched.value = 7
+    delayed.changed(watched)
     assert await future == 7
-    assert not thing.waiters
+    assert not watched.waiters
 
 
 async def test_insufficient_change_continues_the_wait() -> None:
     """The condition is checked and is not true yet."""
-    delayed, thing = Delayed(), Thing()
-    future = wait(delayed, thing)
-    delayed.changed(thing)
+    delayed, watched = Delayed(), Thing()
+    future = wait(delayed, watched)
+    delayed.changed(watched)
     await turn()
-    assert thing.looks == 1
+    assert watched.looks == 1
     assert not future.done()
     future.cancel()
 
 
 async def test_many_changes_of_one_iteration_are_one_check() -> None:
     """A thousand appends check a delayed fetch once."""
-    delayed, thing = Delayed(), Thing()
-    future = wait(delayed, thing)
+    delayed, watched = Delayed(), Thing()
+    future = wait(delayed, watched)
     for _ in range(1000):
-        delayed.changed(thing)
+        delayed.changed(watched)
     await turn()
-    assert thing.looks == 1
+    assert watched.looks == 1
     future.cancel()
 
 
 async def test_change_without_waiters_costs_nothing() -> None:
     """A change without waiters schedules no callback."""
-    delayed, thing = Delayed(), Thing()
-    delayed.changed(thing)
-    future = wait(delayed, thing)
+    delayed, watched = Delayed(), Thing()
+    delayed.changed(watched)
+    future = wait(delayed, watched)
     await turn()
-    assert thing.looks == 0
+    assert watched.looks == 0
     future.cancel()
 
 
 async def test_deadline_completes_the_wait() -> None:
     """The result is that of `expire`."""
-    delayed, thing = Delayed(), Thing()
-    assert await wait(delayed, thing, seconds=0.001) == -1
-    assert not thing.waiters
+    delayed, watched = Delayed(), Thing()
+    assert await wait(delayed, watched, seconds=0.001) == -1
+    assert not watched.waiters
 
 
 async def test_waiter_on_several_things_is_removed_from_all() -> None:
@@ -92,30 +92,30 @@ async def test_waiter_on_several_things_is_removed_from_all() -> None:
 
 async def test_wait_without_deadline_does_not_expire() -> None:
     """A deadline of None never expires."""
-    delayed, thing = Delayed(), Thing()
-    future = wait(delayed, thing, seconds=None)
-    thing.value = 1
-    delayed.changed(thing)
+    delayed, watched = Delayed(), Thing()
+    future = wait(delayed, watched, seconds=None)
+    watched.value = 1
+    delayed.changed(watched)
     assert await future == 1
 
 
 async def test_cancelled_waiter_is_removed() -> None:
     """A lost connection leaves no waiter."""
-    delayed, thing = Delayed(), Thing()
-    future = wait(delayed, thing)
+    delayed, watched = Delayed(), Thing()
+    future = wait(delayed, watched)
     future.cancel()
     await turn()
-    assert not thing.waiters
+    assert not watched.waiters
 
 
 async def test_close_completes_all_waiters() -> None:
     """Later requests do not wait."""
-    delayed, thing = Delayed(), Thing()
-    futures = [wait(delayed, thing) for _ in range(3)]
-    delayed.close([thing])
+    delayed, watched = Delayed(), Thing()
+    futures = [wait(delayed, watched) for _ in range(3)]
+    delayed.close([watched])
     assert [await future for future in futures] == [-1, -1, -1]
-    assert await wait(delayed, thing) == -1
-    assert await wait(delayed, thing, seconds=None) == -1
+    assert await wait(delayed, watched) == -1
+    assert await wait(delayed, watched, seconds=None) == -1
 
 
 def raising() -> int:
@@ -130,7 +130,7 @@ async def test_a_check_that_raises_fails_its_request_and_no_other() -> None:
     delayed, first, second = Delayed(), Thing(), Thing()
     wait(delayed, first, seconds=None).cancel()
     broken = delayed.wait([first], check=lambda _: raising(), expire=raising, seconds=None)
-    others = [wait(delayed, thing) for thing in (first, second)]
+    others = [wait(delayed, watched) for watched in (first, second)]
     first.value = second.value = 7
     delayed.changed(first)
     delayed.changed(second)
@@ -144,14 +144,14 @@ async def test_a_check_that_raises_fails_its_request_and_no_other() -> None:
 async def test_a_request_whose_expiry_raises_fails_and_closing_completes_the_others() -> None:
     """The exception may be raised at the deadline or when the broker stops."""
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-    delayed, thing = Delayed(), Thing()
-    late = delayed.wait([thing], check=thing.check, expire=raising, seconds=0.001)
+    delayed, watched = Delayed(), Thing()
+    late = delayed.wait([watched], check=watched.check, expire=raising, seconds=0.001)
     async with asyncio.timeout(5):
         with pytest.raises(LookupError):
             await late
-    broken = delayed.wait([thing], check=thing.check, expire=raising, seconds=None)
-    other = wait(delayed, thing, seconds=None)
+    broken = delayed.wait([watched], check=watched.check, expire=raising, seconds=None)
+    other = wait(delayed, watched, seconds=None)
     with pytest.raises(LookupError):
-        delayed.close([thing])
+        delayed.close([watched])
     assert other.done()
     assert isinstance(broken.exception(), LookupError)

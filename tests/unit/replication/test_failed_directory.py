@@ -45,8 +45,8 @@ async def produce(cluster: SimCluster, number: int) -> int:
     data = PartitionProduceData(index=number, records=batch)
     topic = TopicProduceData(name="t", partition_data=[data])
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-    answer = await cluster.ask(leader, request, 9, ProduceResponse)
-    return answer.responses[0].partition_responses[0].error_code
+    response = await cluster.ask(leader, request, 9, ProduceResponse)
+    return response.responses[0].partition_responses[0].error_code
 
 
 async def write_everywhere(cluster: SimCluster) -> None:
@@ -76,8 +76,8 @@ def test_failed_directory_affects_only_its_own_partitions(seed: int, error: int)
         await cluster.until(lambda: all(set(item.isr) == ALL for item in known_to(cluster, 1)))
         victim = known_to(cluster, 1)[0].leader
         failing = directory_of(cluster, victim, 0)
-        places = [directory_of(cluster, victim, number) for number in range(PARTITIONS)]
-        assert set(places) == {"/one", "/two"}
+        paths = [directory_of(cluster, victim, number) for number in range(PARTITIONS)]
+        assert set(paths) == {"/one", "/two"}
         before = [item.leader for item in known_to(cluster, victim)]
         cluster.machine(victim).files.faults.fail("append", path=failing, times=-1, error=error)
         await write_everywhere(cluster)
@@ -86,14 +86,16 @@ def test_failed_directory_affects_only_its_own_partitions(seed: int, error: int)
         def is_moved() -> bool:
             return all(
                 item.leader not in (-1, victim) and victim not in item.isr
-                for item, place in zip(known_to(cluster, observer), places, strict=True)
-                if place == failing
+                for item, topic_partition in zip(known_to(cluster, observer), paths, strict=True)
+                if topic_partition == failing
             )
 
         await cluster.until(is_moved)
         await write_everywhere(cluster)
-        for item, place, leader in zip(known_to(cluster, observer), places, before, strict=True):
-            if place != failing:
+        for item, topic_partition, leader in zip(
+            known_to(cluster, observer), paths, before, strict=True
+        ):
+            if topic_partition != failing:
                 assert (item.leader, set(item.isr)) == (leader, ALL)
         assert cluster.is_serving(victim)
         await resume(cluster, victim)

@@ -38,12 +38,12 @@ async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) 
     broker.create("u")
     for partition, waits in ((durable(broker), True), (broker.partition("u"), False)):
         info = partition.append_as_leader(batch(b"x"), acks=acks)
-        answer = partition.acknowledgement(acks, info.last_offset + 1, 10)
-        assert (answer is not None) == waits
-        if answer is not None:
-            assert not answer.done()
+        response = partition.acknowledgement(acks, info.last_offset + 1, 10)
+        assert (response is not None) == waits
+        if response is not None:
+            assert not response.done()
             async with asyncio.timeout(20):
-                assert await answer == ErrorCode.NONE
+                assert await response == ErrorCode.NONE
 
 
 async def test_appends_during_a_flush_share_the_next_one(
@@ -52,16 +52,16 @@ async def test_appends_during_a_flush_share_the_next_one(
     """In a group commit two flushes are enough for a hundred appends, which are all answered."""
     partition = durable(broker)
     synced = count_syncs(broker, monkeypatch)
-    answers = []
+    responses = []
     for _ in range(100):
         info = partition.append_as_leader(batch(b"x"), acks=-1)
-        answers.append(partition.wait_for_acknowledgement(-1, info.last_offset + 1, 10))
-        if len(answers) == 50:
+        responses.append(partition.wait_for_acknowledgement(-1, info.last_offset + 1, 10))
+        if len(responses) == 50:
             # The first flush is running now.
             await asyncio.sleep(0)
-    assert not any(answer.done() for answer in answers)
+    assert not any(response.done() for response in responses)
     async with asyncio.timeout(20):
-        assert set(await asyncio.gather(*answers)) == {ErrorCode.NONE}
+        assert set(await asyncio.gather(*responses)) == {ErrorCode.NONE}
     assert len(synced) <= 2
     assert partition.log.recovery_point == partition.high_watermark == 100
 
@@ -74,9 +74,9 @@ async def test_unflushed_records_are_never_acknowledged(broker: LogsBroker, acks
     partition = durable(broker)
     broker.files.faults.fail("sync", path=".log")
     info = partition.append_as_leader(batch(b"x"), acks=acks)
-    answer = partition.wait_for_acknowledgement(acks, info.last_offset + 1, 10)
+    response = partition.wait_for_acknowledgement(acks, info.last_offset + 1, 10)
     async with asyncio.timeout(20):
-        assert await answer is ErrorCode.KAFKA_STORAGE_ERROR
+        assert await response is ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.is_offline
     assert partition.high_watermark == 0
     with pytest.raises(ApiError) as refused:

@@ -81,9 +81,9 @@ async def test_records_are_durable_when_the_copy_replaces_the_log(broker: LogsBr
     files = broker.files.power_loss(broker.rng)
     broker.files = files
     open_directories(broker)
-    found = broker.directories.get("t", 0)
-    assert found is not None
-    assert (found.directory, found.log_end_offset) == ("/y/t-0", 20)
+    copy = broker.directories.get("t", 0)
+    assert copy is not None
+    assert (copy.directory, copy.log_end_offset) == ("/y/t-0", 20)
 
 
 async def test_records_marks_and_deletions_are_synced_off_the_loop(

@@ -55,11 +55,11 @@ def test_former_leader_truncates_without_waiting_for_the_device(
         successor = cluster.nodes[new].broker.replicas.get("t", 0)
         await cluster.until(lambda: successor.is_leader)
         append(successor, 2)
-        with watched(monkeypatch) as found:
+        with watched(monkeypatch) as actual:
             cluster.heal()
             await cluster.until(lambda: partition.log.log_end_offset == 7, seconds=60)
         assert partition.log.truncations_count > 0
-        on_log = [line for line in found if "/t-0" in line]
+        on_log = [line for line in actual if "/t-0" in line]
         assert on_log == []
 
     run(scenario, seed)

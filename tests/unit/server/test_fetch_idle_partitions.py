@@ -32,10 +32,10 @@ async def test_session_fetch_reads_only_changed_partitions(broker: LogsBroker) -
         following = request(
             broker, *moved, session_id=first.session_id, session_epoch=epoch, max_wait_ms=60_000
         )
-        answer = broker.begin(fetch, following, 12)
+        future = broker.begin(fetch, following, 12)
         partition = broker.partition("t", number)
         partition.append_as_leader(batch(b"z"), acks=1)
-        response: FetchResponse = await answer
+        response: FetchResponse = await future
         assert mentioned(response) == [number]
         assert values(only(response).records) == [b"z"]
         moved = [("t", number, 1)]
@@ -46,10 +46,10 @@ async def test_wake_up_without_session_reads_only_changed_partitions(broker: Log
     """The response still contains every partition, as the protocol requires."""
     broker.create("t", partitions=PARTITIONS)
     positions = [("t", number, 0) for number in range(PARTITIONS)]
-    answer = broker.begin(fetch, request(broker, *positions, max_wait_ms=60_000), 12)
+    future = broker.begin(fetch, request(broker, *positions, max_wait_ms=60_000), 12)
     before = looks(broker)
     broker.partition("t", 42).append_as_leader(batch(b"z"), acks=1)
-    response: FetchResponse = await answer
+    response: FetchResponse = await future
     assert looks(broker) - before == 1
     assert mentioned(response) == list(range(PARTITIONS))
     with_records = [
@@ -72,14 +72,14 @@ async def test_min_bytes_count_over_many_partitions(broker: LogsBroker, version:
         max_wait_ms=60_000,
         min_bytes=4 * one,
     )
-    answer = broker.begin(fetch, following, version)
+    future = broker.begin(fetch, following, version)
     before = looks(broker)
     for number in (3, 3, 9, 3):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert not answer.done()
+        assert not future.done()
         broker.partition("t", number).append_as_leader(batch(b"z"), acks=1)
-    response: FetchResponse = await answer
+    response: FetchResponse = await future
     assert sorted(mentioned(response)) == [3, 9]
     assert looks(broker) - before <= 4
 
@@ -121,7 +121,7 @@ async def test_random_sessions_answer_as_if_they_read_all_partitions(
     count = 6
     topic = broker.create("t", partitions=count)
     offsets = [0] * count
-    asked = set(range(count))
+    requested = set(range(count))
     positions = [("t", number, 0) for number in range(count)]
     ids = []
     for _ in range(2):
@@ -140,15 +140,15 @@ async def test_random_sessions_answer_as_if_they_read_all_partitions(
         for each in named:
             end = broker.partition("t", each).log.log_end_offset
             offsets[each] = rng.choice((offsets[each], end, rng.randint(0, end + 1)))
-        asked = (asked | set(named)) - set(forgotten)
-        if not asked:
+        requested = (requested | set(named)) - set(forgotten)
+        if not requested:
             named, forgotten = [0], []
-            asked = {0}
+            requested = {0}
         result = []
         isolation = int(rng.random() < 0.1)
         for which, session_id in enumerate(ids):
             if which:
-                broker.fetch_sessions._sessions[session_id].look_at_all()
+                broker.fetch_sessions._sessions[session_id].read_all_next()
             following = request(
                 broker,
                 *(("t", each, offsets[each]) for each in named),
@@ -171,8 +171,8 @@ async def test_random_sessions_answer_as_if_they_read_all_partitions(
                         item.log_start_offset,
                         bytes(item.records or b""),
                     )
-                    for told in response.responses
-                    for item in told.partitions
+                    for reported in response.responses
+                    for item in reported.partitions
                 )
             )
         assert result[0] == result[1]

@@ -8,15 +8,15 @@ from ottla.wire.records.records import Record, encode_batch
 
 
 def records(*timestamps: int) -> list[Record]:
-    return [Record(b"key", b"value" * 50, timestamp=each) for each in timestamps]
+    return [Record(b"key", b"value" * 50, timestamp=timestamp) for timestamp in timestamps]
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
 def test_the_time_is_that_of_the_record_at_the_offset(codec: int) -> None:
     """A batch is decompressed if the offset is inside of it."""
     batch = encode_batch(records(1000, 3000, 2000), base_offset=10, compression=codec)
-    found = [timestamp_at(batch, offset) for offset in (5, 10, 11, 12)]
-    assert found == [1000, 1000, 3000, 2000]
+    results = [timestamp_at(batch, offset) for offset in (5, 10, 11, 12)]
+    assert results == [1000, 1000, 3000, 2000]
     assert timestamp_at(batch, 13) == 3000
 
 

@@ -68,8 +68,8 @@ async def test_client_beyond_its_request_time_is_throttled_and_muted(tasks: Task
     desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.limit(request_percentage="2")
     desk.send(DescribeClusterRequest(), 1)
-    ((_, answer),) = desk.answers(DescribeClusterResponse, 1)
-    assert answer.throttle_time_ms == 1_000
+    ((_, response),) = desk.answers(DescribeClusterResponse, 1)
+    assert response.throttle_time_ms == 1_000
     assert desk.wire.connection.is_muted
     desk.send(DescribeClusterRequest(), 1)
     assert len(desk.answers(DescribeClusterResponse, 1)) == 1
@@ -81,8 +81,8 @@ async def test_unlimited_clients_are_not_throttled(tasks: Tasks) -> None:
     desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.limit("somebody else", request_percentage="1")
     desk.send(DescribeClusterRequest(), 1)
-    ((_, answer),) = desk.answers(DescribeClusterResponse, 1)
-    assert answer.throttle_time_ms == 0
+    ((_, response),) = desk.answers(DescribeClusterResponse, 1)
+    assert response.throttle_time_ms == 0
     assert not desk.wire.connection.is_muted
 
 
@@ -93,8 +93,8 @@ async def test_requests_between_brokers_are_exempt(tasks: Tasks) -> None:
     desk = LimitedDesk(tasks, row)
     desk.limit(request_percentage="1")
     desk.send(DescribeClusterRequest(), 1)
-    ((_, answer),) = desk.answers(DescribeClusterResponse, 1)
-    assert answer.throttle_time_ms == 0
+    ((_, response),) = desk.answers(DescribeClusterResponse, 1)
+    assert response.throttle_time_ms == 0
     assert not desk.wire.connection.is_muted
 
 
@@ -139,8 +139,8 @@ async def test_request_with_a_future_is_settled_when_it_is_done(tasks: Tasks) ->
     desk.clock.now += 1000
     futures[0].set_result(DescribeClusterResponse())
     await turn()
-    ((_, answer),) = desk.answers(DescribeClusterResponse, 1)
-    assert answer.throttle_time_ms == 1_000
+    ((_, response),) = desk.answers(DescribeClusterResponse, 1)
+    assert response.throttle_time_ms == 1_000
     assert len(futures) == 1
 
 
@@ -161,20 +161,20 @@ async def test_the_steps_of_a_task_are_counted(tasks: Tasks) -> None:
     desk.clock.now += 60
     gate.set_result(None)
     await turn()
-    ((_, answer),) = desk.answers(ListGroupsResponse, 4)
+    ((_, response),) = desk.answers(ListGroupsResponse, 4)
     # 40 % of a second over ten seconds is 4 %: a quarter of a second too much.
-    assert answer.throttle_time_ms == 256
+    assert response.throttle_time_ms == 256
     assert desk.wire.connection.is_muted
 
 
 async def test_cached_response_is_not_used_for_a_limited_client(tasks: Tasks) -> None:
     """A cached response has no throttle time."""
     handle = busy(lambda: desk, 0.1, MetadataResponse)
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.METADATA, handle), is_kept=True))
+    desk = LimitedDesk(tasks, Row(handler(ApiKey.METADATA, handle), is_cached=True))
     desk.send(MetadataRequest(topics=[]), 9)
     desk.limit(request_percentage="0.5")
     desk.send(MetadataRequest(topics=[]), 9)
-    assert [answer.throttle_time_ms > 0 for _, answer in desk.answers(MetadataResponse, 9)] == [
+    assert [response.throttle_time_ms > 0 for _, response in desk.answers(MetadataResponse, 9)] == [
         False,
         True,
     ]
@@ -189,9 +189,9 @@ async def test_produced_bytes_are_the_whole_request(tasks: Tasks) -> None:
     desk = LimitedDesk(tasks, Row(handler(ApiKey.PRODUCE, handle), is_read_ahead=True))
     desk.limit(producer_byte_rate="1")
     desk.send(ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=[]), 9)
-    ((_, answer),) = desk.answers(ProduceResponse, 9)
+    ((_, response),) = desk.answers(ProduceResponse, 9)
     # Ten bytes are allowed in ten seconds; each further one takes a second.
-    assert answer.throttle_time_ms == 1000 * (FRAME_BYTES - 10)
+    assert response.throttle_time_ms == 1000 * (FRAME_BYTES - 10)
     assert desk.wire.connection.is_muted
 
     silent = LimitedDesk(tasks, Row(handler(ApiKey.PRODUCE, handle), is_read_ahead=True))

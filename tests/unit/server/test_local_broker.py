@@ -36,10 +36,10 @@ def port(broker: LogsBroker) -> LocalBroker:
 
 
 def topic_of(broker: LogsBroker) -> TopicImage:
-    made = broker.create("t")
+    created = broker.create("t")
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     broker.image = broker.image.with_topics(deleted=["t"])
-    return made
+    return created
 
 
 async def test_leaders_metadata_and_deletion_are_applied(

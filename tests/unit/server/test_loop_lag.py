@@ -119,7 +119,7 @@ def test_short_pause_of_a_busy_machine_is_no_warning(
         await clock.sleep(0.05)
 
     run(wait)
-    assert [each.levelno for each in caplog.records] == [level]
+    assert [record.levelno for record in caplog.records] == [level]
 
 
 def test_pauses_are_logged_once_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:

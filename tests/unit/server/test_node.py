@@ -55,8 +55,8 @@ class Client:
         data = PartitionProduceData(index=0, records=bytes(batch(value)))
         topics = [TopicProduceData(name=topic, partition_data=[data])]
         self.send(ProduceRequest(acks=acks, timeout_ms=5000, topic_data=topics), 9)
-        answer = await self.receive(ProduceResponse, 9)
-        return answer.responses[0].partition_responses[0]
+        response = await self.receive(ProduceResponse, 9)
+        return response.responses[0].partition_responses[0]
 
     def begin_fetch(self, topic: str, offset: int, max_wait_ms: int) -> None:
         partition = FetchPartition(fetch_offset=offset, partition_max_bytes=1 << 20)
@@ -65,8 +65,8 @@ class Client:
 
     async def fetch(self, topic: str, offset: int = 0) -> list[bytes | None]:
         self.begin_fetch(topic, offset, 0)
-        answer = await self.receive(FetchResponse, 12)
-        return values(answer.responses[0].partitions[0].records)
+        response = await self.receive(FetchResponse, 12)
+        return values(response.responses[0].partitions[0].records)
 
 
 class Yard:
@@ -101,11 +101,11 @@ class Yard:
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    made = Yard(tmp_path / "data")
-    yield made
-    for node in made.nodes:
+    created = Yard(tmp_path / "data")
+    yield created
+    for node in created.nodes:
         await node.stop()
-    for client in made.clients:
+    for client in created.clients:
         client.writer.close()
         await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
 
@@ -113,8 +113,8 @@ async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
 async def test_first_use_works_at_once(yard: Yard) -> None:
     """A topic is created on first use, and a record is produced and fetched."""
     client = await yard.client(await yard.start())
-    answer = await client.metadata("t")
-    assert (answer.topics[0].error_code, answer.topics[0].partitions[0].leader_id) == (0, 1)
+    response = await client.metadata("t")
+    assert (response.topics[0].error_code, response.topics[0].partitions[0].leader_id) == (0, 1)
     assert (await client.produce("t", b"hello")).error_code == 0
     assert await client.fetch("t") == [b"hello"]
 
@@ -160,8 +160,8 @@ async def test_stop_answers_delayed_requests(yard: Yard) -> None:
     while not node.broker.replicas.get("t", 0).waiters:
         await asyncio.sleep(0)
     await node.stop()
-    answer = await client.receive(FetchResponse, 12)
-    assert answer.responses[0].partitions[0].error_code == 0
+    response = await client.receive(FetchResponse, 12)
+    assert response.responses[0].partitions[0].error_code == 0
     assert await client.reader.read() == b""
 
 
@@ -176,8 +176,8 @@ async def test_stop_may_be_called_often_and_at_once(yard: Yard) -> None:
     assert await client.reader.read() == b""
     await node.stop()
     again = await yard.start()
-    answer = await (await yard.client(again)).metadata()
-    assert [each.name for each in answer.topics] == ["t"]
+    response = await (await yard.client(again)).metadata()
+    assert [topic.name for topic in response.topics] == ["t"]
 
 
 async def test_stop_before_start_is_harmless(yard: Yard) -> None:
@@ -189,9 +189,9 @@ async def test_stop_before_start_is_harmless(yard: Yard) -> None:
 async def test_used_port_is_an_error_with_advice(yard: Yard) -> None:
     """The parts that were started before the error are stopped again."""
     node = await yard.start()
-    taken = {"listeners": f"PLAINTEXT://127.0.0.1:{node.port}", "log.dirs": f"{yard.folder}2"}
+    received = {"listeners": f"PLAINTEXT://127.0.0.1:{node.port}", "log.dirs": f"{yard.folder}2"}
     with pytest.raises(ConfigError, match=r"Cannot listen on .*choose another port"):
-        await yard.start(settings=taken)
+        await yard.start(settings=received)
     await yard.start(settings={"log.dirs": f"{yard.folder}2"})
 
 
@@ -214,8 +214,8 @@ async def test_clients_get_the_address_of_their_connection(yard: Yard) -> None:
     node = await yard.start(settings={"listeners": "PLAINTEXT://0.0.0.0:0"})
     assert node.host == "127.0.0.1"
     client = await yard.client(node)
-    answer = await client.metadata()
-    assert [(item.host, item.port) for item in answer.brokers] == [("127.0.0.1", node.port)]
+    response = await client.metadata()
+    assert [(item.host, item.port) for item in response.brokers] == [("127.0.0.1", node.port)]
 
 
 async def test_advertised_listeners_are_returned_and_registered(yard: Yard) -> None:
@@ -224,8 +224,8 @@ async def test_advertised_listeners_are_returned_and_registered(yard: Yard) -> N
     node = await yard.start(
         tree=tree, settings={"advertised.listeners": "PLAINTEXT://public.example:99"}
     )
-    answer = await (await yard.client(node)).metadata()
-    assert [(item.host, item.port) for item in answer.brokers] == [("public.example", 99)]
+    response = await (await yard.client(node)).metadata()
+    assert [(item.host, item.port) for item in response.brokers] == [("public.example", 99)]
     session = tree.session()
     data, _ = await session.get(BrokerIdNode.path(1))
     assert b"public.example" in data
@@ -244,8 +244,8 @@ async def test_several_listeners_serve_the_same_broker(yard: Yard) -> None:
     inner = node._listeners.endpoints[1]
     client = Client(*await asyncio.open_connection(inner.host, inner.port))
     yard.clients.append(client)
-    answer = await client.metadata()
-    assert [item.port for item in answer.brokers] == [inner.port]
+    response = await client.metadata()
+    assert [item.port for item in response.brokers] == [inner.port]
 
 
 async def test_failed_disk_takes_its_directory_offline(yard: Yard) -> None:
@@ -312,8 +312,8 @@ async def test_directory_that_fails_while_the_broker_is_down_is_reported(yard: Y
     files.dead = f"{yard.folder}-2"
     again = await yard.client(await yard.start(files=files, settings=settings))
     assert (await leaderless(again, lost[0])).offline_replicas == [1]
-    kept = "u" if lost == ["t"] else "t"
-    assert (await again.metadata(kept)).topics[0].partitions[0].leader_id == 1
+    remaining = "u" if lost == ["t"] else "t"
+    assert (await again.metadata(remaining)).topics[0].partitions[0].leader_id == 1
 
 
 async def leaderless(client: Client, topic: str) -> Any:
@@ -363,7 +363,7 @@ async def test_node_that_cannot_write_its_metadata_stops(yard: Yard) -> None:
     assert node.failure.directory == str(yard.folder)
     assert "coordination tree could not be written" in str(node.failure)
     again = await yard.client(await yard.start(settings=folders))
-    assert [each.name for each in (await again.metadata()).topics] == ["t"]
+    assert [topic.name for topic in (await again.metadata()).topics] == ["t"]
     assert await again.fetch("t") == [b"a"]
 
 
@@ -453,8 +453,8 @@ async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
     client = await yard.client(node)
     client.send(MetadataRequest(topics=None), 9)
     await starting
-    answer = await client.receive(MetadataResponse, 9)
-    assert [item.node_id for item in answer.brokers] == [1]
+    response = await client.receive(MetadataResponse, 9)
+    assert [item.node_id for item in response.brokers] == [1]
 
 
 async def test_deleted_topic_is_removed_completely(yard: Yard) -> None:
@@ -480,8 +480,8 @@ async def test_dynamic_options_take_effect(yard: Yard) -> None:
     configs._topic_snapshots.pop("t", None)
     for on_topic in configs.on_topic:
         on_topic("t", configs.topic("t"))
-    answer = await client.produce("t", b"x" * 200)
-    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    response = await client.produce("t", b"x" * 200)
+    assert response.error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 class SteppedClock(RealClock):
@@ -518,7 +518,7 @@ async def test_pause_of_the_loop_is_reported_with_its_cause(
         while not lag.pauses_count:
             await asyncio.sleep(0)
     assert (lag.pauses_count, lag.take_longest()) == (1, pytest.approx(0.13))
-    (line,) = [each.message for each in caplog.records if "event loop paused" in each.message]
+    (line,) = [record.message for record in caplog.records if "event loop paused" in record.message]
     assert "ms=130 own_cpu_ms=150 during=FETCH of test" in line
 
 

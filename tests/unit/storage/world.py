@@ -119,7 +119,7 @@ def read_all(log: Log, *, max_bytes: int = 1 << 20, start: int | None = None) ->
         assert fetched is not None
         headers = [header for _, header in iterate_batches(fetched.records)]
         assert headers, f"nothing at offset {offset}"
-        result += [each for each in iterate_records(fetched.records) if each.offset >= offset]
+        result += [record for record in iterate_records(fetched.records) if record.offset >= offset]
         offset = headers[-1].last_offset + 1
     return result
 

@@ -194,7 +194,9 @@ def test_writes_of_a_test_go_to_the_changelog() -> None:
         driver.create_input_topic("in").pipe_input("b", 2, timestamp=10)
         for name in ("kept", "timed"):
             records = driver.create_output_topic(f"test-{name}-changelog").read_records_to_list()
-            assert [(each.key, each.value, each.timestamp) for each in records] == [("a", 1, 0)]
+            assert [(record.key, record.value, record.timestamp) for record in records] == [
+                ("a", 1, 0)
+            ]
 
 
 class Starting(Silent):

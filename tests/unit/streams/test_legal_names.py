@@ -83,10 +83,10 @@ def test_an_invalid_name_is_rejected_by_its_step(step: str, name: str) -> None:
     """Valid are up to 249 letters, digits, '.', '_' and '-', except '.' and '..'."""
     builder = StreamsBuilder()
     stream = builder.stream("in")
-    shown = repr(name if len(name) < 50 else name[:40])[:-1]
+    output = repr(name if len(name) < 50 else name[:40])[:-1]
     with pytest.raises(TopologyError) as raised:
         STEPS[step](builder, stream, name)
-    assert shown in str(raised.value)
+    assert output in str(raised.value)
     assert "249" in str(raised.value)
 
 

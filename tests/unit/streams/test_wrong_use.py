@@ -364,11 +364,11 @@ def test_a_wrong_serde_of_a_store_is_reported(
         topic = driver.create_input_topic("in")
         with pytest.raises((TypeError, struct.error)) as raised:
             topic.pipe_input("k", 1)
-    (said,) = raised.value.__notes__
-    assert said.startswith(
+    (message,) = raised.value.__notes__
+    assert message.startswith(
         "Raised at the record of topic in, partition 0, offset 0, in KSTREAM-AGG"
     )
-    assert note in said
+    assert note in message
 
 
 def test_a_failing_function_with_a_store_is_reported_as_the_users(

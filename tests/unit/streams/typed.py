@@ -70,8 +70,8 @@ def check_stores_and_options() -> None:
     assert_type(Serdes.serde_from(int), Serde[int])
     assert_type(Serdes.list_serde(Serdes.uuid()), Serde[list[UUID | None]])
     windowed = amounts.group_by_key().cogroup(lambda value, total: f"{total}{value}")
-    found = windowed.windowed_by(TimeWindows.of_size_with_no_grace("1 min")).aggregate(str)
-    assert_type(found, KTable[Windowed[str], str])
+    result = windowed.windowed_by(TimeWindows.of_size_with_no_grace("1 min")).aggregate(str)
+    assert_type(result, KTable[Windowed[str], str])
     reset = AutoOffsetReset.latest()
     consumed = Consumed.with_(Serdes.string(), Serdes.long(), WallclockTimestampExtractor, reset)
     assert_type(builder.stream("x", consumed), KStream[str, int])
@@ -84,8 +84,8 @@ def check_windows_and_joins() -> None:
     assert_type(windowed.count().to_stream(lambda k, v: k.window.start), KStream[int, int])
     gap = SessionWindows.of_inactivity_gap_with_no_grace("5 min")
     sessions = amounts.group_by_key().windowed_by(gap)
-    found = sessions.aggregate(int, lambda v, a: v, lambda a, b: a)
-    assert_type(found, KTable[Windowed[str], int])
+    result = sessions.aggregate(int, lambda v, a: v, lambda a, b: a)
+    assert_type(result, KTable[Windowed[str], int])
     assert_type(amounts.join(names, lambda a, b: b * a), KStream[str, str])
     assert_type(
         amounts.join(places, lambda v: v, lambda k, v, place: place + v), KStream[str, float]

@@ -32,10 +32,10 @@ def test_healthy_cluster_is_no_failure(run: Run) -> None:
 def test_json_has_every_finding(run: Run) -> None:
     """The JSON has the check, the state, the finding and the remedy."""
     findings = run("doctor", "--output", "json").json
-    assert {frozenset(each) for each in findings} == {
+    assert {frozenset(finding) for finding in findings} == {
         frozenset({"check", "state", "found", "remedy"})
     }
-    assert {each["state"] for each in findings} <= {"ok", "warn"}
+    assert {finding["state"] for finding in findings} <= {"ok", "warn"}
 
 
 def test_machine_is_checked_without_a_broker(
@@ -44,7 +44,7 @@ def test_machine_is_checked_without_a_broker(
     """Directory, disk, limits and port are checked; that no process listens is a failure."""
     data = str(tmp_path / "data")
     assert main.run(["doctor", "-b", nowhere, "--data", data, "--output", "json"]) == 1
-    findings = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+    findings = {load["check"]: load for load in json.loads(capsys.readouterr().out)}
     assert findings["port"]["state"] == "fail"
     assert findings["port to listen on"]["state"] == "ok"
     assert findings[f"log directory {data}"]["state"] == "ok"

@@ -41,7 +41,7 @@ def test_healthy_cluster_has_no_remedies() -> None:
     with Cluster() as running:
         running.create_topic("t", partitions=3)
         findings = examined(running)
-    assert {each.state for each in findings.values()} == {State.OK}
+    assert {finding.state for finding in findings.values()} == {State.OK}
     assert findings.keys() == {
         "versions", "cluster", "controller", "advertised address of broker 1",
         "log directories of broker 1", "partitions", "time",
@@ -127,14 +127,14 @@ def test_partitions_without_a_leader_are_reported(monkeypatch: pytest.MonkeyPatc
         running.create_topic("t", partitions=2)
         (topic,) = topics.list_topics(brokers)
         first, second = topic.partitions
-        for changed, state, words in (
+        for changed, state, arguments in (
             (replace(first, leader=-1), State.FAIL, "1 of 2 have no leader: t-0"),
             (replace(first, replicas=(1, 2)), State.WARN, "1 of 2 are under-replicated: t-0"),
         ):
             listed = replace(topic, partitions=(changed, second))
             monkeypatch.setattr(cluster.topics, "list_topics", lambda _, listed=listed: [listed])
             finding = cluster._partitions(brokers)
-            assert (finding.state, finding.found) == (state, words)
+            assert (finding.state, finding.found) == (state, arguments)
 
 
 def test_clocks_are_compared_only_when_writing_is_allowed() -> None:

@@ -17,7 +17,7 @@ from ottla.tools.doctor.findings import Finding, State
 def examined(path: Path, *, is_served: bool = False) -> dict[str, Finding]:
     """Return the findings for a directory, by the first words of the check."""
     findings = machine.examine_directory(path, is_served=is_served)
-    return {each.check.removesuffix(str(path)).strip(): each for each in findings}
+    return {finding.check.removesuffix(str(path)).strip(): finding for finding in findings}
 
 
 def test_missing_directory_that_can_be_created_is_accepted(tmp_path: Path) -> None:

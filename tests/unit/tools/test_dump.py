@@ -200,11 +200,11 @@ def test_checkpoints_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[st
         checkpoints.PARTITION_METADATA_FILE: checkpoints.encode_partition_metadata(bytes(16)),
         checkpoints.META_PROPERTIES_FILE: b"version=0\nbroker.id=1\n",
     }
-    shown = {}
+    output = {}
     for name, data in contents.items():
         (tmp_path / name).write_bytes(data)
-        shown[name] = _dump_sidecar(capsys, tmp_path / name)[1]
-    assert list(shown.values()) == [
+        output[name] = _dump_sidecar(capsys, tmp_path / name)[1]
+    assert list(output.values()) == [
         [{"topic": "t", "partition": 0, "offset": 5}],
         [{"leader_epoch": 1, "start_offset": 0}, {"leader_epoch": 2, "start_offset": 10}],
         [{"topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}],

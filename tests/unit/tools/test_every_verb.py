@@ -52,8 +52,8 @@ def _commands() -> Iterator[tuple[str, click.Command]]:
         if verb.module and nested is None:
             yield name, command
         for below in nested or ():
-            found = command.get_command(context, below)  # type: ignore[attr-defined]
-            yield f"{name} {below}", found
+            result = command.get_command(context, below)  # type: ignore[attr-defined]
+            yield f"{name} {below}", result
 
 
 COMMANDS = dict(_commands())
@@ -115,11 +115,11 @@ def test_cluster_that_does_not_answer_is_a_sentence(
 ) -> None:
     """One line on standard error names the address and the remedy; nothing is written."""
     (tmp_path / "file").write_text("{}")
-    words = [
+    arguments = [
         word.replace("FILE", str(tmp_path / "file")).replace("NEW", str(tmp_path / "new"))
         for word in WORDS.get(name, [])
     ]
-    code = main.run([*name.split(), *words, "--bootstrap", nowhere])
+    code = main.run([*name.split(), *arguments, "--bootstrap", nowhere])
     printed = capsys.readouterr()
     assert code == 1, printed
     assert printed.out == ""
@@ -135,11 +135,11 @@ def test_wrong_address_is_a_sentence(
 ) -> None:
     """The invalid part of --bootstrap is quoted."""
     (tmp_path / "file").write_text("{}")
-    words = [
+    arguments = [
         word.replace("FILE", str(tmp_path / "file")).replace("NEW", str(tmp_path / "new"))
         for word in WORDS.get(name, [])
     ]
-    assert main.run([*name.split(), *words, "--bootstrap", "host:port"]) == 1
+    assert main.run([*name.split(), *arguments, "--bootstrap", "host:port"]) == 1
     printed = capsys.readouterr()
     assert "'port' is not a port from 1 to 65535" in printed.err
     assert printed.out == ""

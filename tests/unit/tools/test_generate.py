@@ -24,16 +24,16 @@ def promtool(*words: str) -> str:
 
 def panels() -> list[dict[str, Any]]:
     """Return the dashboard's panels as they are read back from JSON."""
-    found: list[dict[str, Any]] = json.loads(json.dumps(grafana_dashboard.dashboard()))["panels"]
-    return found
+    document: list[dict[str, Any]] = json.loads(json.dumps(grafana_dashboard.dashboard()))["panels"]
+    return document
 
 
 def test_dashboard_has_panels_that_do_not_overlap() -> None:
     """Ids are unique, and each place of the 24 columns has one panel."""
-    found = panels()
-    assert len({panel["id"] for panel in found}) == len(found) > 30
-    places: set[tuple[int, int]] = set()
-    for panel in found:
+    actual = panels()
+    assert len({panel["id"] for panel in actual}) == len(actual) > 30
+    topic_partitions: set[tuple[int, int]] = set()
+    for panel in actual:
         at = panel["gridPos"]
         assert at["x"] + at["w"] <= 24
         own = {
@@ -41,8 +41,8 @@ def test_dashboard_has_panels_that_do_not_overlap() -> None:
             for x in range(at["x"], at["x"] + at["w"])
             for y in range(at["y"], at["y"] + at["h"])
         }
-        assert not own & places, panel["title"]
-        places |= own
+        assert not own & topic_partitions, panel["title"]
+        topic_partitions |= own
 
 
 def test_dashboard_uses_only_its_own_variables() -> None:

@@ -69,12 +69,12 @@ def test_reset_is_a_dry_run_without_execute(
     run: Any, group: str, words: list[str], offset: int
 ) -> None:
     """The dry run has the same output as the execution, which alone changes the offsets."""
-    shown = run("group", "reset", group, *words)
-    assert shown.rows == [["t", "0", "4", str(offset)]]
-    assert "add --execute" in shown.errors
+    output = run("group", "reset", group, *words)
+    assert output.rows == [["t", "0", "4", str(offset)]]
+    assert "add --execute" in output.errors
     assert run("group", "describe", group).rows[0][3] == "4"
     done = run("group", "reset", group, *words, "--execute")
-    assert done.rows == shown.rows
+    assert done.rows == output.rows
     is_past = words == ["--shift-by", "99"]
     assert done.errors == ("t-0: offset 103 is past its end; using 6.\n" if is_past else "")
     assert run("group", "describe", group).rows[0][3] == str(offset)
@@ -88,8 +88,8 @@ def test_offsets_can_be_set_before_the_group_exists(run: Any, group: str) -> Non
 
 def test_active_group_is_neither_reset_nor_deleted(run: Any, group: str, member: str) -> None:
     """The members would overwrite the change; the error says what to do first."""
-    for words in (["reset", group, "--to-earliest", "--execute"], ["delete", group, "--yes"]):
-        done = run("group", *words)
+    for arguments in (["reset", group, "--to-earliest", "--execute"], ["delete", group, "--yes"]):
+        done = run("group", *arguments)
         assert (done.code, "stop its consumers first" in done.errors) == (1, True)
 
 

@@ -154,12 +154,12 @@ def test_completion_is_a_script_of_the_shell(
 
 def test_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words are in the environment, as in bash, and there is one completion a line."""
-    asked = {
+    requested = {
         "ottla to": ["topic"],
         "ottla topic de": ["describe", "delete"],
         "ottla topic create --par": ["--partitions"],
     }
-    for typed, expected in asked.items():
+    for typed, expected in requested.items():
         environment = {
             "_OTTLA_COMPLETE": "bash_complete",
             "COMP_WORDS": typed,

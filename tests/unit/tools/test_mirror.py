@@ -32,14 +32,14 @@ def read_all(cluster: Cluster, topic: str, partition: int = 0) -> list[bytes | N
 def records_of(cluster: Cluster, topic: str, partition: int = 0) -> list[Any]:
     """Return the committed records of a partition."""
     settings = {"isolation.level": "read_committed", "fetch.wait.max.ms": "10"}
-    found: list[Any] = []
+    values: list[Any] = []
     with RecordConsumer(cluster.bootstrap, settings=settings) as consumer:
         consumer.assign({(topic, partition): 0})
         while True:
             for event in consumer.poll(5.0, limit=100):
                 if isinstance(event, EndOfPartition):
-                    return found
-                found.append(event)
+                    return values
+                values.append(event)
 
 
 def test_copy_keeps_partition_key_headers_and_timestamp(run: Any, ottla_cluster: Cluster) -> None:

@@ -19,8 +19,8 @@ def test_quotas_are_set_listed_and_removed(run: Any, ottla_cluster: Cluster) -> 
     ]
     assert ["user=<default>", "request_percentage", "50.0"] in run("quota", "list").rows
     with AdminClient(bootstrap_servers=ottla_cluster.bootstrap) as admin:
-        found = {tuple(row.entity.items()): row.values for row in admin.describe_client_quotas()}
-        assert found[("client-id", "loader"),] == {"producer_byte_rate": 1000.0}
+        values = {tuple(row.entity.items()): row.values for row in admin.describe_client_quotas()}
+        assert values[("client-id", "loader"),] == {"producer_byte_rate": 1000.0}
         admin.alter_client_quotas({"client-id": "loader"}, delete=["producer_byte_rate"])
         assert admin.describe_client_quotas({"client-id": "loader"}) == []
         (row,) = admin.describe_client_quotas(any_of=["user"], strict=True)

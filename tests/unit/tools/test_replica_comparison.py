@@ -25,17 +25,17 @@ class FakeReplica:
 
     def read(self, offset: int) -> Content:
         """Return the batches from an offset on."""
-        found = [item for item in self._batches if item.last_offset >= offset]
-        return Content(0, self._high_watermark, found[:2])
+        batches = [item for item in self._batches if item.last_offset >= offset]
+        return Content(0, self._high_watermark, batches[:2])
 
 
 def result(leader: FakeReplica, follower: FakeReplica, rules: Rules) -> Finding | None:
     """Compare the offsets 0 to 4."""
     counted: list[int] = []
     pair = cast(Replica, leader), cast(Replica, follower)
-    found = compare(*pair, (0, 4), rules, counted.append)
+    differences = compare(*pair, (0, 4), rules, counted.append)
     assert sum(counted) <= 4
-    return found
+    return differences
 
 
 def test_replica_that_lacks_records_is_found() -> None:
@@ -52,9 +52,9 @@ def test_replica_that_lacks_records_is_found() -> None:
 def test_replica_below_the_high_watermark_is_behind() -> None:
     """The finding names the offset that it has reached."""
     behind = FakeReplica(2, (0, b"a"), high_watermark=1)
-    found = result(FakeReplica(1, (0, b"a"), (1, b"b")), behind, EXACT)
-    assert found is not None
-    assert (found.offset, "is behind" in found.problem) == (1, True)
+    actual = result(FakeReplica(1, (0, b"a"), (1, b"b")), behind, EXACT)
+    assert actual is not None
+    assert (actual.offset, "is behind" in actual.problem) == (1, True)
 
 
 def test_records_that_only_one_replica_has_compacted_are_no_difference() -> None:
@@ -69,5 +69,5 @@ def test_records_that_only_one_replica_has_compacted_are_no_difference() -> None
 def test_conflict_is_found_in_a_compacted_topic() -> None:
     """The same offset with another value is a difference."""
     leader = FakeReplica(1, (0, b"a"), (1, b"b"), (3, b"d"))
-    found = result(leader, FakeReplica(2, (1, b"b"), (3, b"X")), COMPACTED)
-    assert found == Finding(2, 3, "differs from the leader: the batches have other bytes")
+    actual = result(leader, FakeReplica(2, (1, b"b"), (3, b"X")), COMPACTED)
+    assert actual == Finding(2, 3, "differs from the leader: the batches have other bytes")

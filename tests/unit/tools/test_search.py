@@ -146,8 +146,8 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
     known = {
         number: searched._running[number].node.monitoring_address for number in searched.brokers
     }
-    found: list[int] = []
-    made = remote.Search(
+    numbers: list[int] = []
+    search = remote.Search(
         topic="orders", ranges=dict.fromkeys(range(4), (0, 10)), filters=Filters(value="refund")
     )
 
@@ -155,7 +155,7 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
         requested = False
 
     with searched.admin() as brokers:
-        runner = remote.RemoteSearch(brokers, known, made)
+        runner = remote.RemoteSearch(brokers, known, search)
         actual = remote.RemoteSearch._leaders
         rounds: list[int] = []
 
@@ -169,5 +169,7 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
             )
 
         monkeypatch.setattr(remote.RemoteSearch, "_leaders", leaders)
-        result = runner.run(lambda record: found.append(record.offset), lambda count: None, Stop())  # type: ignore[arg-type]
-    assert (result.problems, len(found), len(rounds)) == ([], 10, 2)
+        result = runner.run(
+            lambda record: numbers.append(record.offset), lambda count: None, Stop()
+        )  # type: ignore[arg-type]
+    assert (result.problems, len(numbers), len(rounds)) == ([], 10, 2)

@@ -40,8 +40,8 @@ def running(run: Any, ottla_cluster: Cluster, stopped: str) -> Iterator[str]:
         while len(_roles(run, stopped)) != number + 1:
             continue
     yield stopped
-    for each in elections:
-        each.stop()
+    for election in elections:
+        election.stop()
 
 
 def _roles(run: Any, name: str) -> list[tuple[str, str]]:
@@ -54,9 +54,9 @@ def test_stopped_application_is_listed_by_its_progress(run: Any, stopped: str) -
     """Other groups are not listed."""
     done = run("streams", "list")
     assert done.rows == [["app", "NOT_RUNNING", "0", "2"]]
-    shown = run("streams", "describe", stopped)
-    assert shown.rows == [["app", "words", "0", "4", "6", "2"]]
-    assert "app is NOT_RUNNING: no instance" in shown.errors
+    output = run("streams", "describe", stopped)
+    assert output.rows == [["app", "words", "0", "4", "6", "2"]]
+    assert "app is NOT_RUNNING: no instance" in output.errors
     assert "No instance runs." in run("streams", "describe", stopped, "--members").errors
 
 

@@ -32,8 +32,8 @@ def test_reset_is_a_dry_run_and_then_executed(
     run: Any, ottla_cluster: Cluster, state_dir: Path
 ) -> None:
     """The dry run comes first; input topics and other groups stay."""
-    words = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
-    done = run(*words, "--output", "json")
+    arguments = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
+    done = run(*arguments, "--output", "json")
     expected = [
         ("group", "app"),
         ("group", f"ottla-sink-{_QUERY}"),
@@ -44,10 +44,10 @@ def test_reset_is_a_dry_run_and_then_executed(
     assert [(row["kind"], row["name"]) for row in done.json] == expected
     assert not any(row["executed"] for row in done.json)
     assert (state_dir / "app").exists()
-    elsewhere = run(*words[:-1], str(state_dir / "elsewhere"))
+    elsewhere = run(*arguments[:-1], str(state_dir / "elsewhere"))
     assert "There is no checkpoint in" in elsewhere.errors
     assert "Give --state-dir" in elsewhere.errors
-    executed = run(*words, "--execute")
+    executed = run(*arguments, "--execute")
     assert (executed.code, executed.errors) == (
         0,
         "Reset: the next start of app begins from the beginning.\n",
@@ -55,7 +55,7 @@ def test_reset_is_a_dry_run_and_then_executed(
     assert not (state_dir / "app").exists()
     assert sorted(ottla_cluster.topics()) == ["app-my-topic", "words"]
     assert run("group", "list", "--output", "json").json[0]["group"] == "other"
-    assert "Nothing to reset for app" in run(*words).errors
+    assert "Nothing to reset for app" in run(*arguments).errors
 
 
 def test_reset_is_rejected_while_an_instance_runs(
@@ -65,15 +65,15 @@ def test_reset_is_rejected_while_an_instance_runs(
     settings = ElectionSettings(ottla_cluster.bootstrap, "app", heartbeat_interval_ms=50)
     election = Election(settings, Candidate("running", 1), lambda: None)
     election.start()
-    words = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
-    while run(*words).code == 0:
+    arguments = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
+    while run(*arguments).code == 0:
         continue
-    done = run(*words, "--execute")
+    done = run(*arguments, "--execute")
     assert done.code == 1
     assert "'app' cannot be reset now: 1 instance runs" in done.errors
     election.stop()
     assert (state_dir / "app").exists()
-    assert run(*words, "--execute").code == 0
+    assert run(*arguments, "--execute").code == 0
 
 
 def test_remaining_members_are_removed_with_force(
@@ -83,13 +83,13 @@ def test_remaining_members_are_removed_with_force(
     settings = ElectionSettings(ottla_cluster.bootstrap, "app", heartbeat_interval_ms=60_000)
     election = Election(settings, Candidate("hangs", 1), lambda: None)
     election.start()
-    words = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
-    while run(*words).code == 0:
+    arguments = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
+    while run(*arguments).code == 0:
         continue
-    shown = run(*words, "--force")
-    assert "Members that would leave the group app-drivers: 1." in shown.errors
-    assert run(*words, "--execute").code == 1
-    done = run(*words, "--force", "--execute")
+    output = run(*arguments, "--force")
+    assert "Members that would leave the group app-drivers: 1." in output.errors
+    assert run(*arguments, "--execute").code == 1
+    done = run(*arguments, "--force", "--execute")
     assert done.code == 0
     assert (
         "Members that left the group app-drivers: 1. An instance that still runs rejoins"
@@ -137,12 +137,19 @@ def test_input_resumes_at_the_given_positions(
     run: Any, ottla_cluster: Cluster, read_words: Path, words: tuple[str, ...], to: int, stays: int
 ) -> None:
     """Other topics keep their offsets; both are committed, without the progress metadata."""
-    told = ("--application-id", "app", "--state-dir", str(read_words), "--input-topics", "words")
-    shown = run("streams", "reset", *told, *words, "--output", "json")
-    assert _positions(shown.json) == [("words", 0, 6, to), ("numbers", 0, 2, stays)]
+    reported = (
+        "--application-id",
+        "app",
+        "--state-dir",
+        str(read_words),
+        "--input-topics",
+        "words",
+    )
+    output = run("streams", "reset", *reported, *words, "--output", "json")
+    assert _positions(output.json) == [("words", 0, 6, to), ("numbers", 0, 2, stays)]
     with ottla_cluster.admin() as brokers:
         assert committed_offsets(brokers, "app")["numbers", 0].metadata == PROGRESS
-        done = run("streams", "reset", *told, *words, "--execute")
+        done = run("streams", "reset", *reported, *words, "--execute")
         assert (done.code, done.errors) == (
             0,
             "Reset: the next start of app begins at the offsets above.\n",
@@ -151,7 +158,7 @@ def test_input_resumes_at_the_given_positions(
             ("words", 0): CommittedOffset(to),
             ("numbers", 0): CommittedOffset(stays),
         }
-    again = run("streams", "reset", *told, "--shift-by", "0", "--output", "json")
+    again = run("streams", "reset", *reported, "--shift-by", "0", "--output", "json")
     assert _positions(again.json)[0] == ("words", 0, to, to)
 
 

@@ -35,9 +35,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("name", ["topology", "build", "builder"])
 def test_a_topology_is_found(module: str, name: str) -> None:
     """The name is a topology, a function that returns one, or a builder."""
-    topology, found = load_topology(f"{module}:{name}")
+    topology, actual = load_topology(f"{module}:{name}")
     assert isinstance(topology, Topology)
-    assert found == module
+    assert actual == module
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_exception_of_the_users_module_has_its_location(
     sys.modules.pop("wrong_topology", None)
     with pytest.raises(ConfigError) as caught:
         load_topology("wrong_topology:topology")
-    told = str(caught.value)
-    assert told.startswith("Cannot import wrong_topology.\n")
-    assert message in told
-    assert {Path(each).name for each in re.findall(r'File "([^"]+)"', told)} == {
+    reported = str(caught.value)
+    assert reported.startswith("Cannot import wrong_topology.\n")
+    assert message in reported
+    assert {Path(each).name for each in re.findall(r'File "([^"]+)"', reported)} == {
         "wrong_topology.py"
     }
 
@@ -91,14 +91,14 @@ def test_set_options_are_passed_to_the_application(
     """Application options are passed as well; one that is also a flag replaces the flag's default."""
     seen: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
-    def refuse(_topology: Topology, config: dict[str, Any], **words: Any) -> None:
-        seen.append((config, words))
+    def refuse(_topology: Topology, config: dict[str, Any], **arguments: Any) -> None:
+        seen.append((config, arguments))
         raise ConfigError("seen")
 
     monkeypatch.setattr("ottla.streams.kafka_streams.KafkaStreams", refuse)
     pairs = "prices.url=http://here", "max.records=5", "processing.guarantee=exactly_once_v2"
-    words = [each for pair in pairs for each in ("--set", pair)]
-    assert "seen" in run("streams", "run", f"{module}:topology", *words).errors
+    arguments = [each for pair in pairs for each in ("--set", pair)]
+    assert "seen" in run("streams", "run", f"{module}:topology", *arguments).errors
     ((config, options),) = seen
     assert config == {
         "prices.url": "http://here",

@@ -12,8 +12,8 @@ from ottla.tools.topic import delete
 
 def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
     """The table output follows a topic from its creation to its deletion."""
-    made = run("topic", "create", "orders", "--partitions", "3")
-    assert made.out == b"Created topic orders with 3 partitions, replication factor 1.\n"
+    output = run("topic", "create", "orders", "--partitions", "3")
+    assert output.out == b"Created topic orders with 3 partitions, replication factor 1.\n"
     assert run("topic", "list").rows == [["orders", "3", "1"]]
     described = run("topic", "describe", "orders").rows
     assert [row[:3] for row in described] == [["orders", str(index), "1"] for index in range(3)]

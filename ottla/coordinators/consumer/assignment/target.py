@@ -76,10 +76,10 @@ def changes_of(
     If `is_later`, time has passed since the job was created: members may have left, and static ones
     may have returned under other ids.
     """
-    named = _still_there(group, computed, job) if is_later else computed
+    assignments = _still_there(group, computed, job) if is_later else computed
     changes: list[Change] = [
         TargetChange(group.group_id, member_id, target)
-        for member_id, target in named.items()
+        for member_id, target in assignments.items()
         if target != group.targets.get(member_id)
     ]
     changes.append(TargetEpochChange(group.group_id, TargetEpoch(job.epoch, now_ms)))
@@ -87,15 +87,15 @@ def changes_of(
 
 
 def _still_there(group: ConsumerGroup, computed: Assignments, job: Job) -> Assignments:
-    named: Assignments = {}
+    assignments: Assignments = {}
     for member_id, assignment in computed.items():
         instance_id = job.plan.members[member_id].instance_id
         now = member_id
         if member_id not in group.members:
             now = group.static_members.get(instance_id or "", "")
         if now:
-            named[now] = assignment
-    return named
+            assignments[now] = assignment
+    return assignments
 
 
 def _counts(group: ConsumerGroup, members: list[Member], image: ClusterImage) -> dict[bytes, int]:

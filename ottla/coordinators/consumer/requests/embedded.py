@@ -28,16 +28,16 @@ def assignment(
     partitions: Mapping[bytes, Iterable[int]], image: ClusterImage, subscription: bytes
 ) -> bytes:
     """Return an assignment in the version of the member's subscription."""
-    named = []
+    topics = []
     for topic_id, numbers in partitions.items():
         topic = image.topic_by_id(topic_id)
         if topic is not None:
-            named.append(TopicPartition(topic=topic.name, partitions=sorted(numbers)))
+            topics.append(TopicPartition(topic=topic.name, partitions=sorted(numbers)))
     if len(subscription) < _VERSION.size:
         raise ProtocolError("a subscription has no version")
     (version,) = _VERSION.unpack_from(subscription)
     message = ConsumerProtocolAssignment
     return consumer_protocol.encode_assignment(
-        message(assigned_partitions=named),
+        message(assigned_partitions=topics),
         max(message.MIN_VERSION, min(version, message.MAX_VERSION)),
     )

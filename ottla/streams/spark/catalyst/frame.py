@@ -29,12 +29,12 @@ from ottla.streams.spark.catalyst.number_bytes import int_bytes, long_bytes, rea
 from ottla.streams.spark.catalyst.row_source import PLAIN
 from ottla.streams.spark.catalyst.steps import (
     SOURCE,
+    Conversion,
     Expression,
     LoweredSource,
     Output,
     SparkType,
     Step,
-    Way,
 )
 
 _DDL = {
@@ -294,18 +294,18 @@ def _written(
         ("value", output.value, state.value),
     ):
         nothing = F.lit(None).cast("binary")
-        if serialization is Way.SERDE:
+        if serialization is Conversion.SERDE:
             if value.kind is Scalar.FLOAT:
                 # There are many NaN values, and the JVM has only one.
                 doubts.append(F.isnan(value.column))
             row |= {name: nothing, f"{name}{number}": value.whole}
         elif value.kind is Scalar.NOTHING:
             row[name] = nothing
-        elif serialization is Way.AS_READ:
+        elif serialization is Conversion.AS_READ:
             row[name] = F.col("_" + name)
-        elif serialization is Way.TEXT:
+        elif serialization is Conversion.TEXT:
             row[name] = value.column.cast("binary")
-        elif serialization is Way.LONG:
+        elif serialization is Conversion.LONG:
             row[name] = long_bytes(value.column)
         else:
             row[name] = int_bytes(value.column, doubts)

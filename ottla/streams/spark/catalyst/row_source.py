@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.serdes import Serde
-from ottla.streams.spark.catalyst.steps import LoweredSource, Way
+from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource
 from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.source import OttlaSource, StreamReader
@@ -112,8 +112,8 @@ def columns_source(
     targets = [
         Target(
             output.topic,
-            output.serdes[0] if output.key is Way.SERDE else None,
-            output.serdes[1] if output.value is Way.SERDE else None,
+            output.serdes[0] if output.key is Conversion.SERDE else None,
+            output.serdes[1] if output.value is Conversion.SERDE else None,
         )
         for output in outputs
     ]

@@ -42,8 +42,8 @@ SOURCE = -1
 _FUNCTION = "a function"
 
 
-class Way(Enum):
-    """The way in which a value is converted to bytes."""
+class Conversion(Enum):
+    """How the value of an expression is converted to bytes."""
 
     AS_READ = "as it was read"
     TEXT = "text in UTF-8, or bytes as they are"
@@ -70,8 +70,8 @@ class Output:
     step: int
     sink: Sink
     topic: str
-    key: Way
-    value: Way
+    key: Conversion
+    value: Conversion
     serdes: tuple[Serde[Any], Serde[Any]]
 
 
@@ -306,7 +306,7 @@ class _Walk:
         key = resolve(sink.key, defaults.key).of(topic, is_key=True)
         value = resolve(sink.value, defaults.value).of(topic, is_key=False)
         serializations = [
-            _way(serde, kind, same and serde is read)
+            _conversion(serde, kind, same and serde is read)
             for serde, kind, same, read in zip(
                 (key, value), types, as_read, self._serdes, strict=True
             )
@@ -328,23 +328,23 @@ def _is_plain(kind: Structure) -> bool:
     return all(structure.made and _is_plain(structure) for structure in inner)
 
 
-def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:
+def _conversion(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Conversion:
     """Return how a serde writes values of a type; raise Unlike if it may reject them."""
     if as_read and isinstance(kind, Scalar):
-        return Way.AS_READ
+        return Conversion.AS_READ
     if isinstance(kind, Structure) and not kind.made:
         raise Unlike(f"{serde!r} writes an object")
     serializations = {
-        (STRING, Scalar.TEXT): Way.TEXT,
-        (BYTES, Scalar.BYTES): Way.TEXT,
-        (INTEGER, Scalar.INT): Way.INTEGER,
-        (LONG, Scalar.INT): Way.LONG,
-        (DOUBLE, Scalar.FLOAT): Way.SERDE,
+        (STRING, Scalar.TEXT): Conversion.TEXT,
+        (BYTES, Scalar.BYTES): Conversion.TEXT,
+        (INTEGER, Scalar.INT): Conversion.INTEGER,
+        (LONG, Scalar.INT): Conversion.LONG,
+        (DOUBLE, Scalar.FLOAT): Conversion.SERDE,
     }
     for (known_serde, known_kind), serialization in serializations.items():
         if serde is known_serde and kind in (known_kind, Scalar.NOTHING):
             return serialization
     if writes_json(serde) and kind is not Scalar.BYTES:
-        return Way.SERDE
+        return Conversion.SERDE
     named = "an object" if isinstance(kind, Structure) else kind.value
     raise Unlike(f"{serde!r} writes {named}")

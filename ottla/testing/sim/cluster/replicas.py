@@ -12,25 +12,25 @@ _CHUNK_BYTES = 1024 * 1024
 
 def divergences(cluster: SimCluster) -> list[str]:
     """Return each partition whose replicas differ below the leader's high watermark."""
-    found: list[str] = []
+    differences: list[str] = []
     image = cluster.nodes[cluster.controllers[0]].broker.image
     for topic in sorted(image.topics):
         for number, state in enumerate(image.topics[topic].partitions):
             replicas = dict(_replicas(cluster, topic, number))
             leader = replicas.get(state.leader)
             if leader is None:
-                found.append(f"{topic}-{number}: the leader {state.leader} has no replica")
+                differences.append(f"{topic}-{number}: the leader {state.leader} has no replica")
                 continue
             end = leader.high_watermark
             expected = batches(leader, end)
             for broker_id, replica in replicas.items():
                 if broker_id not in state.replicas:
-                    found.append(f"{topic}-{number} is still on broker {broker_id}")
+                    differences.append(f"{topic}-{number} is still on broker {broker_id}")
                     continue
                 text = _difference(expected, batches(replica, end))
                 if text:
-                    found.append(f"{topic}-{number} on broker {broker_id}: {text}")
-    return found
+                    differences.append(f"{topic}-{number} on broker {broker_id}: {text}")
+    return differences
 
 
 def _replicas(cluster: SimCluster, topic: str, number: int) -> Iterator[tuple[int, Partition]]:
@@ -44,18 +44,18 @@ def _replicas(cluster: SimCluster, topic: str, number: int) -> Iterator[tuple[in
 def batches(replica: Partition, end: int) -> list[tuple[int, int, bytes]]:
     """Return the batches of a replica below an offset: base offset, leader epoch, bytes."""
     log = replica.log
-    found: list[tuple[int, int, bytes]] = []
+    batches_found: list[tuple[int, int, bytes]] = []
     offset = log.log_start_offset
     while offset < min(end, log.log_end_offset):
         fetched = log.read(offset, _CHUNK_BYTES, max_offset=end, at_least_one=True)
         data = b"" if fetched is None else bytes(fetched.data)
         if not data:
             break
-        for place, header in iterate_batches(data):
-            content = data[place : place + header.size_bytes]
-            found.append((header.base_offset, header.leader_epoch, content))
+        for position, header in iterate_batches(data):
+            content = data[position : position + header.size_bytes]
+            batches_found.append((header.base_offset, header.leader_epoch, content))
             offset = header.last_offset + 1
-    return found
+    return batches_found
 
 
 def _difference(

@@ -37,11 +37,11 @@ def test_creation_uses_the_brokers_defaults(
     cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
         topics=[CreatableTopicResult(name="n", num_partitions=4, replication_factor=1)]
     )
-    made = topics.create_topic(brokers, "n", config={"retention.ms": "1"})
+    created = topics.create_topic(brokers, "n", config={"retention.ms": "1"})
     (sent,) = asked("CreateTopics").topics
     assert (sent.num_partitions, sent.replication_factor) == (-1, -1)
     assert [(row.name, row.value) for row in sent.configs] == [("retention.ms", "1")]
-    assert (made.partitions, made.replication_factor) == (4, 1)
+    assert (created.partitions, created.replication_factor) == (4, 1)
 
 
 def test_error_of_a_creation_has_the_brokers_message(cluster: Any, brokers: Brokers) -> None:

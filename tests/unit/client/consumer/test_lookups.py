@@ -17,10 +17,10 @@ class Answers:
 
     def get_watermark_offsets(self, row: Any, timeout: float) -> Any:
         """Return or raise the next answer."""
-        answer = self.answers.pop(0)
-        if isinstance(answer, int):
-            raise KafkaException(KafkaError(answer))
-        return answer
+        response = self.answers.pop(0)
+        if isinstance(response, int):
+            raise KafkaException(KafkaError(response))
+        return response
 
 
 @pytest.mark.parametrize("code", [ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.LEADER_NOT_AVAILABLE])

@@ -142,13 +142,13 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=[*_WORLDS, pytest.param("zookeeper", marks=pytest.mark.compat)])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinationWorld]:
     """Yield a tree of each implementation."""
-    made: CoordinationWorld
+    coordination_world: CoordinationWorld
     if request.param == "zookeeper":
-        made = LiveWorld(request.getfixturevalue("zookeeper_server"))
+        coordination_world = LiveWorld(request.getfixturevalue("zookeeper_server"))
     else:
-        made = _WORLDS[request.param](tmp_path)
-    yield made
-    await made.close()
+        coordination_world = _WORLDS[request.param](tmp_path)
+    yield coordination_world
+    await coordination_world.close()
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ DIRECTORY = "/data/coordination"
 @pytest.fixture
 def loop() -> Iterator[SimLoop]:
     """Return a simulated loop."""
-    with SimLoop(SeededRng(1)) as made:
-        yield made
+    with SimLoop(SeededRng(1)) as sim_loop:
+        yield sim_loop
 
 
 def open_tree(files: SimFileSystem, loop: SimLoop) -> EmbeddedTree:
@@ -41,10 +41,10 @@ def open_tree(files: SimFileSystem, loop: SimLoop) -> EmbeddedTree:
 
 async def contents(session: EmbeddedSession, path: str = "/") -> dict[str, bytes]:
     """Read a whole tree."""
-    found = {path: (await session.get(path))[0]}
+    entries = {path: (await session.get(path))[0]}
     for name in await session.children(path):
-        found |= await contents(session, f"{path.rstrip('/')}/{name}")
-    return found
+        entries |= await contents(session, f"{path.rstrip('/')}/{name}")
+    return entries
 
 
 def names_in(files: SimFileSystem, prefix: str = journal.JOURNAL_PREFIX) -> list[str]:
@@ -478,8 +478,8 @@ def test_errors_wait_for_the_changes_they_depend_on(loop: SimLoop) -> None:
         await asyncio.sleep(0)
         with pytest.raises(NodeExists):
             await session.create("/a")
-        found = open_tree(files.power_loss(SeededRng(0)), loop).session()
-        assert await found.exists("/a") is not None
+        actual = open_tree(files.power_loss(SeededRng(0)), loop).session()
+        assert await actual.exists("/a") is not None
         await writing
 
     loop.run(main())

@@ -44,10 +44,10 @@ async def test_session_survives_a_restart_of_its_server(tmp_path: Path) -> None:
         session = await LiveSession.begin(server.address)
         session_id = session.session_id
         await session.create("/mine", b"data", ephemeral=True)
-        told: asyncio.Queue[str] = asyncio.Queue()
+        queue: asyncio.Queue[str] = asyncio.Queue()
         states: asyncio.Queue[SessionState] = asyncio.Queue()
         session.on_session(states.put_nowait)
-        await session.get("/mine", told.put_nowait)
+        await session.get("/mine", queue.put_nowait)
         server.kill()
         async with asyncio.timeout(30):
             assert await states.get() is SessionState.SUSPENDED
@@ -55,12 +55,12 @@ async def test_session_survives_a_restart_of_its_server(tmp_path: Path) -> None:
                 await session.get("/mine")
             server.start()
             assert await states.get() is SessionState.CONNECTED
-            assert await told.get() == "/mine"
-        data, stat = await session.get("/mine", told.put_nowait)
+            assert await queue.get() == "/mine"
+        data, stat = await session.get("/mine", queue.put_nowait)
         assert (data, stat.ephemeral_owner) == (b"data", session_id)
         await session.set("/mine", b"new")
         async with asyncio.timeout(5):
-            assert await told.get() == "/mine"
+            assert await queue.get() == "/mine"
         await session.close()
     finally:
         server.kill()

@@ -63,9 +63,9 @@ class Service:
         for packet in packets:
             writer.write(packet)
         async with asyncio.timeout(5):
-            answer = await reader.read()
+            response = await reader.read()
         writer.close()
-        return answer
+        return response
 
 
 @pytest.fixture
@@ -137,8 +137,8 @@ async def test_wrong_password_does_not_resume_a_session(service: Service) -> Non
     session = await service.session()
     await session.create("/mine", ephemeral=True)
     request = _CONNECT.pack(0, 0, 10_000, session.session_id, 16, bytes(16), False)
-    answer = await service.send(jute.framed(request))
-    _, timeout_ms, session_id = struct.unpack_from(">iiq", answer, 4)
+    response = await service.send(jute.framed(request))
+    _, timeout_ms, session_id = struct.unpack_from(">iiq", response, 4)
     assert (timeout_ms, session_id) == (0, 0)
     assert await session.exists("/mine") is not None
 
@@ -242,10 +242,10 @@ async def test_malformed_path_is_refused(service: Service) -> None:
         for number, path in enumerate(paths)
     )
     close = jute.framed(struct.pack(">ii", 99, jute.OpCode.CLOSE_SESSION))
-    answer = await service.send(connect, create, close)
-    position, codes = 4 + struct.unpack_from(">i", answer)[0], []
-    while position < len(answer):
-        length, _, _, code = struct.unpack_from(">iiqi", answer, position)
+    response = await service.send(connect, create, close)
+    position, codes = 4 + struct.unpack_from(">i", response)[0], []
+    while position < len(response):
+        length, _, _, code = struct.unpack_from(">iiqi", response, position)
         codes.append(code)
         position += 4 + length
     assert codes == [jute.Code.BAD_ARGUMENTS] * len(paths) + [jute.Code.OK]

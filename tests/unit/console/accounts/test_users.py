@@ -138,9 +138,9 @@ def test_a_session_ends_with_logout_and_with_its_user(
     assert session is not None
     table.close(session.key)
     assert table.find(first) is None
-    kept = table.find(second)
-    assert kept is not None
-    table.close_all("ann", except_key=kept.key)
+    remaining = table.find(second)
+    assert remaining is not None
+    table.close_all("ann", except_key=remaining.key)
     assert table.find(third) is None
     users.delete("ann")
     assert table.find(second) is None

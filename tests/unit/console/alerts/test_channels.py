@@ -111,7 +111,7 @@ def test_webhook_is_signed_in_a_header(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "answer", "reason"),
+    ("kind", "status", "response", "reason"),
     [
         (ChannelKind.SLACK, 404, b"no_service", "the server answers 404"),
         (ChannelKind.WEBHOOK, 302, b"", "the server answers 302"),
@@ -122,10 +122,10 @@ def test_webhook_is_signed_in_a_header(receiver: Receiver) -> None:
     ],
 )
 def test_a_refusal_is_reported(
-    receiver: Receiver, kind: ChannelKind, status: int, answer: bytes, reason: str
+    receiver: Receiver, kind: ChannelKind, status: int, response: bytes, reason: str
 ) -> None:
     """Also those that have the status 200; a redirect is not followed."""
-    receiver.status, receiver.answer = status, answer
+    receiver.status, receiver.answer = status, response
     receiver.headers = {"location": f"{receiver.url}/other"}
     with pytest.raises(NotSent, match=reason):
         send(channel(receiver, kind), NOTIFICATION, NOW_MS, LOCAL)

@@ -154,10 +154,10 @@ def test_a_short_fault_does_not_fire() -> None:
 def test_an_incident_is_notified_once_and_repeated_after_its_time() -> None:
     """Between the notifications there is none, however often the fault is found."""
     machine = Machine(Rule("r", RuleKind.OFFLINE, for_s=0, repeat_s=60))
-    found = [reasons(machine.sample(DEGRADED)) for _ in range(13)]
-    firing = [number for number, each in enumerate(found) if each]
+    results = [reasons(machine.sample(DEGRADED)) for _ in range(13)]
+    firing = [number for number, each in enumerate(results) if each]
     assert firing == [0, 6, 12]
-    assert found[6] == [Reason.STILL_FIRING]
+    assert results[6] == [Reason.STILL_FIRING]
 
 
 def test_a_silence_holds_notifications_back_until_its_end() -> None:

@@ -81,8 +81,8 @@ def test_brokers_and_their_load(connection: ClusterConnection, topic: str) -> No
     assert [row.node_id for row in rows] == [1, 2, 3]
     assert sum(row.is_controller for row in rows) == 1
     detail = describe_broker(connection, 2)
-    found = [replica.topic for row in detail.log_directories for replica in row.replicas]
-    assert found.count(topic) == 3
+    topics = [replica.topic for row in detail.log_directories for replica in row.replicas]
+    assert topics.count(topic) == 3
     versions = {row.name: row.max_version for row in list_api_versions(connection, 1)}
     assert versions["Produce"] >= 9
     with pytest.raises(ApiError, match="Broker 9 is not running"):
@@ -92,9 +92,9 @@ def test_brokers_and_their_load(connection: ClusterConnection, topic: str) -> No
 def test_the_overview_counts(connection: ClusterConnection, topic: str) -> None:
     """The overview counts brokers, topics, replicas and problems."""
     _create(connection, topic, 2)
-    found = overview.read_overview(connection)
-    assert (found.brokers, found.offline, found.under_replicated) == (3, 0, 0)
-    assert found.replicas >= 6
+    actual = overview.read_overview(connection)
+    assert (actual.brokers, actual.offline, actual.under_replicated) == (3, 0, 0)
+    assert actual.replicas >= 6
 
 
 def test_options_are_planned_and_changed(connection: ClusterConnection, topic: str) -> None:
@@ -208,8 +208,8 @@ def _wait_for_limits(
 ) -> bool:
     """Return True when a broker has learned of the limits."""
     for _ in range(200):
-        found = [row.limits for row in access.list_quotas(connection) if row.entity == entity]
-        if found == ([] if limits is None else [limits]):
+        result = [row.limits for row in access.list_quotas(connection) if row.entity == entity]
+        if result == ([] if limits is None else [limits]):
             return True
         connection.pause(0.02)
     return False

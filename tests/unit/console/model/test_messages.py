@@ -124,9 +124,9 @@ def test_masked_fields_cannot_be_searched(records: ClusterConnection) -> None:
     secret = Condition(Field.VALUE, Operator.CONTAINS, '"n":77,')
     request = BrowseRequest(_TOPIC, conditions=(secret,), masking=(rule,))
     assert browse(records, request).rows == ()
-    shown = browse(records, BrowseRequest(_TOPIC, limit=1, masking=(rule,))).rows[0]
-    assert shown.value is not None
-    assert '"n":"******"' in shown.value.text
+    row = browse(records, BrowseRequest(_TOPIC, limit=1, masking=(rule,))).rows[0]
+    assert row.value is not None
+    assert '"n":"******"' in row.value.text
 
 
 def test_a_search_is_cancelled(records: ClusterConnection) -> None:
@@ -162,12 +162,12 @@ def test_new_records_are_followed(records: ClusterConnection, topic: str) -> Non
     rows = tail(records, BrowseRequest(topic), cancelled=stopped.is_set)
     assert next(rows) == ()
     produce(records, ProduceRequest(topic, "new {{n}}", count=3, has_templates=True))
-    found: list[str] = []
+    texts: list[str] = []
     for batch in rows:
-        found += [row.value.text for row in batch if row.value is not None]
-        if len(found) >= 3:
+        texts += [row.value.text for row in batch if row.value is not None]
+        if len(texts) >= 3:
             stopped.set()
-    assert sorted(found) == ["new 0", "new 1", "new 2"]
+    assert sorted(texts) == ["new 0", "new 1", "new 2"]
 
 
 def test_aborted_transactions_are_hidden_from_committed_reads(

@@ -22,8 +22,8 @@ def ranges(sql: str) -> dict[str, tuple[int | None, int | None]]:
         ((text,),) = parser.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
     tree = json.loads(text)
     assert not tree["error"], tree
-    found = ranges_of(tree["statements"][0], evaluate)
-    return {name: (row.start_ms, row.end_ms) for name, row in found.items()}
+    result = ranges_of(tree["statements"][0], evaluate)
+    return {name: (row.start_ms, row.end_ms) for name, row in result.items()}
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_conditions_on_time_become_a_range(
     condition: str, start_ms: int | None, end_ms: int | None
 ) -> None:
     """Only what AND combines counts; every record that may match is inside."""
-    found = ranges(f"SELECT * FROM orders o WHERE {condition}")
-    assert found["orders"] == (start_ms, end_ms)
+    actual = ranges(f"SELECT * FROM orders o WHERE {condition}")
+    assert actual["orders"] == (start_ms, end_ms)
 
 
 def test_a_topic_that_is_read_twice_has_the_union_of_its_ranges() -> None:

@@ -11,13 +11,13 @@ def test_boxes_are_right_of_what_leads_to_them_and_do_not_overlap() -> None:
     """Each line goes to the right, and each box has a place of its own within the drawing."""
     drawing = draw_topology(parse_topology(WORDS), {"words": "lag 7"})
     assert all(line.x1 < line.x2 for line in drawing.lines)
-    places = [(box.x, box.y) for box in drawing.boxes]
-    assert len(set(places)) == len(places)
+    positions = [(box.x, box.y) for box in drawing.boxes]
+    assert len(set(positions)) == len(positions)
     for box in drawing.boxes:
         assert 0 <= box.x <= drawing.width - BOX_WIDTH
         assert 0 <= box.y <= drawing.height - BOX_HEIGHT
     columns: dict[float, list[float]] = {}
-    for x, y in places:
+    for x, y in positions:
         columns.setdefault(x, []).append(y)
     for rows in columns.values():
         ordered = sorted(rows)

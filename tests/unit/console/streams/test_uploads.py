@@ -15,9 +15,9 @@ def test_a_description_is_stored_replaced_and_deleted() -> None:
     store = TopologyUploads(Database(":memory:"), SetClock())
     store.save("a", "counter", WORDS)
     store.save("a", "counter", WORDS.replace("count", "sum"))
-    found = store.find("a", "counter")
-    assert found is not None
-    assert "Processor: sum (" in found.text
+    result = store.find("a", "counter")
+    assert result is not None
+    assert "Processor: sum (" in result.text
     assert store.find("b", "counter") is None
     assert store.applications("a") == ["counter"]
     store.delete("a", "counter")

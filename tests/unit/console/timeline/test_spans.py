@@ -29,9 +29,9 @@ def test_a_sample_is_read_from_metadata() -> None:
     topic = Topic("orders", b"\x01", False, partitions)
     nodes = {2: Node(2, "h", 1, None), 3: Node(3, "h", 2, None)}
     metadata = Metadata("id", 2, nodes, {"orders": topic}, 1000)
-    found = state_of(metadata, Controller(2, None), 2)
-    assert found.brokers == (2, 3)
-    assert found.partitions == {
+    state = state_of(metadata, Controller(2, None), 2)
+    assert state.brokers == (2, 3)
+    assert state.partitions == {
         ("orders", n): Leadership("01", 2, 4, (2, 3), (3, 2)) for n in (0, 1)
     }
 
@@ -44,10 +44,10 @@ def test_equal_samples_have_no_changes() -> None:
 def test_leaders_isr_brokers_and_deletions_are_changes() -> None:
     """Each kind of change is reported once."""
     shrunk = replace(LED, leader=2, leader_epoch=6, isr=(2, 3))
-    found = compare(state(), replace(state(shrunk, (2, 3)), controller=Controller(2, 8)))
-    assert found.partitions == {KEY: shrunk}
-    assert (found.stopped, found.started) == ((1,), ())
-    assert found.controller == Controller(2, 8)
+    differences = compare(state(), replace(state(shrunk, (2, 3)), controller=Controller(2, 8)))
+    assert differences.partitions == {KEY: shrunk}
+    assert (differences.stopped, differences.started) == ((1,), ())
+    assert differences.controller == Controller(2, 8)
     assert compare(state(), replace(state(), partitions={})).deleted == (KEY,)
 
 

@@ -27,9 +27,13 @@ def test_a_preferred_election_restores_the_preferred_leader() -> None:
     """The leader epoch grows and the ISR stays; a repeated partition is ELECTION_NOT_NEEDED."""
     before = image(partition(leader=1, isr=(1, 2)))
     after, results = plan_elections(before, PREFERRED, [("t", 0), ("t", 0)])
-    found = after.partition("t", 0)
-    assert found is not None
-    assert (found.leader, found.leader_epoch, found.isr) == (2, 6, (1, 2))
+    partition_image = after.partition("t", 0)
+    assert partition_image is not None
+    assert (partition_image.leader, partition_image.leader_epoch, partition_image.isr) == (
+        2,
+        6,
+        (1, 2),
+    )
     assert results[0].error is None
     assert results[1].error is not None
     assert results[1].error.code is ErrorCode.ELECTION_NOT_NEEDED
@@ -62,10 +66,14 @@ def test_an_unclean_election_elects_any_live_replica() -> None:
     """The ISR is the new leader alone, which is marked as recovering."""
     before = image(partition(leader=-1, isr=(2,)), live=(1,))
     after, (result,) = plan_elections(before, UNCLEAN, [("t", 0)])
-    found = after.partition("t", 0)
+    partition_image = after.partition("t", 0)
     assert result.error is None
-    assert found is not None
-    assert (found.leader, found.isr, found.is_recovering) == (1, (1,), True)
+    assert partition_image is not None
+    assert (partition_image.leader, partition_image.isr, partition_image.is_recovering) == (
+        1,
+        (1,),
+        True,
+    )
 
 
 def test_the_error_names_an_unknown_partition() -> None:

@@ -25,8 +25,8 @@ def request(*members: int, **fields: object) -> IsrRequest:
     return IsrRequest(topic_id=ID, partition=0, **values)  # type: ignore[arg-type]
 
 
-def error_of(asked: IsrRequest, partition: PartitionImage = PARTITION) -> ErrorCode:
-    plan = isr_changes.plan(image(partition), [asked], BROKERS)
+def error_of(requested: IsrRequest, partition: PartitionImage = PARTITION) -> ErrorCode:
+    plan = isr_changes.plan(image(partition), [requested], BROKERS)
     (error,) = plan.errors
     return error
 
@@ -111,8 +111,8 @@ def test_an_accepted_isr_is_safe(
     members: list[int], leader_epoch: int, partition_epoch: int, eligible: set[int]
 ) -> None:
     """An accepted ISR contains the leader, only replicas, and only eligible brokers."""
-    asked = request(*members, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
-    plan = isr_changes.plan(image(), [asked], {key: BROKERS[key] for key in eligible})
+    requested = request(*members, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
+    plan = isr_changes.plan(image(), [requested], {key: BROKERS[key] for key in eligible})
     after = plan.image.partition("t", 0)
     assert after is not None
     if after is PARTITION or set(after.isr) == {1, 2}:

@@ -161,8 +161,8 @@ class Consumers:
     def commit(self, places, member_id="", epoch=-1, version=9):
         """Commit offset 1 for partitions of t; return the error code of each."""
         partitions = [
-            OffsetCommitRequestPartition(partition_index=place, committed_offset=1)
-            for place in places
+            OffsetCommitRequestPartition(partition_index=topic_partition, committed_offset=1)
+            for topic_partition in places
         ]
         request = OffsetCommitRequest(
             group_id="g",
@@ -170,8 +170,8 @@ class Consumers:
             generation_id_or_member_epoch=epoch,
             topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)],
         )
-        answer = self.coordinator.commit_offsets(request, api_version=version)
-        return [item.error_code for topic in answer.topics for item in topic.partitions]
+        response = self.coordinator.commit_offsets(request, api_version=version)
+        return [item.error_code for topic in response.topics for item in topic.partitions]
 
     def fetch(self, member_id=None, epoch=-1):
         request = OffsetFetchRequestGroup(
@@ -180,11 +180,11 @@ class Consumers:
         return self.coordinator.fetch_offsets(request, require_stable=False)
 
 
-def partitions_in(answer):
+def partitions_in(response):
     """The partitions that a heartbeat response assigns, by topic id, or None."""
-    if answer.assignment is None:
+    if response.assignment is None:
         return None
-    return {topic.topic_id: topic.partitions for topic in answer.assignment.topic_partitions}
+    return {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
 
 
 def run(world, scenario):

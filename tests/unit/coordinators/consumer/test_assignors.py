@@ -48,13 +48,13 @@ def held_by(owners, name):
 
 def owners_of(assignments):
     """The owner of every partition; a partition with two owners fails the test."""
-    found = {}
+    entries = {}
     for member_id, held in assignments.items():
         for topic, partitions in held.items():
             for partition in partitions:
-                assert (topic, partition) not in found
-                found[topic, partition] = member_id
-    return found
+                assert (topic, partition) not in entries
+                entries[topic, partition] = member_id
+    return entries
 
 
 def readable(plan):
@@ -71,9 +71,9 @@ def readable(plan):
 def test_every_partition_has_one_subscribed_owner(plan, name):
     """Each partition has exactly one owner, which is subscribed to its topic."""
     assignments = ASSIGNORS[name](plan)
-    found = owners_of(assignments)
-    assert set(found) == readable(plan)
-    assert all(topic in plan.members[owner].topics for (topic, _), owner in found.items())
+    owners = owners_of(assignments)
+    assert set(owners) == readable(plan)
+    assert all(topic in plan.members[owner].topics for (topic, _), owner in owners.items())
     assert all(partitions for held in assignments.values() for partitions in held.values())
 
 
@@ -87,12 +87,12 @@ def test_uniform_loads_differ_by_at_most_one(plan):
 @given(plans(is_homogeneous=False))
 def test_uniform_leaves_no_useful_move(plan):
     """No move of a partition to another subscriber of its topic would improve the balance."""
-    found = uniform.assign(plan)
-    loads = {name: sum(map(len, held.values())) for name, held in found.items()}
+    assignments = uniform.assign(plan)
+    loads = {name: sum(map(len, held.values())) for name, held in assignments.items()}
     for topic in plan.partition_counts:
         readers = [name for name, member in plan.members.items() if topic in member.topics]
         for giver in readers:
-            if topic in found[giver]:
+            if topic in assignments[giver]:
                 assert loads[giver] - min(loads[name] for name in readers) <= 1
 
 

@@ -38,7 +38,9 @@ def everything(consumers):
     """The partitions of all members' targets together."""
     targets = consumers.group.targets
     assert targets.keys() <= consumers.group.members.keys()
-    return sorted(place for each in targets.values() for place in each.get(T, ()))
+    return sorted(
+        topic_partition for target in targets.values() for topic_partition in target.get(T, ())
+    )
 
 
 def test_members_keep_their_assignment_until_the_target_is_ready(world, consumers, elsewhere):
@@ -79,7 +81,7 @@ def test_one_target_is_computed_at_a_time(world, consumers, elsewhere):
         elsewhere.finish()
         await consumers.sleep(0.01)
         assert consumers.group.assignment_epoch == 5
-        assert [len(each[T]) for each in consumers.group.targets.values()] == [1, 1, 1, 1]
+        assert [len(target[T]) for target in consumers.group.targets.values()] == [1, 1, 1, 1]
 
     run(world, scenario())
 

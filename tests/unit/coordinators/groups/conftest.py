@@ -96,8 +96,8 @@ class Groups:
             member_id=member_id,
             generation_id_or_member_epoch=generation,
             topics=[
-                OffsetCommitRequestTopic(name=topic, partitions=found)
-                for topic, found in partitions.items()
+                OffsetCommitRequestTopic(name=topic, partitions=partition)
+                for topic, partition in partitions.items()
             ],
             **fields,
         )
@@ -115,10 +115,10 @@ class Groups:
 
     def offsets(self, group="g"):
         """Every offset of the group, by partition."""
-        answer = self.fetch(group=group)
+        response = self.fetch(group=group)
         return {
             (topic.name, item.partition_index): item.committed_offset
-            for topic in answer.topics
+            for topic in response.topics
             for item in topic.partitions
         }
 

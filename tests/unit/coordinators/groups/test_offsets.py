@@ -117,5 +117,5 @@ def test_topics_are_found_in_every_group():
     store.apply("a", ("gone", 0), CommittedOffset(1))
     store.apply("a", ("kept", 0), CommittedOffset(1))
     store.apply_open(7, "b", ("gone", 1), CommittedOffset(1))
-    found = set(store.partitions_of_topics(frozenset({"gone"})))
-    assert found == {("a", ("gone", 0)), ("b", ("gone", 1))}
+    names = set(store.partitions_of_topics(frozenset({"gone"})))
+    assert names == {("a", ("gone", 0)), ("b", ("gone", 1))}

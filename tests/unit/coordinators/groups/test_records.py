@@ -71,8 +71,8 @@ def test_group_is_decoded_from_its_record():
     value = metadata_value(group, {"a": b"aa", "b": b"bb"})
     record = records.encode(GroupMetadata("g", value), 1)
     assert record.key.hex() == "0002" + "000167"
-    found = records.decode(record)
-    assert group_from("g", found.value) == group
+    decoded = records.decode(record)
+    assert group_from("g", decoded.value) == group
 
 
 def test_group_record_of_version_0_uses_the_session_timeout():

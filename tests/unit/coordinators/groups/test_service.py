@@ -32,13 +32,13 @@ def described(groups, *names, version=6):
 
 
 def listed(groups, **filters):
-    answer = groups.coordinator.list_groups(ListGroupsRequest(**filters))
-    return answer.error_code, {group.group_id: group.group_state for group in answer.groups}
+    response = groups.coordinator.list_groups(ListGroupsRequest(**filters))
+    return response.error_code, {group.group_id: group.group_state for group in response.groups}
 
 
 def deleted(groups, *names):
-    answer = groups.coordinator.delete_groups(DeleteGroupsRequest(groups_names=list(names)))
-    return {item.group_id: ErrorCode(item.error_code).name for item in answer.results}
+    response = groups.coordinator.delete_groups(DeleteGroupsRequest(groups_names=list(names)))
+    return {item.group_id: ErrorCode(item.error_code).name for item in response.results}
 
 
 def codes(response):
@@ -60,8 +60,8 @@ def test_requests_are_validated_first(world, groups):
         assert groups.heartbeat("m", 1, group="").error_code == ErrorCode.INVALID_GROUP_ID
         assert groups.leave("m", group="").error_code == ErrorCode.INVALID_GROUP_ID
         for timeout in (5999, 1_800_001):
-            answer = groups.join(session_timeout_ms=timeout)
-            assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+            response = groups.join(session_timeout_ms=timeout)
+            assert response.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
     run(world, scenario)
 
@@ -116,9 +116,9 @@ def test_rebalance_timeout_of_version_0_is_the_session_timeout(world, groups):
         await groups.join(version=0, rebalance_timeout_ms=-1, session_timeout_ms=10_000)
         second = groups.join(version=0, rebalance_timeout_ms=-1, session_timeout_ms=10_000)
         start = world.clock.monotonic()
-        answer = await second
+        response = await second
         assert world.clock.monotonic() - start == pytest.approx(10)
-        assert answer.member_id == answer.leader
+        assert response.member_id == response.leader
 
     run(world, scenario)
 
@@ -146,8 +146,8 @@ def test_pending_member_expires(world, groups):
 
     async def scenario():
         groups.coordinator.load(0, 1)
-        answer = groups.join(version=9)
-        assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        response = groups.join(version=9)
+        assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED
         assert listed(groups) == (0, {"g": "Empty"})
         await world.clock.sleep(11)
         assert listed(groups) == (0, {})
@@ -316,13 +316,13 @@ def test_committed_offset_is_fetched(world, groups):
         groups.coordinator.load(0, 1)
         member, generation = await groups.stable()
         assert codes(groups.commit({T0: 5, T1: 6}, member, generation)) == ["NONE", "NONE"]
-        answer = groups.fetch({"t": [0, 7], "other": [0]})
-        found = [
+        response = groups.fetch({"t": [0, 7], "other": [0]})
+        rows = [
             (topic.name, item.partition_index, item.committed_offset, item.metadata)
-            for topic in answer.topics
+            for topic in response.topics
             for item in topic.partitions
         ]
-        assert found == [("t", 0, 5, "m"), ("t", 7, -1, ""), ("other", 0, -1, "")]
+        assert rows == [("t", 0, 5, "m"), ("t", 7, -1, ""), ("other", 0, -1, "")]
         assert groups.offsets() == {T0: 5, T1: 6}
         await groups.restart()
         assert groups.offsets() == {T0: 5, T1: 6}
@@ -375,8 +375,8 @@ def test_commit_between_join_and_sync_is_rejected(world, groups):
         assert codes(groups.commit({T0: 1}, member, generation)) == ["NONE"]
         await answered(groups.join(member))
         assert (await second).generation_id == generation + 1
-        answer = groups.commit({T0: 2}, member, generation + 1)
-        assert codes(answer) == ["REBALANCE_IN_PROGRESS"]
+        response = groups.commit({T0: 2}, member, generation + 1)
+        assert codes(response) == ["REBALANCE_IN_PROGRESS"]
 
     run(world, scenario)
 
@@ -389,11 +389,11 @@ def test_too_long_metadata_fails_only_for_its_partition(world, groups):
         groups.coordinator.load(0, 1)
         request = OffsetCommitRequest(group_id="g")
         groups.commit({T0: 1, T1: 2})
-        answer = groups.commit({})
-        assert answer.topics == []
+        response = groups.commit({})
+        assert response.topics == []
         request.topics = [topic_with(0, 8, "four"), topic_with(1, 9, "fit")]
-        answer = groups.coordinator.commit_offsets(request, api_version=9)
-        assert codes(answer) == ["OFFSET_METADATA_TOO_LARGE", "NONE"]
+        response = groups.coordinator.commit_offsets(request, api_version=9)
+        assert codes(response) == ["OFFSET_METADATA_TOO_LARGE", "NONE"]
         assert groups.offsets() == {T0: 1, T1: 9}
 
     run(world, scenario)
@@ -517,19 +517,19 @@ def test_description_has_protocol_and_subscriptions_of_stable_groups_only(world,
     async def scenario():
         groups.coordinator.load(0, 1)
         member, _ = await groups.stable()
-        found = described(groups, "g")[0]
-        assert (found.group_state, found.protocol_type) == ("Stable", "consumer")
-        assert found.protocol_data == "range"
-        assert found.members[0].member_id == member
-        assert found.members[0].client_host == "/127.0.0.1"
-        assert (found.members[0].member_assignment, found.members[0].member_metadata) == (
+        actual = described(groups, "g")[0]
+        assert (actual.group_state, actual.protocol_type) == ("Stable", "consumer")
+        assert actual.protocol_data == "range"
+        assert actual.members[0].member_id == member
+        assert actual.members[0].client_host == "/127.0.0.1"
+        assert (actual.members[0].member_assignment, actual.members[0].member_metadata) == (
             b"all",
             b"\0\0",
         )
         groups.join()
-        found = described(groups, "g")[0]
-        assert (found.group_state, found.protocol_data) == ("PreparingRebalance", "")
-        assert found.members[0].member_metadata == b""
+        actual = described(groups, "g")[0]
+        assert (actual.group_state, actual.protocol_data) == ("PreparingRebalance", "")
+        assert actual.members[0].member_metadata == b""
         old, new = described(groups, "none", version=5)[0], described(groups, "none")[0]
         assert (old.group_state, old.error_code) == ("Dead", 0)
         assert (new.group_state, new.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)

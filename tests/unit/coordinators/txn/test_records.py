@@ -13,8 +13,8 @@ from ottla.wire.records.records import Record
 def test_transaction_is_decoded_from_its_record(state):
     """The record contains partitions unless the transaction has not begun."""
     is_empty = state is TransactionState.EMPTY
-    places = frozenset() if is_empty else frozenset({("t", 0), ("t", 1), ("u", 5)})
-    change = Change("tx", Transaction("tx", 7, 1, 1000, state, places, 5, 6))
+    topic_partitions = frozenset() if is_empty else frozenset({("t", 0), ("t", 1), ("u", 5)})
+    change = Change("tx", Transaction("tx", 7, 1, 1000, state, topic_partitions, 5, 6))
     assert records.decode(records.encode(change, 1, 0)) == change
 
 

@@ -29,8 +29,11 @@ class Markers:
         self.holds = None
 
     def write(self, marker, partitions):
-        self.written += [(marker, place) for place in partitions]
-        codes = {place: self.codes.get(place, ErrorCode.NONE) for place in partitions}
+        self.written += [(marker, topic_partition) for topic_partition in partitions]
+        codes = {
+            topic_partition: self.codes.get(topic_partition, ErrorCode.NONE)
+            for topic_partition in partitions
+        }
         if self.holds is None:
             return codes
         held = asyncio.get_running_loop().create_future()
@@ -84,8 +87,8 @@ class Transactions:
     async def begin(self, *numbers, timeout_ms=60_000):
         outcome = await self.coordinator.init_producer_id("tx", timeout_ms, Producer())
         producer = Producer(outcome.next.producer_id, outcome.next.producer_epoch)
-        places = [("t", number) for number in numbers]
-        assert self.coordinator.add_partitions("tx", producer, places) is ErrorCode.NONE
+        topic_partitions = [("t", number) for number in numbers]
+        assert self.coordinator.add_partitions("tx", producer, topic_partitions) is ErrorCode.NONE
         return producer
 
     def state(self):
@@ -112,7 +115,10 @@ def test_markers_have_the_coordinators_epoch(world, transactions):
     async def scenario():
         producer = await transactions.begin(1, 0)
         assert transactions.coordinator.end("tx", producer, is_commit=True) is ErrorCode.NONE
-        assert [place for _, place in transactions.markers.written] == [("t", 0), ("t", 1)]
+        assert [topic_partition for _, topic_partition in transactions.markers.written] == [
+            ("t", 0),
+            ("t", 1),
+        ]
         marker = transactions.markers.written[0][0]
         assert marker == (7, 0, 3, True, 0)
         assert transactions.state() is TransactionState.COMPLETE_COMMIT
@@ -126,15 +132,15 @@ def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
     async def scenario():
         producer = await transactions.begin(0)
         world.partitions.holds_commits = True
-        answer = transactions.coordinator.end("tx", producer, is_commit=True)
+        response = transactions.coordinator.end("tx", producer, is_commit=True)
         await asyncio.sleep(0)
-        assert not answer.done()
+        assert not response.done()
         assert transactions.markers.written == []
         verdict = transactions.coordinator.verify("tx", producer, ("t", 0))
         assert verdict is ErrorCode.CONCURRENT_TRANSACTIONS
         world.partitions.holds_commits = False
         world.partitions.commit()
-        assert await answer is ErrorCode.NONE
+        assert await response is ErrorCode.NONE
         assert len(transactions.markers.written) == 1
 
     run(world, transactions, scenario)
@@ -148,12 +154,12 @@ def test_partition_is_not_writable_before_its_addition_is_committed(world, trans
     async def scenario():
         producer = await transactions.begin(0)
         world.partitions.holds_commits = True
-        answer = transactions.coordinator.add_partitions("tx", producer, [("t", 1)])
+        response = transactions.coordinator.add_partitions("tx", producer, [("t", 1)])
         again = transactions.coordinator.add_partitions("tx", producer, [("t", 1)])
         verdict = transactions.coordinator.verify("tx", producer, ("t", 1))
         assert verdict is ErrorCode.CONCURRENT_TRANSACTIONS
         world.partitions.commit()
-        assert [await answer, await again] == [ErrorCode.NONE, ErrorCode.NONE]
+        assert [await response, await again] == [ErrorCode.NONE, ErrorCode.NONE]
         await asyncio.sleep(0)
         assert transactions.coordinator.verify("tx", producer, ("t", 1)) is ErrorCode.NONE
 
@@ -172,9 +178,9 @@ def test_failed_partitions_are_retried(world, transactions):
         transactions.markers.codes.clear()
         await world.clock.sleep(0.2)
         assert transactions.state() is TransactionState.COMPLETE_ABORT
-        places = [place for _, place in transactions.markers.written]
-        assert places.count(("t", 1)) == 1
-        assert places.count(("t", 0)) > 2
+        topic_partitions = [topic_partition for _, topic_partition in transactions.markers.written]
+        assert topic_partitions.count(("t", 1)) == 1
+        assert topic_partitions.count(("t", 0)) > 2
 
     run(world, transactions, scenario)
 
@@ -248,8 +254,8 @@ def test_transaction_that_times_out_is_aborted(world, transactions):
         await world.clock.sleep(2)
         assert transactions.state() is TransactionState.COMPLETE_ABORT
         assert transactions.markers.written[0][0] == (7, 1, 9, False, 2)
-        found = transactions.coordinator.end("tx", producer, is_commit=True)
-        assert found is ErrorCode.PRODUCER_FENCED
+        actual = transactions.coordinator.end("tx", producer, is_commit=True)
+        assert actual is ErrorCode.PRODUCER_FENCED
 
     run(world, transactions, scenario)
 
@@ -257,9 +263,9 @@ def test_transaction_that_times_out_is_aborted(world, transactions):
 def exhaust(transactions):
     """Advance to the last but one epoch of the producer id; return the producer with it."""
     ((_, shard),) = transactions.coordinator._runtime.shards()
-    found = shard.transactions["tx"]
-    shard.transactions["tx"] = replace(found, producer_epoch=EPOCH_MAX - 1)
-    return Producer(found.producer_id, EPOCH_MAX - 1)
+    transaction = shard.transactions["tx"]
+    shard.transactions["tx"] = replace(transaction, producer_epoch=EPOCH_MAX - 1)
+    return Producer(transaction.producer_id, EPOCH_MAX - 1)
 
 
 def test_last_epoch_waits_for_another_producer_id(world, transactions):
@@ -269,11 +275,11 @@ def test_last_epoch_waits_for_another_producer_id(world, transactions):
         await transactions.begin(0)
         producer = exhaust(transactions)
         transactions.ids.waiting = asyncio.get_running_loop().create_future()
-        answer = transactions.coordinator.end_with_bump("tx", producer, is_commit=True)
+        response = transactions.coordinator.end_with_bump("tx", producer, is_commit=True)
         await asyncio.sleep(0)
         assert transactions.state() is TransactionState.ONGOING
         transactions.ids.waiting.set_result(99)
-        assert (await answer).producer == Producer(99, 0)
+        assert (await response).producer == Producer(99, 0)
         assert transactions.markers.written[0][0] == (7, EPOCH_MAX, 3, True, 2)
         assert transactions.state() is TransactionState.COMPLETE_COMMIT
 
@@ -296,11 +302,11 @@ def test_timeout_in_the_last_epoch_waits_for_another_producer_id(
             assert transactions.coordinator.end("tx", producer, is_commit=True) is ErrorCode.NONE
         transactions.ids.waiting.set_result(99)
         await asyncio.sleep(0)
-        found = transactions.coordinator.find("tx")
+        result = transactions.coordinator.find("tx")
         if is_ended_meanwhile:
-            assert found.state is TransactionState.COMPLETE_COMMIT
+            assert result.state is TransactionState.COMPLETE_COMMIT
         else:
-            assert (found.producer_id, found.producer_epoch) == (99, 0)
+            assert (result.producer_id, result.producer_epoch) == (99, 0)
             assert transactions.markers.written[0][0] == (7, EPOCH_MAX, 3, False, 2)
 
     run(world, transactions, scenario)
@@ -362,8 +368,8 @@ def test_failed_append_is_reported(world, transactions):
     async def scenario():
         producer = await transactions.begin(0)
         world.partitions.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
-        found = transactions.coordinator.end("tx", producer, is_commit=True)
-        assert found is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        actual = transactions.coordinator.end("tx", producer, is_commit=True)
+        assert actual is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert transactions.state() is TransactionState.ONGOING
 
     run(world, transactions, scenario)

@@ -54,8 +54,8 @@ async def configure(
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource])
     broker = int(name) if kind == BROKER_RESOURCE else 1
-    answer = await cluster.ask(broker, request, 1, IncrementalAlterConfigsResponse)
-    assert answer.responses[0].error_code == ErrorCode.NONE, answer.responses[0].error_message
+    response = await cluster.ask(broker, request, 1, IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == ErrorCode.NONE, response.responses[0].error_message
 
 
 async def prepare(cluster: SimCluster) -> None:
@@ -78,8 +78,8 @@ async def reassign(cluster: SimCluster, replicas: list[int]) -> None:
     controller = next(
         key for key, node in cluster.nodes.items() if node.broker.controller.is_active
     )
-    answer = await cluster.ask(controller, request, 0, AlterPartitionReassignmentsResponse)
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+    response = await cluster.ask(controller, request, 0, AlterPartitionReassignmentsResponse)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.NONE
 
 
 def isr_of(cluster: SimCluster) -> set[int]:

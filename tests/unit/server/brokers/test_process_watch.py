@@ -60,11 +60,11 @@ async def test_refusal_is_believed_sooner_if_the_broker_must_listen(
     age_seconds: float, is_reached: bool, waits: float
 ) -> None:
     """A broker of Apache Kafka registers a moment before it listens."""
-    clock, found = Clock(), registration(age_seconds)
+    clock, actual = Clock(), registration(age_seconds)
     contacts = Contacts(lambda: None)
     if is_reached:
-        contacts.connected(2, found)
-    await wait_until_gone(cast(Any, DeadNet()), cast(Any, clock), found, contacts)
+        contacts.connected(2, actual)
+    await wait_until_gone(cast(Any, DeadNet()), cast(Any, clock), actual, contacts)
     assert clock.slept == pytest.approx(waits, abs=2 * REPEAT_SECONDS)
 
 
@@ -72,6 +72,6 @@ def test_time_of_a_registration_is_read_from_its_node() -> None:
     """It does not distinguish two images: brokers are compared by their epochs."""
     broker = BrokerImage(1, "b1", 9092)
     data = BrokerIdNode.encode(broker, NOW_MS)
-    found = BrokerIdNode.decode(1, data, 5)
-    assert found.registered_ms == NOW_MS
-    assert found == BrokerIdNode.decode(1, BrokerIdNode.encode(broker, 0), 5)
+    decoded = BrokerIdNode.decode(1, data, 5)
+    assert decoded.registered_ms == NOW_MS
+    assert decoded == BrokerIdNode.decode(1, BrokerIdNode.encode(broker, 0), 5)

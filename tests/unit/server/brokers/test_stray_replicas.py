@@ -116,11 +116,11 @@ async def test_log_that_is_assigned_while_the_tree_is_read(setting: Setting) -> 
     get, broker = setting.session.get, setting.broker
 
     async def slow_get(path: str) -> Any:
-        answer = await get(path)
+        response = await get(path)
         state = setting.topic.states()[0]
         later = replace(state, leader_epoch=state.leader_epoch + 1)
         assert broker.replicas.apply_leader_and_isr(1, [later])
-        return answer
+        return response
 
     setting.registration.session = SimpleNamespace(get=slow_get)
     await setting.strays.look()

@@ -47,18 +47,20 @@ class Tree:
 
     async def store(self) -> ConfigStore:
         """Return a config store that has started."""
-        made = ConfigStore(option_tables.parse_broker_settings(self.static).snapshot, 1, self.tasks)
-        await made.start(self.tree.session())
-        return made
+        config_store = ConfigStore(
+            option_tables.parse_broker_settings(self.static).snapshot, 1, self.tasks
+        )
+        await config_store.start(self.tree.session())
+        return config_store
 
 
 @pytest.fixture
 async def tree() -> AsyncIterator[Tree]:
     """Return a tree in memory."""
-    made = Tree()
-    yield made
-    await made.tasks.close()
-    await made.tree.close()
+    created = Tree()
+    yield created
+    await created.tasks.close()
+    await created.tree.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -70,8 +72,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def retention(store: ConfigStore) -> Described:
     """Return how the store describes retention.ms of the topic `t`."""
-    (found,) = [item for item in store.describe_topic("t") if item.row.name == "retention.ms"]
-    return found
+    (row,) = [item for item in store.describe_topic("t") if item.row.name == "retention.ms"]
+    return row
 
 
 async def test_most_specific_setting_applies(tree: Tree) -> None:
@@ -234,29 +236,29 @@ async def test_suspended_session_does_not_stop_the_watches(
 async def test_default_of_all_brokers_lists_only_set_options(tree: Tree) -> None:
     """The default of all brokers is described without static configuration and defaults."""
     await tree.write(BROKERS, DEFAULT, log_retention_ms="7")
-    (found,) = (await tree.store()).describe_broker_default()
-    assert (found.row.name, found.value) == ("log.retention.ms", "7")
-    assert found.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    (actual,) = (await tree.store()).describe_broker_default()
+    assert (actual.row.name, actual.value) == ("log.retention.ms", "7")
+    assert actual.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 
 
 async def test_coarser_name_is_no_synonym_of_an_unset_value(tree: Tree) -> None:
     """The name log.retention.hours is a synonym only if log.retention.ms is set too, like in Kafka."""
     tree.static = {"log.retention.hours": "1"}
     store = await tree.store()
-    (found,) = [item for item in store.describe_broker() if item.row.name == "log.retention.ms"]
-    assert (found.value, found.source) == (None, ConfigSource.DEFAULT_CONFIG)
-    assert found.synonyms == []
+    (row,) = [item for item in store.describe_broker() if item.row.name == "log.retention.ms"]
+    assert (row.value, row.source) == (None, ConfigSource.DEFAULT_CONFIG)
+    assert row.synonyms == []
     assert (retention(store).value, retention(store).source) == (
         "3600000",
         ConfigSource.DEFAULT_CONFIG,
     )
     tree.static = {"log.retention.ms": "5", "log.retention.hours": "1"}
-    (found,) = [
+    (row,) = [
         item
         for item in (await tree.store()).describe_broker()
         if item.row.name == "log.retention.ms"
     ]
-    assert [(item.name, item.value) for item in found.synonyms] == [
+    assert [(item.name, item.value) for item in row.synonyms] == [
         ("log.retention.ms", "5"),
         ("log.retention.hours", "1"),
         ("log.retention.hours", "168"),
@@ -268,9 +270,9 @@ async def test_settings_of_a_future_topic_are_described(
 ) -> None:
     """CreateTopics returns the settings that the topic will have."""
     store = await tree.store()
-    found = {item.row.name: item for item in store.describe_settings({"retention.ms": "5"})}
-    assert found["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
-    assert found["segment.ms"].source is ConfigSource.DEFAULT_CONFIG
+    entries = {item.row.name: item for item in store.describe_settings({"retention.ms": "5"})}
+    assert entries["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+    assert entries["segment.ms"].source is ConfigSource.DEFAULT_CONFIG
 
 
 async def test_entities_are_reported_at_the_start_and_on_change(tree: Tree) -> None:
@@ -287,19 +289,19 @@ async def test_entities_are_reported_at_the_start_and_on_change(tree: Tree) -> N
     for number, (entity_type, path) in enumerate(written):
         await tree.write(entity_type, path, value=str(number))
     store = ConfigStore(option_tables.parse_broker_settings({}).snapshot, 1, tree.tasks)
-    told: dict[tuple[str, str], dict[str, str]] = {}
+    reported: dict[tuple[str, str], dict[str, str]] = {}
 
     def note(entity_type: str, path: str, settings: Mapping[str, str]) -> None:
-        told[entity_type, path] = dict(settings)
+        reported[entity_type, path] = dict(settings)
 
     store.on_entity.append(note)
     await store.start(tree.tree.session())
-    assert told == {place: {"value": str(number)} for number, place in enumerate(written)}
+    assert reported == {index: {"value": str(number)} for number, index in enumerate(written)}
     assert store.entities(ConfigNode.CLIENTS) == {"app": {"value": "2"}}
     await tree.change(ConfigNode.CLIENTS, "app", value="9")
-    await until(lambda: told[ConfigNode.CLIENTS, "app"] == {"value": "9"})
+    await until(lambda: reported[ConfigNode.CLIENTS, "app"] == {"value": "9"})
     # A new session reports nothing twice, and reports what was removed.
-    told.clear()
+    reported.clear()
     await tree.session.delete(ConfigNode.path(ConfigNode.USERS, "alice"))
     await store.start(tree.tree.session())
-    assert told == {(ConfigNode.USERS, "alice"): {}}
+    assert reported == {(ConfigNode.USERS, "alice"): {}}

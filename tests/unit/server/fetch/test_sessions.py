@@ -32,8 +32,8 @@ def sessions(clock: Clock) -> FetchSessions:
     return FetchSessions(2, clock=clock, rng=SeededRng(1))
 
 
-def begin(sessions: FetchSessions, asked: FetchRequest) -> int:
-    return sessions.begin(asked, 12).session_id
+def begin(sessions: FetchSessions, requested: FetchRequest) -> int:
+    return sessions.begin(requested, 12).session_id
 
 
 def test_sessionless_fetch_opens_no_session(sessions: FetchSessions) -> None:
@@ -119,7 +119,7 @@ def test_a_session_without_partitions_ends(sessions: FetchSessions) -> None:
 def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set[int]) -> list[int]:
     """Answer one fetch; return the partitions that the response mentions."""
     plan = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
-    found = [
+    rows = [
         (
             fetch,
             PartitionData(
@@ -131,7 +131,7 @@ def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set
         )
         for fetch in plan.partitions
     ]
-    return [answer.partition_index for _, answer in plan.tell(found)]
+    return [response.partition_index for _, response in plan.included(rows)]
 
 
 def test_partitions_with_data_move_to_the_end(sessions: FetchSessions) -> None:
@@ -151,8 +151,8 @@ def test_error_is_repeated_until_it_is_resolved(sessions: FetchSessions) -> None
     def tell(epoch: int, code: int) -> int:
         plan = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
         (fetch,) = plan.partitions
-        answer = PartitionData(error_code=code, high_watermark=5, log_start_offset=0)
-        return len(plan.tell([(fetch, answer)]))
+        response = PartitionData(error_code=code, high_watermark=5, log_start_offset=0)
+        return len(plan.included([(fetch, response)]))
 
-    told = [tell(epoch, code) for epoch, code in enumerate([0, 0, 6, 6, 0, 0], 1)]
-    assert told == [1, 0, 1, 1, 1, 0]
+    results = [tell(epoch, code) for epoch, code in enumerate([0, 0, 6, 6, 0, 0], 1)]
+    assert results == [1, 0, 1, 1, 1, 0]

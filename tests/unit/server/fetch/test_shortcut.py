@@ -63,8 +63,8 @@ class Desk:
 
     def send(self, body: bytes) -> bytes:
         self.begin(body)
-        (answer,) = self.wire.answers()
-        return bytes(answer)
+        (response,) = self.wire.answers()
+        return bytes(response)
 
     def begin(self, body: bytes) -> None:
         """Send a request that may have to wait."""
@@ -76,8 +76,8 @@ class Desk:
         async with asyncio.timeout(20):
             while not self.wire.transport.sent:
                 await asyncio.sleep(0)
-        (answer,) = self.wire.answers()
-        return bytes(answer)
+        (response,) = self.wire.answers()
+        return bytes(response)
 
     def ask(self, request: FetchRequest, version: int = 12) -> FetchResponse:
         return headers.decode_response(FetchResponse, version, self.fetch(request, version))[1]
@@ -232,10 +232,10 @@ class Conversation:
         end = broker.partition("t").log.log_end_offset
         choices = (("t",), ("t",), ("t",), ("t",), ("t", "u"), ("u",), ("x",), ())
         names = ("t",) if self.epoch > 0 and dice.random() < 0.8 else dice.choice(choices)
-        wanted = [(name, 0, max(0, dice.randint(end - 20, end + 1))) for name in names]
+        required = [(name, 0, max(0, dice.randint(end - 20, end + 1))) for name in names]
         return request(
             broker,
-            *wanted,
+            *required,
             epoch=dice.choice((-1, -1, -1, -2, 3, broker.partition("t").leader_epoch)),
             size=dice.choice((0, 70, 2000, 1 << 20)),
             isolation_level=dice.choice((0, 0, 1, 1, 2)),
@@ -254,8 +254,8 @@ class Conversation:
 
     async def ask(self) -> None:
         """Fetch from both; if they wait, something happens meanwhile."""
-        asked, version = self.request(), self.version
-        body = headers.encode_request(asked, version, self.number, "client")
+        requested, version = self.request(), self.version
+        body = headers.encode_request(requested, version, self.number, "client")
         for desk in self.desks:
             desk.begin(body)
         waiting = {not desk.wire.transport.sent for desk in self.desks}
@@ -291,8 +291,8 @@ class Conversation:
         return [
             [(len(broker.fetch_sessions),)]
             + [
-                (each.fetched_bytes, each.fetches_count)
-                for each in broker.replicas.all_partitions()
+                (partition.fetched_bytes, partition.fetches_count)
+                for partition in broker.replicas.all_partitions()
             ]
             for broker in self.brokers
         ]
@@ -350,8 +350,8 @@ async def test_known_request_that_the_handler_answers_is_not_learned_again(
     count = len(compiled)
     assert count > 0
     for _ in range(3):
-        answer = desk.ask(request(broker, ("t", 0, 99)))
-        code = answer.responses[0].partitions[0].error_code
+        response = desk.ask(request(broker, ("t", 0, 99)))
+        code = response.responses[0].partitions[0].error_code
         assert code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert desk.long_count == 4
     assert len(compiled) == count
@@ -367,9 +367,9 @@ async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -
     count = desk.long_count
     for epoch in (2, 3, 4):
         fetch_request = request(broker, ("t", 0, 1), session_id=session, session_epoch=epoch)
-        answer = desk.ask(fetch_request)
-        assert (answer.error_code, answer.session_id) == (0, session)
-        assert answer.responses[0].partitions[0].records
+        response = desk.ask(fetch_request)
+        assert (response.error_code, response.session_id) == (0, session)
+        assert response.responses[0].partitions[0].records
     assert desk.long_count == count
     # First a fetch without changes since the last response, then one with a stale epoch.
     fetch_request = request(broker, session_id=session, session_epoch=5)
@@ -393,8 +393,8 @@ async def test_session_is_updated_by_the_fast_path(broker: LogsBroker) -> None:
     assert not desk.ask(request(broker, ("t", 0, 2), session_epoch=2, **fields)).responses
     assert desk.ask(request(broker, ("t", 0, 0), session_epoch=3, epoch=3, **fields)).responses
     broker.create("t", leader_epoch=4)
-    (told,) = desk.ask(request(broker, session_id=session, session_epoch=4)).responses
-    assert told.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    (response,) = desk.ask(request(broker, session_id=session, session_epoch=4)).responses
+    assert response.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 async def test_fetch_below_min_bytes_waits(broker: LogsBroker) -> None:
@@ -437,8 +437,8 @@ async def test_changed_request_goes_to_the_handler(broker: LogsBroker) -> None:
     assert desk.ask(named, 17).responses[0].partitions[0].records
     assert desk.long_count == count + 1
     session = desk.ask(request(broker, ("t", 0, 0), ("t", 1, 0), session_epoch=0)).session_id
-    answer = desk.ask(request(broker, ("t", 0, 0), session_id=session, session_epoch=1))
-    assert sum(len(topic.partitions) for topic in answer.responses) == 2
+    response = desk.ask(request(broker, ("t", 0, 0), session_id=session, session_epoch=1))
+    assert sum(len(topic.partitions) for topic in response.responses) == 2
 
 
 async def test_truncated_request_goes_to_the_handler(broker: LogsBroker) -> None:

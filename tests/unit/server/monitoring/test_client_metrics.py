@@ -43,11 +43,11 @@ def test_names_are_kafkas_without_the_package() -> None:
 
 def test_families_are_valid_whatever_clients_send() -> None:
     """Names and labels are cleaned, repeated samples are served once, and their number is limited."""
-    found = ClientFamilies(samples_max=3)
+    client_families = ClientFamilies(samples_max=3)
     sent = push(payload(latency("a.b", 1.0, '1"\n'), latency("a.b", 2.0, '1"\n'), GAUGE, SUM, SUM))
     for figure in readable(sent):
-        found.add(sent, figure)
-    samples = parse("".join(render(found.families())))
+        client_families.add(sent, figure)
+    samples = parse("".join(render(client_families.families())))
     assert sorted(name for name, _ in samples) == [
         "kafka_client_a_b",
         "kafka_client_org_bytes_total_delta",
@@ -57,18 +57,22 @@ def test_families_are_valid_whatever_clients_send() -> None:
         {("node_id", '1\\"\\n'), ("client_id", "c"), ("client_instance_id", "abc")}
     )] == 2.0  # fmt: skip
     for figure in readable(sent):
-        found.add(sent, Figure("z.z", {}, figure.value, False))
-    assert not [name for name, _ in parse("".join(render(found.families()))) if "z_z" in name]
+        client_families.add(sent, Figure("z.z", {}, figure.value, False))
+    assert not [
+        name for name, _ in parse("".join(render(client_families.families()))) if "z_z" in name
+    ]
 
 
 def test_damaged_payload_is_shown_up_to_its_damage() -> None:
     """The readable metrics before it are shown, and NaN is null in JSON."""
     sent = push(payload(latency("a", float("nan"), "1")) + b"\x0a\xff")
-    shown: Any = json.loads(json.dumps(client_json(sent, readable(sent), 2000.0), allow_nan=False))
-    assert shown["instance_id"] == "abc"
-    assert shown["client_software_name"] == "librdkafka"
-    assert shown["age_seconds"] == 1.5
-    assert shown["metrics"] == [
+    document: Any = json.loads(
+        json.dumps(client_json(sent, readable(sent), 2000.0), allow_nan=False)
+    )
+    assert document["instance_id"] == "abc"
+    assert document["client_software_name"] == "librdkafka"
+    assert document["age_seconds"] == 1.5
+    assert document["metrics"] == [
         {"name": "a", "labels": {"node-id": "1"}, "value": None, "is_delta": False}
     ]
 
@@ -82,18 +86,18 @@ async def test_pushed_metrics_are_on_the_http_port(tmp_path: Path) -> None:
     node.broker.client_metrics.settings_changed("client-metrics", "all", {"metrics": "*"})
     client = await yard.client(node)
     client.send(GetTelemetrySubscriptionsRequest(), 0)
-    asked = await client.receive(GetTelemetrySubscriptionsResponse, 0)
+    requested = await client.receive(GetTelemetrySubscriptionsResponse, 0)
     request = PushTelemetryRequest(
-        client_instance_id=asked.client_instance_id,
-        subscription_id=asked.subscription_id,
+        client_instance_id=requested.client_instance_id,
+        subscription_id=requested.subscription_id,
         metrics=payload(GAUGE, SUM),
     )
     client.send(request, 0)
     assert (await client.receive(PushTelemetryResponse, 0)).error_code == 0
-    (shown,) = json.loads((await get(node, "/clients?client_id=test"))[1])["clients"]
-    assert shown["client_id"] == "test"
-    assert shown["client_source_address"] == "127.0.0.1"
-    assert [(each["name"], each["value"]) for each in shown["metrics"]] == [
+    (output,) = json.loads((await get(node, "/clients?client_id=test"))[1])["clients"]
+    assert output["client_id"] == "test"
+    assert output["client_source_address"] == "127.0.0.1"
+    assert [(each["name"], each["value"]) for each in output["metrics"]] == [
         ("org.latency.avg", 1.5),
         ("org.bytes.total", -7),
         ("org.bytes.total", 8),

@@ -32,17 +32,17 @@ class Scrape:
 
     def of(self, broker: int, name: str, **labels: object) -> float:
         """Return one sample of a broker."""
-        wanted = frozenset((key, str(value)) for key, value in labels.items())
-        return self.samples[broker][name, wanted]
+        required = frozenset((key, str(value)) for key, value in labels.items())
+        return self.samples[broker][name, required]
 
     def all(self, name: str, **labels: object) -> list[float]:
         """Return the samples of all brokers that have these labels among theirs."""
-        wanted = {(key, str(value)) for key, value in labels.items()}
+        required = {(key, str(value)) for key, value in labels.items()}
         return [
             value
             for samples in self.samples.values()
-            for (found, pairs), value in samples.items()
-            if found == name and wanted <= pairs
+            for (result, pairs), value in samples.items()
+            if result == name and required <= pairs
         ]
 
     def sum(self, name: str, **labels: object) -> float:
@@ -58,8 +58,8 @@ def url(cluster: Cluster, broker: int, path: str = "/metrics") -> str:
 
 
 def read(cluster: Cluster, broker: int, path: str) -> bytes:
-    with urllib.request.urlopen(url(cluster, broker, path), timeout=10) as answer:
-        body: bytes = answer.read()
+    with urllib.request.urlopen(url(cluster, broker, path), timeout=10) as response:
+        body: bytes = response.read()
         return body
 
 
@@ -77,9 +77,9 @@ def scrape_until(cluster: Cluster, is_reached: Callable[[Scrape], Any]) -> Scrap
     """Scrape until a condition is true."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        found = scrape(cluster)
-        if is_reached(found):
-            return found
+        samples = scrape(cluster)
+        if is_reached(samples):
+            return samples
         assert time.monotonic() < deadline, "the metrics did not change in time"
 
 
@@ -116,41 +116,43 @@ def commit(cluster: Cluster, topic: str, offset: int) -> None:
 
 def test_each_value_has_one_reporter(cluster: Cluster) -> None:
     """A sum over the brokers counts a partition, a topic, a group and the cluster once."""
-    found = scrape(cluster)
+    samples = scrape(cluster)
     partitions = 3 + 3 + 1
-    assert found.sum("kafka_controller_kafkacontroller_activecontrollercount") == 1
-    assert len(found.all("ottla_controller_epoch")) == 1
-    assert found.sum("kafka_controller_kafkacontroller_globalpartitioncount") == partitions
-    assert found.sum("kafka_server_replicamanager_leadercount") == partitions
-    assert found.sum("kafka_server_replicamanager_partitioncount") == 9 + 3 + 3
-    assert found.all("kafka_brokers") == [3]
-    assert found.all("kafka_broker_info") == [1, 1, 1]
-    assert found.all("kafka_topic_partitions", topic="orders") == [3]
-    assert found.sum("kafka_topic_partition_current_offset", topic="orders") == 30
-    assert found.all("kafka_topic_partition_in_sync_replica", topic="orders") == [3, 3, 3]
-    assert found.sum("kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == 30
-    assert found.sum("kafka_server_brokertopicmetrics_failedfetchrequests_total", topic="a") == 0
-    assert found.sum("kafka_coordinator_group_groupmetadatamanager_numgroups") == 1
-    assert found.sum("kafka_server_group_coordinator_metrics_group_count", protocol="classic") == 1
-    assert found.sum("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
-    assert found.sum("zookeeper_numaliveconnections") in (0, 3)
+    assert samples.sum("kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert len(samples.all("ottla_controller_epoch")) == 1
+    assert samples.sum("kafka_controller_kafkacontroller_globalpartitioncount") == partitions
+    assert samples.sum("kafka_server_replicamanager_leadercount") == partitions
+    assert samples.sum("kafka_server_replicamanager_partitioncount") == 9 + 3 + 3
+    assert samples.all("kafka_brokers") == [3]
+    assert samples.all("kafka_broker_info") == [1, 1, 1]
+    assert samples.all("kafka_topic_partitions", topic="orders") == [3]
+    assert samples.sum("kafka_topic_partition_current_offset", topic="orders") == 30
+    assert samples.all("kafka_topic_partition_in_sync_replica", topic="orders") == [3, 3, 3]
+    assert samples.sum("kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == 30
+    assert samples.sum("kafka_server_brokertopicmetrics_failedfetchrequests_total", topic="a") == 0
+    assert samples.sum("kafka_coordinator_group_groupmetadatamanager_numgroups") == 1
+    assert (
+        samples.sum("kafka_server_group_coordinator_metrics_group_count", protocol="classic") == 1
+    )
+    assert samples.sum("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
+    assert samples.sum("zookeeper_numaliveconnections") in (0, 3)
 
 
 def test_lag_is_known_for_partitions_of_other_brokers(cluster: Cluster) -> None:
     """The coordinator asks the leaders for the high watermarks and the times of records."""
-    place = {"consumergroup": "g", "topic": "orders"}
-    found = scrape(cluster)
-    assert found.all("kafka_consumergroup_lag", **place) == [6, 6, 6]
-    assert found.all("kafka_consumergroup_lag_sum", **place) == [18]
-    assert found.all("kafka_consumergroup_lag", consumergroup="g", topic="single") == [1, 1, 1]
-    seconds = found.all("kafka_consumergroup_group_lag_seconds", group="g", topic="orders")
+    labels = {"consumergroup": "g", "topic": "orders"}
+    samples = scrape(cluster)
+    assert samples.all("kafka_consumergroup_lag", **labels) == [6, 6, 6]
+    assert samples.all("kafka_consumergroup_lag_sum", **labels) == [18]
+    assert samples.all("kafka_consumergroup_lag", consumergroup="g", topic="single") == [1, 1, 1]
+    seconds = samples.all("kafka_consumergroup_group_lag_seconds", group="g", topic="orders")
     assert seconds == pytest.approx([500] * 3, abs=60)
     assert len(set(seconds)) == 1
-    remote = found.all("kafka_consumergroup_group_lag_seconds", group="g", topic="single")
+    remote = samples.all("kafka_consumergroup_group_lag_seconds", group="g", topic="single")
     assert remote == pytest.approx([100] * 3, abs=60)
-    assert found.all("kafka_consumergroup_group_max_lag_seconds", group="g") == [max(seconds)]
-    assert found.all("kafka_consumergroup_group_max_lag", group="g") == [6]
-    assert found.sum("kafka_partition_latest_offset", topic="orders") == 30
+    assert samples.all("kafka_consumergroup_group_max_lag_seconds", group="g") == [max(seconds)]
+    assert samples.all("kafka_consumergroup_group_max_lag", group="g") == [6]
+    assert samples.sum("kafka_partition_latest_offset", topic="orders") == 30
 
 
 def test_lag_in_seconds_is_the_age_of_the_next_record(cluster: Cluster) -> None:
@@ -174,7 +176,7 @@ def test_a_scrape_does_not_wait_for_a_silent_leader(cluster: Cluster) -> None:
     """The lag of its partitions is unknown after a second; those of other partitions are served."""
     name = "kafka_consumergroup_lag"
     coordinator = cluster.leader("__consumer_offsets")
-    silent = next(each for each in cluster.brokers if each != coordinator)
+    silent = next(broker for broker in cluster.brokers if broker != coordinator)
     cluster.pause(silent)
     try:
         started = time.monotonic()
@@ -255,23 +257,25 @@ def test_dead_brokers_show_in_the_counts_of_partitions(cluster: Cluster) -> None
     """Under-replicated, at and under min.insync.replicas, offline: on leaders and controller."""
     prefix = "kafka_server_replicamanager_"
     offline = "kafka_controller_kafkacontroller_offlinepartitionscount"
-    first, second = (each for each in cluster.brokers if each != cluster.controller())
+    first, second = (broker for broker in cluster.brokers if broker != cluster.controller())
     cluster.kill(first)
-    found = scrape_until(cluster, lambda found: found.sum(offline) == 1)
-    led = found.sum(f"{prefix}leadercount")
-    found = scrape_until(cluster, lambda found: found.sum(f"{prefix}atminisrpartitioncount") >= 7)
-    assert found.sum("kafka_cluster_partition_atminisr", topic="orders") == 3
-    assert found.sum("kafka_cluster_partition_underreplicated", topic="orders") == 3
-    assert found.sum("kafka_topic_partition_under_replicated_partition", topic="orders") == 3
-    assert found.sum(f"{prefix}underminisrpartitioncount") == 0
+    actual = scrape_until(cluster, lambda actual: actual.sum(offline) == 1)
+    led = actual.sum(f"{prefix}leadercount")
+    actual = scrape_until(
+        cluster, lambda actual: actual.sum(f"{prefix}atminisrpartitioncount") >= 7
+    )
+    assert actual.sum("kafka_cluster_partition_atminisr", topic="orders") == 3
+    assert actual.sum("kafka_cluster_partition_underreplicated", topic="orders") == 3
+    assert actual.sum("kafka_topic_partition_under_replicated_partition", topic="orders") == 3
+    assert actual.sum(f"{prefix}underminisrpartitioncount") == 0
     assert led == 9
     cluster.kill(second)
-    found = scrape_until(cluster, lambda found: found.sum(offline) == 2)
-    found = scrape_until(
-        cluster, lambda found: found.sum(f"{prefix}underminisrpartitioncount") >= 7
+    actual = scrape_until(cluster, lambda actual: actual.sum(offline) == 2)
+    actual = scrape_until(
+        cluster, lambda actual: actual.sum(f"{prefix}underminisrpartitioncount") >= 7
     )
-    assert found.sum("kafka_cluster_partition_underminisr", topic="orders") == 3
-    assert found.all("kafka_topic_partitions", topic="single") == [3]
+    assert actual.sum("kafka_cluster_partition_underminisr", topic="orders") == 3
+    assert actual.all("kafka_topic_partitions", topic="single") == [3]
     producer = Producer(
         {"bootstrap.servers": cluster.bootstrap, "acks": "all", "message.timeout.ms": 300}
     )
@@ -281,5 +285,5 @@ def test_dead_brokers_show_in_the_counts_of_partitions(cluster: Cluster) -> None
     assert scrape(cluster).sum(failed, topic="orders") >= 1
     cluster.restart(first)
     cluster.restart(second)
-    scrape_until(cluster, lambda found: found.sum(f"{prefix}underreplicatedpartitions") == 0)
+    scrape_until(cluster, lambda actual: actual.sum(f"{prefix}underreplicatedpartitions") == 0)
     assert scrape(cluster).sum(offline) == 0

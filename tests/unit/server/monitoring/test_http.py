@@ -12,7 +12,7 @@ import pytest
 from ottla.base.tasks import Tasks
 from ottla.net.listener import RealNet
 from ottla.server.monitoring import http
-from ottla.server.monitoring.http import Answer, HttpServer, Request
+from ottla.server.monitoring.http import HttpResponse, HttpServer, Request
 
 # More than the buffers of two sockets can take.
 BODY = [b"x" * 10_000] * 2000
@@ -23,14 +23,16 @@ async def server() -> AsyncIterator[HttpServer]:
     """Return a server of one short and one long page."""
     tasks = Tasks()
 
-    async def page(_: Request) -> Answer:
-        return Answer(200, "text/plain", [b"hello\n"])
+    async def page(_: Request) -> HttpResponse:
+        return HttpResponse(200, "text/plain", [b"hello\n"])
 
-    async def large(_: Request) -> Answer:
-        return Answer(200, "text/plain", list(BODY))
+    async def large(_: Request) -> HttpResponse:
+        return HttpResponse(200, "text/plain", list(BODY))
 
-    async def echo(request: Request) -> Answer:
-        return Answer(200, "text/plain", [f"{request.path} {dict(request.parameters)}".encode()])
+    async def echo(request: Request) -> HttpResponse:
+        return HttpResponse(
+            200, "text/plain", [f"{request.path} {dict(request.parameters)}".encode()]
+        )
 
     running = HttpServer({"/page": page, "/large": large, "/below/": echo}, tasks)
     await running.open(RealNet(), "127.0.0.1", 0)
@@ -74,11 +76,11 @@ async def test_a_request_is_answered_by_its_first_line(
     server: HttpServer, request_line: bytes, status: bytes
 ) -> None:
     """The headers of a request do not matter."""
-    answer = await ask(server, request_line + b"\r\nHost: x\r\nAccept: */*\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
-    assert b"Connection: close\r\n" in answer
+    response = await ask(server, request_line + b"\r\nHost: x\r\nAccept: */*\r\n\r\n")
+    assert response.startswith(b"HTTP/1.1 " + status + b"\r\n")
+    assert b"Connection: close\r\n" in response
     is_page = status == b"200 OK" and request_line.startswith(b"GET")
-    assert answer.endswith(b"\r\n\r\nhello\n") == is_page
+    assert response.endswith(b"\r\n\r\nhello\n") == is_page
 
 
 @pytest.mark.parametrize(
@@ -91,34 +93,34 @@ async def test_a_request_is_answered_by_its_first_line(
 )
 async def test_page_gets_path_and_query(server: HttpServer, target: bytes, text: bytes) -> None:
     """A page whose path ends with a slash serves all paths below it, and sees the parameters."""
-    answer = await ask(server, b"GET " + target + b" HTTP/1.1\r\n\r\n")
-    assert answer.endswith(b"\r\n\r\n" + text)
+    response = await ask(server, b"GET " + target + b" HTTP/1.1\r\n\r\n")
+    assert response.endswith(b"\r\n\r\n" + text)
 
 
 async def test_request_may_arrive_in_pieces(server: HttpServer) -> None:
     """The request is sent byte by byte."""
     request = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
-    answer = await ask(server, *(request[at : at + 1] for at in range(len(request))))
-    assert answer.endswith(b"hello\n")
+    response = await ask(server, *(request[at : at + 1] for at in range(len(request))))
+    assert response.endswith(b"hello\n")
 
 
 async def test_large_page_is_sent_completely(server: HttpServer) -> None:
     """A page is sent as fast as the client reads it."""
-    answer = await ask(server, b"GET /large HTTP/1.1\r\n\r\n")
-    assert answer.partition(b"\r\n\r\n")[2] == b"".join(BODY)
+    response = await ask(server, b"GET /large HTTP/1.1\r\n\r\n")
+    assert response.partition(b"\r\n\r\n")[2] == b"".join(BODY)
 
 
 async def test_kafka_client_gets_an_error_at_once(server: HttpServer) -> None:
     """A Kafka request gets an error at once instead of a wait for the end of a line."""
-    answer = await ask(server, b"\0\0\0\x14\0\x12\0\0\0\0\0\1\0\4test")
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b"it uses HTTP" in answer
+    response = await ask(server, b"\0\0\0\x14\0\x12\0\0\0\0\0\1\0\4test")
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert b"it uses HTTP" in response
 
 
 async def test_endless_headers_are_rejected(server: HttpServer) -> None:
     """The server buffers at most 16 KiB of headers."""
-    answer = await ask(server, b"GET /page HTTP/1.1\r\n", b"X: " + b"y" * 20_000)
-    assert answer.startswith(b"HTTP/1.1 431 ")
+    response = await ask(server, b"GET /page HTTP/1.1\r\n", b"X: " + b"y" * 20_000)
+    assert response.startswith(b"HTTP/1.1 431 ")
 
 
 async def test_garbage_does_no_harm(server: HttpServer) -> None:

@@ -27,8 +27,8 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 async def ask(node: Node, path: str, *, status: int = 200) -> Any:
-    found, body = await get(node, path)
-    assert found == status, body
+    result, body = await get(node, path)
+    assert result == status, body
     return json.loads(body)
 
 
@@ -75,10 +75,10 @@ async def test_servlet_selects_by_pattern_and_attribute(node: Node) -> None:
 async def test_jolokia_reads_beans_and_attributes(node: Node) -> None:
     """One attribute is a value, several are an object, and a pattern gives an object of beans."""
     name = "kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec"
-    answer = await ask(node, f"/jmx/read/{name}/Count")
-    assert (answer["status"], answer["value"]) == (200, 1)
-    assert answer["request"] == {"type": "read", "mbean": name, "attribute": "Count"}
-    assert answer["timestamp"] > 10**9
+    response = await ask(node, f"/jmx/read/{name}/Count")
+    assert (response["status"], response["value"]) == (200, 1)
+    assert response["request"] == {"type": "read", "mbean": name, "attribute": "Count"}
+    assert response["timestamp"] > 10**9
     several = (await ask(node, f"/jmx/read/{name}/Count,RateUnit"))["value"]
     assert several == {"Count": 1, "RateUnit": "SECONDS"}
     beans = (await ask(node, "/jmx/read/kafka.log:type=Log,name=Size,*/Value"))["value"]
@@ -87,8 +87,8 @@ async def test_jolokia_reads_beans_and_attributes(node: Node) -> None:
 
 async def test_jolokia_searches_and_lists(node: Node) -> None:
     """Tools discover the beans first."""
-    found = (await ask(node, "/jmx/search/kafka.server:type=ReplicaManager,name=Isr*"))["value"]
-    assert found == [
+    response = (await ask(node, "/jmx/search/kafka.server:type=ReplicaManager,name=Isr*"))["value"]
+    assert response == [
         "kafka.server:type=ReplicaManager,name=IsrShrinksPerSec",
         "kafka.server:type=ReplicaManager,name=IsrExpandsPerSec",
     ]
@@ -125,6 +125,6 @@ async def test_errors_of_jolokia_are_in_the_body(
     node: Node, path: str, error: str, status: int
 ) -> None:
     """Jolokia's clients read the status from the body."""
-    answer = await ask(node, path)
-    assert (answer["error_type"], answer["status"]) == (error, status)
-    assert error in answer["error"]
+    response = await ask(node, path)
+    assert (response["error_type"], response["status"]) == (error, status)
+    assert error in response["error"]

@@ -86,11 +86,11 @@ async def metrics(node: Node) -> Any:
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    made = Yard(tmp_path / "data")
-    yield made
-    for node in made.nodes:
+    created = Yard(tmp_path / "data")
+    yield created
+    for node in created.nodes:
         await node.stop()
-    for client in made.clients:
+    for client in created.clients:
         client.writer.close()
         await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
 
@@ -127,8 +127,8 @@ async def test_bytes_out_count_only_sent_records(yard: Yard) -> None:
     partition = FetchPartition(fetch_offset=0, partition_max_bytes=1 << 20)
     topics = [FetchTopic(topic="a", partitions=[partition])]
     client.send(FetchRequest(max_wait_ms=30, min_bytes=10_000, topics=topics), 12)
-    answer = await client.receive(FetchResponse, 12)
-    size = len(answer.responses[0].partitions[0].records)
+    response = await client.receive(FetchResponse, 12)
+    size = len(response.responses[0].partitions[0].records)
     value = await metrics(node)
     assert value("kafka_server_brokertopicmetrics_bytesout_total", topic="a") == size > 0
     assert value("kafka_server_brokertopicmetrics_totalfetchrequests_total", topic="a") == 2
@@ -177,17 +177,17 @@ async def test_partitions_are_reported_like_kafka_and_kafka_exporter(yard: Yard)
     await client.metadata("a")
     await client.produce("a", b"1")
     value = await metrics(node)
-    place = {"topic": "a", "partition": 0}
+    labels = {"topic": "a", "partition": 0}
     log = node.broker.replicas.get("a", 0).log
-    assert value("kafka_log_log_size", **place) == log.size_bytes > 0
-    assert value("kafka_log_log_logendoffset", **place) == 1
-    assert value("kafka_log_log_numlogsegments", **place) == 1
-    assert value("kafka_topic_partition_current_offset", **place) == 1
-    assert value("kafka_topic_partition_oldest_offset", **place) == 0
-    assert value("kafka_topic_partition_leader", **place) == 1
-    assert value("kafka_topic_partition_leader_is_preferred", **place) == 1
-    assert value("kafka_topic_partition_under_replicated_partition", **place) == 0
-    assert value("kafka_cluster_partition_atminisr", **place) == 1
+    assert value("kafka_log_log_size", **labels) == log.size_bytes > 0
+    assert value("kafka_log_log_logendoffset", **labels) == 1
+    assert value("kafka_log_log_numlogsegments", **labels) == 1
+    assert value("kafka_topic_partition_current_offset", **labels) == 1
+    assert value("kafka_topic_partition_oldest_offset", **labels) == 0
+    assert value("kafka_topic_partition_leader", **labels) == 1
+    assert value("kafka_topic_partition_leader_is_preferred", **labels) == 1
+    assert value("kafka_topic_partition_under_replicated_partition", **labels) == 0
+    assert value("kafka_cluster_partition_atminisr", **labels) == 1
     assert value("kafka_topic_partitions", topic="a") == 2
     assert value("kafka_brokers") == 1
     assert value("kafka_controller_kafkacontroller_activecontrollercount") == 1
@@ -221,11 +221,11 @@ async def test_groups_have_their_lag(yard: Yard) -> None:
         await client.produce("a", b"%d" % number)
     await commit(node, "a", "gone")
     value = await metrics(node)
-    place = {"consumergroup": "g", "topic": "a"}
-    assert value("kafka_consumergroup_current_offset", **place, partition=0) == 3
-    assert value("kafka_consumergroup_lag", **place, partition=0) == 2
+    labels = {"consumergroup": "g", "topic": "a"}
+    assert value("kafka_consumergroup_current_offset", **labels, partition=0) == 3
+    assert value("kafka_consumergroup_lag", **labels, partition=0) == 2
     assert value("kafka_consumergroup_lag", consumergroup="g", topic="gone", partition=0) == -1
-    assert value("kafka_consumergroup_lag_sum", **place) == 2
+    assert value("kafka_consumergroup_lag_sum", **labels) == 2
     assert value("kafka_consumergroup_members", consumergroup="g") == 0
     assert value("kafka_coordinator_group_groupmetadatamanager_numgroups") == 1
     assert value("kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
@@ -308,10 +308,10 @@ async def test_compaction_is_reported(yard: Yard) -> None:
             await asyncio.sleep(0)
     value = await metrics(node)
     assert value("ottla_log_cleaner_rounds_total") >= 1
-    read, kept = (value(f"ottla_log_cleaner_{name}_bytes_total") for name in ("read", "kept"))
-    assert 0 < kept < read
+    read, remaining = (value(f"ottla_log_cleaner_{name}_bytes_total") for name in ("read", "kept"))
+    assert 0 < remaining < read
     share = value("kafka_log_logcleaner_cleaner_recopy_percent")
-    assert share == pytest.approx(100 * kept / read, rel=0.5)
+    assert share == pytest.approx(100 * remaining / read, rel=0.5)
     assert value("kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
 
 
@@ -366,7 +366,7 @@ def dashboard_names() -> set[str]:
     for line in DASHBOARDS.split():
         head, _, rest = line.partition("{")
         middle, _, tail = rest.partition("}")
-        names |= {f"{head}{each}{tail}" for each in middle.split(",")}
+        names |= {f"{head}{part}{tail}" for part in middle.split(",")}
     return names
 
 

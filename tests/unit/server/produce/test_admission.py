@@ -137,16 +137,16 @@ async def test_later_request_does_not_overtake() -> None:
             "tx", Producer(7, 0), [broker.partition("t")], TransactionSupport.ADDING
         )
         acted: list[int] = []
-        answers = []
+        responses = []
         for number in (1, 2):
             verdict = admission.ask(applicant)
             assert isinstance(verdict, Waiting)
-            answers.append(verdict.then(lambda _, number=number: acted.append(number)))
+            responses.append(verdict.then(lambda _, number=number: acted.append(number)))
         for _ in range(5):
             await asyncio.sleep(0)
         assert acted == []
         first.set_result(ErrorCode.NONE)
-        await asyncio.gather(*answers)
+        await asyncio.gather(*responses)
         assert acted == [1, 2]
         # And nobody has to wait behind them any more.
         replies.append(ErrorCode.NONE)
@@ -161,10 +161,10 @@ async def test_waiting_batch_does_not_need_its_frame() -> None:
         request = broker.produce_request(producer, b"kept")
         frame = bytearray(schema.encode(request, 12))
         decoded, _ = schema.decode(type(request), 12, frame)
-        answer = produce.handle(broker.context(produce, 12), decoded)
+        response = produce.handle(broker.context(produce, 12), decoded)
         frame[:] = bytes(len(frame))
-        assert asyncio.isfuture(answer)
-        answered = await answer
+        assert asyncio.isfuture(response)
+        answered = await response
         assert answered is not None
         assert answered.responses[0].partition_responses[0].error_code == 0
         partition = await broker.read(isolation=0)
@@ -247,8 +247,8 @@ async def test_transaction_aborted_meanwhile_accepts_no_batch(
             broker.markers.write = lambda marker, partitions: asyncio.Future()  # type: ignore[method-assign]
         sent = asyncio.ensure_future(broker.send(producer, b"a", version=12))
         await asyncio.sleep(0)
-        answer = await broker.init()
-        assert answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        response = await broker.init()
+        assert response.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
         assert await sent == ErrorCode.INVALID_PRODUCER_EPOCH
         assert values((await broker.read(isolation=0)).records).count(b"a") == 0
         assert broker.partition("t").log.producers.first_unstable_offset() is None
@@ -358,10 +358,10 @@ class Elsewhere:
         self, transactional_id: str, producer: Producer, partitions: Any, *, adds: bool
     ) -> "asyncio.Future[dict[tuple[str, int], ErrorCode]]":
         """Note the question."""
-        answer: asyncio.Future[dict[tuple[str, int], ErrorCode]]
-        answer = asyncio.get_running_loop().create_future()
-        self.questions.append((adds, answer))
-        return answer
+        response: asyncio.Future[dict[tuple[str, int], ErrorCode]]
+        response = asyncio.get_running_loop().create_future()
+        self.questions.append((adds, response))
+        return response
 
     async def pause(self) -> None:
         """Let other tasks run."""
@@ -385,9 +385,9 @@ async def test_another_coordinator_decides(version: int, adds: bool) -> None:
     async with coordinated_elsewhere() as (broker, remote):
         sent = asyncio.ensure_future(broker.send(Producer(7, 0), b"a", version=version))
         await asyncio.sleep(0)
-        ((asked, answer),) = remote.questions
+        ((asked, response),) = remote.questions
         assert asked == adds
-        answer.set_result({("t", 0): ErrorCode.NONE})
+        response.set_result({("t", 0): ErrorCode.NONE})
         assert await sent == 0
         # The transaction is open here now, so the coordinator is not asked again.
         assert await broker.send(Producer(7, 0), b"b", sequence=1, version=version) == 0

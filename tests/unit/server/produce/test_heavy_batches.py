@@ -72,7 +72,7 @@ async def judged_after(
     """Validate a batch; return the seconds that it took."""
     loop = asyncio.get_running_loop()
     started, target = loop.time(), SimpleNamespace(log=SimpleNamespace(config=COMPACTED))
-    vetted = await batches.judge(cast(Any, sender), data, cast(Any, target), acks)
+    vetted = await batches.validate(cast(Any, sender), data, cast(Any, target), acks)
     assert vetted.config == COMPACTED
     return loop.time() - started
 

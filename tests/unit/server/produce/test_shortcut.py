@@ -56,18 +56,18 @@ class Desk:
 
     def produce(self, request: ProduceRequest, version: int, correlation_id: int = 7) -> bytes:
         self.send(request, version, correlation_id)
-        (answer,) = self.wire.answers()
-        return bytes(answer)
+        (response,) = self.wire.answers()
+        return bytes(response)
 
     async def outcome(self, is_answered: bool) -> tuple[list[bytes], bool]:
         """Return the responses, after a wait if needed, and whether the connection was closed."""
         async with asyncio.timeout(20):
             while is_answered and not (self.wire.transport.sent or self.wire.transport.is_closed):
                 await asyncio.sleep(0)
-        found = self.wire.answers(), self.wire.transport.is_closed
+        result = self.wire.answers(), self.wire.transport.is_closed
         if self.wire.transport.is_closed:
             self.connect()
-        return found
+        return result
 
     def code(self, request: ProduceRequest, version: int = 9) -> int:
         _, response = headers.decode_response(
@@ -92,22 +92,22 @@ def request(
 async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: int) -> None:
     """The responses agree for names, sizes and partitions of any length; only the offsets differ."""
     short = Desk(broker)
-    answers: dict[str, list[bytes]] = {}
+    responses: dict[str, list[bytes]] = {}
     for name in ("short", "long"):
         topic = "x" * 20 + name.ljust(5, "-")
         broker.create(topic, partitions=2)
         desk = short if name == "short" else Desk(broker, LONG)
-        answers[name] = []
+        responses[name] = []
         for number, size in enumerate((1, 100, 100, 20_000, 300_000, 1)):
             records = batch(b"v" * size, b"w")
             for partition in (0, 1):
                 message = request(broker, records, topic=topic, partition=partition, acks=-1)
-                answers[name].append(desk.produce(message, version, correlation_id=number))
+                responses[name].append(desk.produce(message, version, correlation_id=number))
         for partition in (0, 1):
             assert broker.partition(topic, partition).log.log_end_offset == 12
     ids = [broker.image.topic("x" * 20 + name.ljust(5, "-")) for name in ("short", "long")]
     assert ids[0] and ids[1]
-    for first, second in zip(answers["short"], answers["long"], strict=True):
+    for first, second in zip(responses["short"], responses["long"], strict=True):
         as_long = first.replace(b"short", b"long-").replace(ids[0].topic_id, ids[1].topic_id)
         assert as_long == second
     # The first of a kind teaches.
@@ -180,13 +180,13 @@ async def test_duplicates_are_answered_alike(broker: LogsBroker) -> None:
     """A duplicate of an idempotent producer gets its first response again."""
     desk = Desk(broker)
     broker.create("t")
-    answers = []
+    responses = []
     for sequence in (0, 1, 1):
         records = encode_batch(
             [Record(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=sequence
         )
-        answers.append(desk.produce(request(broker, bytes(records)), 9))
-    assert answers[1] == answers[2] != answers[0]
+        responses.append(desk.produce(request(broker, bytes(records)), 9))
+    assert responses[1] == responses[2] != responses[0]
     assert broker.partition("t").log.log_end_offset == 2
     assert desk.long_count == 1
 
@@ -324,11 +324,11 @@ class Conversation:
 
     async def ask(self) -> None:
         self.asked += 1
-        asked, is_answered = self.request()
+        requested, is_answered = self.request()
         for desk in self.desks:
-            desk.send(asked, self.version, self.asked)
+            desk.send(requested, self.version, self.asked)
         first, second = [await desk.outcome(is_answered) for desk in self.desks]
-        assert first == second, (self.asked, asked)
+        assert first == second, (self.asked, requested)
         for answer in first[0]:
             _, response = headers.decode_response(ProduceResponse, self.version, answer)
             for topic in response.responses:
@@ -342,9 +342,10 @@ class Conversation:
         """Return the logs and the counters of each broker."""
         return [
             [
-                (each.topic, each.partition, each.appended_bytes, each.appends_count,
-                 each.high_watermark, each.log.log_end_offset, each.rejected_bytes)
-                for each in broker.replicas.all_partitions() if not each.is_offline
+                (partition.topic, partition.partition, partition.appended_bytes,
+                 partition.appends_count, partition.high_watermark, partition.log.log_end_offset,
+                 partition.rejected_bytes)
+                for partition in broker.replicas.all_partitions() if not partition.is_offline
             ]
             for broker in self.brokers
         ]  # fmt: skip

@@ -32,26 +32,26 @@ class Consumer:
         context = self.broker.context(fetch, VERSION)
         now = self.broker.clock.monotonic
         context.usage = RequestUsage(client, now())
-        wanted = [
+        fetch_partitions = [
             FetchPartition(fetch_offset=offset, partition_max_bytes=1000) for offset in offsets
         ]
         request = FetchRequest(
-            topics=[FetchTopic(topic="t", partitions=wanted)] if wanted else [],
+            topics=[FetchTopic(topic="t", partitions=fetch_partitions)] if fetch_partitions else [],
             session_id=self.session_id,
             session_epoch=self.epoch,
             **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 10_000, **fields},
         )
-        answer = fetch.handle(context, request)
+        response = fetch.handle(context, request)
         self._settle = lambda: context.usage.settle(now())
-        return answer
+        return response
 
-    def take(self, answer: FetchResponse) -> int:
+    def take(self, response: FetchResponse) -> int:
         """Return the number of record bytes, and advance the session."""
         self.throttle_ms = self._settle()
-        self.session_id = answer.session_id
-        self.epoch = self.epoch + 1 if answer.session_id else 0
+        self.session_id = response.session_id
+        self.epoch = self.epoch + 1 if response.session_id else 0
         return sum(
-            len(item.records or b"") for topic in answer.responses for item in topic.partitions
+            len(item.records or b"") for topic in response.responses for item in topic.partitions
         )
 
 
@@ -78,10 +78,10 @@ async def test_session_continues_after_throttling(consumer: Consumer) -> None:
     assert consumer.take(consumer.begin(0)) > 0
     assert consumer.throttle_ms == 0
     session_id = consumer.session_id
-    answer = consumer.begin(1)
-    assert answer.responses == []
-    assert consumer.take(answer) == 0
-    assert (answer.session_id, answer.error_code) == (session_id, 0)
+    response = consumer.begin(1)
+    assert response.responses == []
+    assert consumer.take(response) == 0
+    assert (response.session_id, response.error_code) == (session_id, 0)
     assert consumer.throttle_ms > 1_000
     pass_time(consumer, 11)
     assert consumer.take(consumer.begin()) > 0
@@ -93,10 +93,10 @@ async def test_no_session_begins_beyond_the_quota(consumer: Consumer) -> None:
     consumer.take(consumer.begin(0))
     sessions = len(consumer.broker.fetch_sessions)
     consumer.session_id = consumer.epoch = 0
-    answer = consumer.begin(1)
-    assert (answer.session_id, answer.responses) == (0, [])
+    response = consumer.begin(1)
+    assert (response.session_id, response.responses) == (0, [])
     assert len(consumer.broker.fetch_sessions) == sessions
-    assert consumer.take(answer) == 0
+    assert consumer.take(response) == 0
     pass_time(consumer, 11)
     assert consumer.take(consumer.begin(1)) > 0
 

@@ -130,11 +130,11 @@ async def test_topics_that_are_created_on_first_use_count() -> None:
     """Metadata cannot be rejected: the client is throttled, and the next creation is rejected."""
     async with admin_broker(num_partitions="7", **SETTINGS) as broker:
         context = limited(broker, 12)
-        asked = MetadataRequestTopic(name="first-use")
+        requested = MetadataRequestTopic(name="first-use")
         context.broker.tasks, context.broker.cluster_id = broker.world.tasks, "c"
         context.address_of = lambda _: ("127.0.0.1", 9092)  # type: ignore[method-assign]
-        answer = metadata.handle(context, MetadataRequest(topics=[asked]))
-        assert isinstance(answer, asyncio.Future)
-        assert (await answer).topics[0].error_code == 0
+        response = metadata.handle(context, MetadataRequest(topics=[requested]))
+        assert isinstance(response, asyncio.Future)
+        assert (await response).topics[0].error_code == 0
         assert throttle_ms(broker, context) == pytest.approx(2_000_000, abs=1000)
         assert await create(broker, limited(broker, 7), more=1) == {"more": THROTTLED}

@@ -21,11 +21,11 @@ SETTINGS = {"metrics.listener": "127.0.0.1:0", "search.enable": "true", "num.par
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    made = Yard(tmp_path / "data")
-    yield made
-    for node in made.nodes:
+    created = Yard(tmp_path / "data")
+    yield created
+    for node in created.nodes:
         await node.stop()
-    for client in made.clients:
+    for client in created.clients:
         client.writer.close()
         await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
 
@@ -41,9 +41,9 @@ async def node(yard: Yard) -> Node:
 
 def append(node: Node, *values: bytes, partition: int = 0, **words: Any) -> None:
     """Append one batch to the topic `a`."""
-    made = [Record(None, value, (), words.get("timestamp", 1000)) for value in values]
+    records = [Record(None, value, (), words.get("timestamp", 1000)) for value in values]
     log = node.broker.replicas.get("a", partition)
-    log.append_as_leader(encode_batch(made), acks=1)
+    log.append_as_leader(encode_batch(records), acks=1)
 
 
 async def request(node: Node, target: str, *, host: str = "127.0.0.1") -> tuple[int, bytes]:
@@ -122,8 +122,8 @@ async def test_read_committed_ends_at_the_last_stable_offset(node: Node) -> None
     """Records of an open transaction are found only by a search that is not read_committed."""
     log = node.broker.replicas.get("a", 0)
     append(node, b"plain")
-    words = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
-    log.append_as_leader(encode_batch([Record(None, b"open", (), 1)], **words), acks=1)
+    settings = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    log.append_as_leader(encode_batch([Record(None, b"open", (), 1)], **settings), acks=1)
     assert len(matches(await rows_of(node, "/search?topic=a"))) == 2
     rows = await rows_of(node, "/search?topic=a&isolation=read_committed")
     assert matches(rows) == [(0, 0)]
@@ -194,8 +194,8 @@ async def test_wrong_search_is_a_sentence(
     node: Node, query: str, status: int, sentence: bytes
 ) -> None:
     """The response is plain text."""
-    found, body = await request(node, f"/search?{query}")
-    assert (found, sentence in body) == (status, True)
+    actual, body = await request(node, f"/search?{query}")
+    assert (actual, sentence in body) == (status, True)
 
 
 async def test_lag_of_a_position_is_the_age_of_its_next_record(node: Node) -> None:
@@ -221,10 +221,10 @@ async def test_lag_of_a_reader_at_the_end_is_zero(node: Node) -> None:
 
 async def test_lag_skips_transaction_markers(node: Node) -> None:
     """A marker is no record that a group reads."""
-    words = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    settings = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
     log = node.broker.replicas.get("a", 0)
     marker = [Record(b"\0\0\0\1", b"\0\0\0\0\0\0", (), 1)]
-    log.append_as_leader(encode_batch(marker, control=True, **words), acks=1, from_client=False)
+    log.append_as_leader(encode_batch(marker, control=True, **settings), acks=1, from_client=False)
     (row, _) = await rows_of(node, "/lag?position=a:0:0")
     assert (row["lag"], row["seconds"]) == (1, 0)
 

@@ -127,14 +127,14 @@ def test_deep_json_does_not_match() -> None:
 
 def test_parameters_of_a_search() -> None:
     """Every parameter reaches the request, decoded."""
-    found = parse_search(
+    search = parse_search(
         "topic=a%20b&partition=1&partition=0&from=@5&to=-10&value=x%26y&header=h%3D1&header=g"
         "&json=%24.a&ignore_case=true&isolation=read_committed&limit=0&value_limit=9"
     )
-    assert (found.topic, found.partitions) == ("a b", (1, 0))
-    assert (found.start, found.end) == (Position(Anchor.TIME, 5), Position(Anchor.TAIL, 10))
-    assert found.filters == Filters(value="x&y", headers=("h=1", "g"), json=("$.a",), ignore_case=True)  # fmt: skip
-    assert (found.read_committed, found.limit, found.value_limit) == (True, 0, 9)
+    assert (search.topic, search.partitions) == ("a b", (1, 0))
+    assert (search.start, search.end) == (Position(Anchor.TIME, 5), Position(Anchor.TAIL, 10))
+    assert search.filters == Filters(value="x&y", headers=("h=1", "g"), json=("$.a",), ignore_case=True)  # fmt: skip
+    assert (search.read_committed, search.limit, search.value_limit) == (True, 0, 9)
 
 
 @pytest.mark.parametrize(

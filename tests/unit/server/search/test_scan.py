@@ -18,14 +18,14 @@ def plan(end_offset: int, **words: Any) -> Plan:
                 end_offset=end_offset, readable_end=end_offset, matcher=Matcher(filters), **words)  # fmt: skip
 
 
-def scan(made: Plan, data: bytes, aborted: Any = (), seconds: float = 1e9) -> list[list[Any]]:
+def scan(plan: Plan, data: bytes, aborted: Any = (), seconds: float = 1e9) -> list[list[Any]]:
     """Return the rows of each step; the clock advances by a second at each look."""
     clock = itertools.count()
-    step = Step(made, memoryview(data), aborted, lambda: float(next(clock)))
-    found = []
+    step = Step(plan, memoryview(data), aborted, lambda: float(next(clock)))
+    values = []
     while not step.is_done:
-        found.append([json.loads(row) for row in step.run(seconds)])
-    return found
+        values.append([json.loads(row) for row in step.run(seconds)])
+    return values
 
 
 def offsets(steps: Iterable[Iterable[dict[str, Any]]]) -> list[int]:
@@ -36,11 +36,11 @@ def offsets(steps: Iterable[Iterable[dict[str, Any]]]) -> list[int]:
 def test_steps_end_at_the_deadline_and_continue() -> None:
     """A step stops within a batch, and the next one resumes behind the last record."""
     data = batch(*(b"%d" % n for n in range(1000)))
-    made = plan(1000, filters=Filters(value="no such text", ignore_case=True))
-    steps = scan(made, bytes(data), seconds=3)
+    created = plan(1000, filters=Filters(value="no such text", ignore_case=True))
+    steps = scan(created, bytes(data), seconds=3)
     assert len(steps) > 5
     assert offsets(steps) == []
-    assert (made.totals.records, made.next_offset) == (1000, 1000)
+    assert (created.totals.records, created.next_offset) == (1000, 1000)
 
 
 def test_range_is_exact_within_batches() -> None:
@@ -51,17 +51,17 @@ def test_range_is_exact_within_batches() -> None:
 
 def test_limit_stops_behind_the_last_match() -> None:
     """The next offset is the one at which a second search resumes."""
-    made = plan(5, limit=2)
-    assert offsets(scan(made, bytes(batch(b"a", b"b", b"c")))) == [0, 1]
-    assert made.next_offset == 2
+    created = plan(5, limit=2)
+    assert offsets(scan(created, bytes(batch(b"a", b"b", b"c")))) == [0, 1]
+    assert created.next_offset == 2
 
 
 def test_batches_that_are_too_old_are_not_decoded() -> None:
     """Only the header of a batch is needed to skip it."""
     old, new = batch(b"a", timestamp=5), batch(b"b", timestamp=50, base_offset=1)
-    made = plan(2, from_ms=50)
-    assert offsets(scan(made, bytes(old + new))) == [1]
-    assert (made.totals.records, made.totals.skipped_bytes) == (1, len(old))
+    created = plan(2, from_ms=50)
+    assert offsets(scan(created, bytes(old + new))) == [1]
+    assert (created.totals.records, created.totals.skipped_bytes) == (1, len(old))
 
 
 def test_older_record_within_a_batch_does_not_match() -> None:
@@ -81,11 +81,11 @@ def test_damaged_batch_is_a_problem_and_the_scan_continues() -> None:
 
 def test_markers_and_aborted_transactions_are_skipped() -> None:
     """A batch is aborted if it lies in the range of its producer's aborted transaction."""
-    words = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
-    aborted = batch(b"a", base_sequence=0, **words)
-    other = batch(b"b", base_offset=1, base_sequence=0, **{**words, "producer_id": 8})
-    later = batch(b"c", base_offset=3, base_sequence=1, **words)
-    marker = batch(b"m", base_offset=2, control=True, **words)
+    settings = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    aborted = batch(b"a", base_sequence=0, **settings)
+    other = batch(b"b", base_offset=1, base_sequence=0, **{**settings, "producer_id": 8})
+    later = batch(b"c", base_offset=3, base_sequence=1, **settings)
+    marker = batch(b"m", base_offset=2, control=True, **settings)
     data = bytes(aborted + other + marker + later)
     assert offsets(scan(plan(4), data, aborted=[(7, 0, 2)])) == [1, 3]
     assert offsets(scan(plan(4), data)) == [0, 1, 3]
@@ -105,6 +105,6 @@ def test_rows_have_the_fields_of_consume() -> None:
 def test_truncated_chunk_ends_the_scan() -> None:
     """Bytes after the last whole batch are left for the next chunk."""
     one, two = batch(b"a"), batch(b"b", base_offset=1)
-    made = plan(2)
-    assert offsets(scan(made, bytes(one + two[:-1]))) == [0]
-    assert made.next_offset == 1
+    created = plan(2)
+    assert offsets(scan(created, bytes(one + two[:-1]))) == [0]
+    assert created.next_offset == 1

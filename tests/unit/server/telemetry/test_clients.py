@@ -8,7 +8,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import SeededRng
 from ottla.base.uuids import METADATA_TOPIC_UUID, ZERO_UUID, random_uuid
 from ottla.server.telemetry import clients
-from ottla.server.telemetry.clients import Asked, ClientMetrics, Push
+from ottla.server.telemetry.clients import ClientMetrics, ClientSubscription, Push
 from ottla.wire.records.compression import compress
 
 TYPE = "client-metrics"
@@ -30,10 +30,14 @@ def subscribe(metrics: ClientMetrics, /, **settings: str) -> None:
 
 
 def push(
-    asked: Asked, metrics: bytes = b"data", codec: int = 0, *, is_terminating: bool = False
+    requested: ClientSubscription,
+    metrics: bytes = b"data",
+    codec: int = 0,
+    *,
+    is_terminating: bool = False,
 ) -> Push:
     """Return a push that follows the subscription."""
-    return Push(asked.instance_id, asked.subscription_id, is_terminating, codec, metrics)
+    return Push(requested.instance_id, requested.subscription_id, is_terminating, codec, metrics)
 
 
 def code_of(action: object, *arguments: object) -> ErrorCode:

@@ -29,7 +29,7 @@ def test_properties_are_those_that_the_module_declares() -> None:
     """The row has the declared properties, and the defaults of all others."""
     properties = ApiProperties(is_read_ahead=True, advertised_min=0)
     row = apis.row_of(module(ApiKey.PRODUCE, PROPERTIES=properties))
-    assert (row.is_read_ahead, row.advertised_min, row.is_kept) == (True, 0, False)
+    assert (row.is_read_ahead, row.advertised_min, row.is_cached) == (True, 0, False)
     handler = module(ApiKey.HEARTBEAT)
     assert apis.row_of(handler) == apis.Row(handler)
 

@@ -1,12 +1,12 @@
 """Cached responses that are valid as long as their image of the cluster."""
 
 from ottla.server.transport import cached_responses
-from ottla.server.transport.cached_responses import KeptAnswers
+from ottla.server.transport.cached_responses import CachedResponses
 
 
 def test_same_request_is_answered_from_the_cache() -> None:
     """A response is cached as long as the image is the same object."""
-    cache, image = KeptAnswers(), object()
+    cache, image = CachedResponses(), object()
     assert cache.find(image, ("q",)) is None
     cache.keep(image, ("q",), b"answer")
     assert cache.find(image, ("q",)) == b"answer"
@@ -15,7 +15,7 @@ def test_same_request_is_answered_from_the_cache() -> None:
 
 def test_new_image_clears_the_cache() -> None:
     """No response of an earlier image is returned."""
-    cache, image = KeptAnswers(), object()
+    cache, image = CachedResponses(), object()
     cache.find(image, ("q",))
     cache.keep(image, ("q",), b"answer")
     assert cache.find(object(), ("q",)) is None
@@ -24,7 +24,7 @@ def test_new_image_clears_the_cache() -> None:
 
 def test_response_of_an_earlier_image_is_not_cached() -> None:
     """The image changed while the response was encoded."""
-    cache, old, new = KeptAnswers(), object(), object()
+    cache, old, new = CachedResponses(), object(), object()
     cache.find(new, ("q",))
     cache.keep(old, ("q",), b"old")
     assert cache.find(new, ("q",)) is None
@@ -34,7 +34,7 @@ def test_memory_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """Large responses are not cached, and many small ones are evicted."""
     monkeypatch.setattr(cached_responses, "_BYTES_MAX", 1000)
     monkeypatch.setattr(cached_responses, "_ANSWER_BYTES_MAX", 500)
-    cache, image = KeptAnswers(), object()
+    cache, image = CachedResponses(), object()
     cache.find(image, ("large",))
     cache.keep(image, ("large",), b"x" * 501)
     assert cache.find(image, ("large",)) is None

@@ -101,9 +101,9 @@ async def test_a_plain_handler_answers_at_once(tasks: Tasks) -> None:
     for correlation_id in (5, 6):
         desk.send(DescribeClusterRequest(), 1, correlation_id)
     desk.send(DescribeClusterRequest(), 2, 7)
-    answers = [headers.decode_response(DescribeClusterResponse, 1, body) for body in
+    responses = [headers.decode_response(DescribeClusterResponse, 1, body) for body in
                desk.wire.answers()[:2]]  # fmt: skip
-    assert [(number, answer.cluster_id) for number, answer in answers] == [(5, "c"), (6, "c")]
+    assert [(number, response.cluster_id) for number, response in responses] == [(5, "c"), (6, "c")]
     assert seen == [(1, "client", 5), (1, "client", 6), (2, "client", 7)]
 
 
@@ -160,7 +160,7 @@ async def test_a_coroutine_runs_on_a_copy_of_the_frame(tasks: Tasks) -> None:
     desk.endpoint.buffers.shared[:100] = b"?" * 100
     gate.set()
     await turn()
-    assert [answer.cluster_id for _, answer in desk.answers(MetadataResponse, 9)] == ["client"]
+    assert [response.cluster_id for _, response in desk.answers(MetadataResponse, 9)] == ["client"]
     assert desk.endpoint.budget.held_bytes == 0
 
 
@@ -192,9 +192,9 @@ async def test_an_error_goes_into_the_response(tasks: Tasks, handle: Handle) -> 
     desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.send(DescribeClusterRequest(), 0)
     await turn()
-    ((_, answer),) = desk.answers(DescribeClusterResponse, 0)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert answer.error_message == "not you"
+    ((_, response),) = desk.answers(DescribeClusterResponse, 0)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response.error_message == "not you"
     assert not desk.is_closed
 
 
@@ -271,9 +271,9 @@ async def test_newer_api_versions_request_is_answered_in_version_0(
     """A newer client learns from it which version to use (KIP-511)."""
     desk = Desk(tasks, Row(VERSIONS))
     desk.send_bytes(struct.pack(">hhih", 18, version, 42, -1) + b"\xff" * 9)
-    ((number, answer),) = desk.answers(ApiVersionsResponse, 0)
-    assert (number, answer.error_code) == (42, ErrorCode.UNSUPPORTED_VERSION)
-    assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [
+    ((number, response),) = desk.answers(ApiVersionsResponse, 0)
+    assert (number, response.error_code) == (42, ErrorCode.UNSUPPORTED_VERSION)
+    assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [
         (18, 0, 4)
     ]
     desk.send(ApiVersionsRequest(), 4)
@@ -302,7 +302,7 @@ async def test_cached_responses_do_not_call_the_handler(tasks: Tasks) -> None:
         calls.append(context.correlation_id)
         return MetadataResponse(cluster_id="c")
 
-    desk = Desk(tasks, Row(handler(ApiKey.METADATA, handle), is_kept=True))
+    desk = Desk(tasks, Row(handler(ApiKey.METADATA, handle), is_cached=True))
     for number in (1, 2):
         desk.send(MetadataRequest(topics=None), 9, number)
     desk.send(MetadataRequest(topics=[]), 9, 3)
@@ -317,9 +317,9 @@ async def test_lost_connection_cancels_its_own_work(tasks: Tasks) -> None:
     for ends in (True, False):
         futures: list[asyncio.Future[Any]] = []
 
-        def handle(context: Any, request: Any, made: list[Any] = futures) -> Any:
-            made.append(asyncio.get_running_loop().create_future())
-            return made[-1]
+        def handle(context: Any, request: Any, created: list[Any] = futures) -> Any:
+            created.append(asyncio.get_running_loop().create_future())
+            return created[-1]
 
         row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), ends_with_connection=ends)
         desk = Desk(tasks, row)
@@ -364,7 +364,7 @@ async def test_requests_and_errors_are_counted(tasks: Tasks) -> None:
         tasks,
         Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: future)),
         Row(handler(ApiKey.CREATE_TOPICS, slow)),
-        Row(handler(ApiKey.METADATA, refuse), is_kept=True),
+        Row(handler(ApiKey.METADATA, refuse), is_cached=True),
         Row(VERSIONS),
     )
     for _ in range(3):

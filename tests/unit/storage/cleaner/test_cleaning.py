@@ -46,7 +46,7 @@ def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
     assert compacted.pairs() == [(1, b"b", b"2"), (5, b"a", b"6"), (6, b"c", b"7")]
     assert compacted.headers() == [(0, 3, 1), (4, 6, 2)]
     records = read_all(compacted.log)
-    assert [each.timestamp for each in records] == [START_MS, START_MS + 5, START_MS + 5]
+    assert [record.timestamp for record in records] == [START_MS, START_MS + 5, START_MS + 5]
     (segment, _) = compacted.log.segments
     headers = [header for _, header in segment.batches.headers(0)]
     assert {header.compression for header in headers} == {codec}
@@ -154,11 +154,11 @@ def test_log_with_more_keys_than_memory_takes_several_cleanings() -> None:
     for number in range(40):
         compacted.append((b"key-%d" % (number % 20), b"%d" % number))
     compacted.settings = Settings(memory_bytes=5 * KEY_BYTES)
-    places = []
+    topic_partitions = []
     while compacted.clean():
-        places.append(compacted.log.first_dirty_offset)
-    assert len(places) >= 8
-    assert places == sorted(set(places))
+        topic_partitions.append(compacted.log.first_dirty_offset)
+    assert len(topic_partitions) >= 8
+    assert topic_partitions == sorted(set(topic_partitions))
     assert compacted.pairs() == [(n, b"key-%d" % (n % 20), b"%d" % n) for n in range(20, 40)]
 
 

@@ -117,8 +117,8 @@ def test_small_segments_are_merged_up_to_the_segment_limits(
     """
     segments = [Stretch(10 * number, size) for number, size in enumerate(sizes)]
     groups = list(compaction.group(segments, 10 * len(sizes), LogConfig(**fields)))  # type: ignore[arg-type]
-    assert [len(each) for each in groups] == expected
-    assert [segment for each in groups for segment in each] == segments
+    assert [len(group) for group in groups] == expected
+    assert [segment for group in groups for segment in group] == segments
 
 
 def test_merged_segment_spans_at_most_31_bits_of_offsets() -> None:

@@ -93,10 +93,10 @@ def test_restart_restores_all_logs(world: World, clean: bool) -> None:
     directories.close() if clean else directories.abandon()
     directories = world.directories()
     assert not (world.path / ".kafka_cleanshutdown").exists()
-    found = directories.get("t", 0)
-    assert found is not None
-    assert (found.topic_id, found.log_start_offset, found.log_end_offset) == (TOPIC_ID, 2, 9)
-    assert offsets(found) == list(range(2, 9))
+    copy = directories.get("t", 0)
+    assert copy is not None
+    assert (copy.topic_id, copy.log_start_offset, copy.log_end_offset) == (TOPIC_ID, 2, 9)
+    assert offsets(copy) == list(range(2, 9))
     assert directories.high_watermark("t", 0) == 7
     assert directories.high_watermark("t", 1) == 0
     assert list(directories.logs()) == [("t", 0)]
@@ -127,9 +127,9 @@ def test_damaged_checkpoints_lose_no_record(world: World, name: str, damage: byt
     else:
         (world.path / name).write_bytes(damage)
     directories = world.directories()
-    found = directories.get("t", 0)
-    assert found is not None
-    assert offsets(found) == list(range(9))
+    copy = directories.get("t", 0)
+    assert copy is not None
+    assert offsets(copy) == list(range(9))
     directories.close()
 
 
@@ -456,9 +456,9 @@ def test_close_writes_in_order_even_on_power_loss() -> None:
             ended = False
         world.files = later = files.power_loss(SeededRng(changes))
         if later.exists("/a/.kafka_cleanshutdown"):
-            found = open_many(world, ["/a"]).get("t", 0)
-            assert found is not None
-            assert offsets(found) == list(range(10))
+            result = open_many(world, ["/a"]).get("t", 0)
+            assert result is not None
+            assert offsets(result) == list(range(10))
         if ended:
             break
     assert changes > 10

@@ -128,7 +128,7 @@ CRASHES: dict[str, Crash] = {
 @pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
 def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
     """Either the old or the new log survives a crash, and no stray copy is left."""
-    change, places = 0, set()
+    change, topic_partitions = 0, set()
     ended = False
     while not ended:
         change += 1
@@ -152,14 +152,14 @@ def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
             assert log is not None
             assert offsets(log) == list(range(8)), f"change {change}"
             assert log.append_as_leader(make_batch(sequence=7), 3).is_duplicate
-            places.add(log.directory)
+            topic_partitions.add(log.directory)
             copies = [name for path in BOTH for name in machine.names(path) if "-f" in name]
             assert len(copies) == (later.moves.future("t", 0) is not None)
             assert not machine.files.exists(f"{log.directory}/superseded")
             later.abandon()
             machine.files = machine.files.kill()
     assert change > 8
-    assert places == {"/a/t-0", "/b/t-0"}
+    assert topic_partitions == {"/a/t-0", "/b/t-0"}
 
 
 def test_copy_resumes_after_a_restart() -> None:
@@ -170,20 +170,20 @@ def test_copy_resumes_after_a_restart() -> None:
     copy(directories, source, future)
     directories.close()
     directories = machine.open()
-    log, found = directories.get("t", 0), directories.moves.future("t", 0)
+    log, copied = directories.get("t", 0), directories.moves.future("t", 0)
     assert log is not None
-    assert found is not None
+    assert copied is not None
     assert log.is_being_copied
-    assert offsets(found) == list(range(8))
+    assert offsets(copied) == list(range(8))
     log.append_as_leader(make_batch(sequence=8), 3)
-    copy(directories, log, found)
-    found.durability.flush()
+    copy(directories, log, copied)
+    copied.durability.flush()
     directories.checkpoint()
     machine.files = machine.files.kill()
-    found = machine.open().moves.future("t", 0)
-    assert found is not None
+    copied = machine.open().moves.future("t", 0)
+    assert copied is not None
     # The log may have lost the last record and assigned its offset to another.
-    assert offsets(found) == list(range(8))
+    assert offsets(copied) == list(range(8))
 
 
 def test_copy_of_rewritten_records_is_truncated() -> None:
@@ -198,9 +198,9 @@ def test_copy_of_rewritten_records_is_truncated() -> None:
     for _ in range(5):
         source.append_as_leader(make_batch(), 4)
     directories.close()
-    found = machine.open().moves.future("t", 0)
-    assert found is not None
-    assert offsets(found) == list(range(5))
+    log = machine.open().moves.future("t", 0)
+    assert log is not None
+    assert offsets(log) == list(range(5))
 
 
 @pytest.mark.parametrize("first_dirty_offset", [0, 4])
@@ -213,10 +213,10 @@ def test_copy_restarts_if_its_log_was_compacted(first_dirty_offset: int) -> None
     copy(directories, source, future)
     source.first_dirty_offset = first_dirty_offset
     directories.close()
-    found = machine.open().moves.future("t", 0)
-    assert found is not None
-    assert offsets(found) == ([] if first_dirty_offset else list(range(8)))
-    assert found.first_dirty_offset == first_dirty_offset
+    log = machine.open().moves.future("t", 0)
+    assert log is not None
+    assert offsets(log) == ([] if first_dirty_offset else list(range(8)))
+    assert log.first_dirty_offset == first_dirty_offset
 
 
 def test_move_back_to_the_current_directory_cancels_it() -> None:

@@ -47,7 +47,7 @@ def test_entries_that_contradict_a_new_epoch_are_removed(
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("asked", "response"),
     [
         (-1, (-1, -1)),
         (0, (0, 10)),
@@ -58,9 +58,9 @@ def test_entries_that_contradict_a_new_epoch_are_removed(
         (5, (-1, -1)),
     ],
 )
-def test_an_epoch_ends_where_the_next_one_begins(asked: int, answer: tuple[int, int]) -> None:
+def test_an_epoch_ends_where_the_next_one_begins(asked: int, response: tuple[int, int]) -> None:
     """The latest epoch ends at the log end; newer ones are unknown (KIP-101)."""
-    assert make_epochs().end_offset_for(asked, 99) == answer
+    assert make_epochs().end_offset_for(asked, 99) == response
 
 
 def test_log_without_epochs_has_no_epoch_ends() -> None:

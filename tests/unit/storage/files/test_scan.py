@@ -35,9 +35,9 @@ def test_every_batch_is_found_with_any_chunk_size(walk: Callable[..., object]) -
     """Batches are found if they are small, larger than a chunk, or across the border of two chunks."""
     sizes = [10] * 300 + [3_000_000] + [1000] * 40 + [20_000] * 3
     data = make_log(sizes)
-    found = [item[1] for item in walk(reader(data), 0, len(data))]  # type: ignore[attr-defined]
-    assert [header.base_offset for header in found] == list(range(len(sizes)))
-    assert sum(header.size_bytes for header in found) == len(data)
+    values = [item[1] for item in walk(reader(data), 0, len(data))]  # type: ignore[attr-defined]
+    assert [header.base_offset for header in values] == list(range(len(sizes)))
+    assert sum(header.size_bytes for header in values) == len(data)
 
 
 def test_headers_are_scanned_without_reading_the_records() -> None:
@@ -53,8 +53,8 @@ def test_headers_are_scanned_without_reading_the_records() -> None:
 def test_scan_ends_if_no_whole_batch_follows(walk: Callable[..., object], tail: bytes) -> None:
     """A scan ends at zeros, garbage, half a header or half a batch."""
     data = make_log([10, 10]) + tail
-    found = list(walk(reader(data), 0, len(data)))  # type: ignore[call-overload]
-    assert len(found) == 2
+    actual = list(walk(reader(data), 0, len(data)))  # type: ignore[call-overload]
+    assert len(actual) == 2
 
 
 @pytest.mark.parametrize("size", [200, 2_000_000])

@@ -94,9 +94,9 @@ def world_with_log(folder: Path, **fields: Any) -> tuple[World, Answers]:
     fill(log)
     log.high_watermark = log.log_end_offset
     assert log.segments_count > 8
-    answers = ask(log)
+    responses = ask(log)
     log.close()
-    return world, answers
+    return world, responses
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
@@ -127,7 +127,7 @@ def test_damage_of_files_beside_the_log_changes_no_answer(
     tmp_path: Path, suffix: str, damage: str, clean: bool
 ) -> None:
     """Records, times, epochs, aborted transactions and duplicates are rebuilt from the log."""
-    world, answers = world_with_log(tmp_path)
+    world, responses = world_with_log(tmp_path)
     names = world.names(suffix)
     assert names
     for name in names:
@@ -136,22 +136,24 @@ def test_damage_of_files_beside_the_log_changes_no_answer(
         path.unlink() if content is None else path.write_bytes(content)
     log = world.load(clean=clean)
     if clean and (suffix, damage) in UNDETECTED:
-        assert offsets(log) == answers.records
+        assert offsets(log) == responses.records
         return
-    assert ask(log) == answers
+    assert ask(log) == responses
     log.close()
-    assert ask(world.load(clean=True)) == answers
+    assert ask(world.load(clean=True)) == responses
 
 
 @pytest.mark.parametrize("clean", [False, True])
 def test_all_files_beside_the_log_may_be_lost_at_once(tmp_path: Path, clean: bool) -> None:
     """The segments alone restore the log; after an unclean shutdown also its aborted transactions."""
-    world, answers = world_with_log(tmp_path)
+    world, responses = world_with_log(tmp_path)
     for path in world.folder.iterdir():
         if path.suffix != ".log":
             path.unlink()
     answers_now = ask(world.load(clean=clean))
-    assert answers_now == (answers if not clean else answers._replace(aborted=answers_now.aborted))
+    assert answers_now == (
+        responses if not clean else responses._replace(aborted=answers_now.aborted)
+    )
 
 
 @pytest.mark.parametrize("name", [*(f"{name}" for name in (
@@ -171,7 +173,7 @@ def test_damage_of_a_checkpoint_changes_no_answer(
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, world.config)
     fill(log)
-    answers = ask(log)
+    responses = ask(log)
     directories.store_high_watermarks({("t", 0): log.log_end_offset})
     directories.close() if clean else directories.checkpoint()
     directories.abandon()
@@ -181,16 +183,16 @@ def test_damage_of_a_checkpoint_changes_no_answer(
         path.unlink() if content is None else path.write_bytes(content)
     directories = world.directories()
     # The controller sends the topic's id at every start.
-    found = directories.get("t", 0)
-    assert found is not None
-    if name.startswith("t-0/") and found.topic_id not in (TOPIC_ID, bytes(16)):
+    copy = directories.get("t", 0)
+    assert copy is not None
+    if name.startswith("t-0/") and copy.topic_id not in (TOPIC_ID, bytes(16)):
         with pytest.raises(ApiError) as refused:
             directories.create("t", 0, TOPIC_ID, world.config)
         assert refused.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
     else:
-        assert directories.create("t", 0, TOPIC_ID, world.config) is found
-        assert found.topic_id == TOPIC_ID
-    assert ask(found) == answers
+        assert directories.create("t", 0, TOPIC_ID, world.config) is copy
+        assert copy.topic_id == TOPIC_ID
+    assert ask(copy) == responses
     directories.close()
 
 
@@ -286,11 +288,11 @@ def test_batch_with_a_wrong_checksum_is_returned_to_the_consumer(
 
 def test_recovery_keeps_durable_records_behind_damage(tmp_path: Path) -> None:
     """Recovery neither verifies nor truncates anything before the recovery point."""
-    world, answers = world_with_log(tmp_path)
+    world, responses = world_with_log(tmp_path)
     path, position, _ = sealed_batch(world, 1)
     flip(path, position + HEADER_SIZE + 3)
     names = world.names(".log")
-    log = world.load(recovery_point=answers.ends[1])
+    log = world.load(recovery_point=responses.ends[1])
     assert world.loaded.truncation is None
     assert world.names(".log") == names
-    assert log.log_end_offset == answers.ends[1]
+    assert log.log_end_offset == responses.ends[1]

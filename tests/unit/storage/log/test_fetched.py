@@ -75,11 +75,11 @@ def test_truncation_voids_the_ranges_behind_it(tmp_path: Path) -> None:
     segment = filled(tmp_path, random.Random(1), 50)
     middle = segment.size_bytes // 2
     read = scan.reader(segment.file)
-    found = [
+    records = [
         segment.read(BASE, size, None, read, 1, at_least_one=True)
         for size in (middle - 500, segment.size_bytes)
     ]
-    before, behind = (each.records for each in found if each is not None)
+    before, behind = (each.records for each in records if each is not None)
     assert isinstance(before, FileRange)
     assert isinstance(behind, FileRange)
     segment.cut(middle)

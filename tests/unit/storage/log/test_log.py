@@ -334,10 +334,10 @@ def test_old_segments_are_deleted_and_their_files_later(tmp_path: Path) -> None:
     assert not log.deletion.take_deleted()
     world.clock.now_ms += 60_000
     doomed = world.names(".deleted")
-    taken = log.deletion.take_deleted()
-    assert sorted(path.rpartition("/")[2] for path in taken) == doomed
+    deleted = log.deletion.take_deleted()
+    assert sorted(path.rpartition("/")[2] for path in deleted) == doomed
     # Some may have been removed with their directory or as another segment's files.
-    remove_files(world.files, [*taken, *taken])
+    remove_files(world.files, [*deleted, *deleted])
     assert not world.names(".deleted")
     assert [int(name[:20]) for name in world.names(".snapshot")] == [first]
 

@@ -125,7 +125,9 @@ def test_producers_have_separate_sequences() -> None:
     written.write(0, producer_id=8)
     written.write(2)
     written.write(1, producer_id=8)
-    last = {key: found.batches[-1].last_sequence for key, found in written.state.producers.items()}
+    last = {
+        key: producer.batches[-1].last_sequence for key, producer in written.state.producers.items()
+    }
     assert last == {7: 2, 8: 1}
 
 
@@ -279,5 +281,5 @@ def test_earlier_batches_are_added_to_a_snapshot() -> None:
     assert state is not None
     other = header_of(0, producer_id=9)
     state.add_earlier(iter([*reversed(headers), other]))
-    assert [each.last_offset for each in state.producers[7].batches] == [7, 9, 11, 13, 15]
+    assert [batch.last_offset for batch in state.producers[7].batches] == [7, 9, 11, 13, 15]
     assert state.producers[7].batches == written.state.producers[7].batches

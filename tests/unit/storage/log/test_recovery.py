@@ -87,11 +87,11 @@ def test_tail_torn_at_any_byte_leaves_exactly_the_complete_batches(
             (torn.folder / sidecar.name).write_bytes(sidecar.read_bytes())
         (torn.folder / path.name).write_bytes(content[:size])
         log = torn.load(clean=clean, recovery_point=sum(SIZES))
-        kept = sum(end <= size for end in ends) - 1
-        cut = size - ends[kept]
-        expected = Truncation(sum(SIZES[:kept]), cut) if cut else None
+        total = sum(end <= size for end in ends) - 1
+        cut = size - ends[total]
+        expected = Truncation(sum(SIZES[:total]), cut) if cut else None
         assert torn.loaded.truncation == expected
-        assert is_whole(log, SIZES[:kept])
+        assert is_whole(log, SIZES[:total])
         log.abandon()
 
 

@@ -54,7 +54,7 @@ def test_segments_are_deleted_when_their_newest_record_is_too_old(
 
 def test_last_segment_is_deleted_if_it_is_old() -> None:
     """The log rolls first, and an empty last segment is kept."""
-    old = [each._replace(newest_ms=0) for each in SEGMENTS]
+    old = [segment._replace(newest_ms=0) for segment in SEGMENTS]
     assert plan(old).segments_count == 4
     assert plan([*old[:3], old[3]._replace(size_bytes=0)]).segments_count == 3
 

@@ -70,9 +70,9 @@ def test_truncation_restores_producers(tmp_path: Path) -> None:
 def test_truncation_ends_early_when_the_log_is_gone(tmp_path: Path, step: int) -> None:
     """A deleted topic's files must not be opened again; the log has no gap at any step."""
     log = filled(tmp_path / "log")
-    answers = [True] * step + [False] * 10
+    responses = [True] * step + [False] * 10
 
-    asyncio.run(log.truncation.truncate_to_in_background(1, lambda: answers.pop(0)))
+    asyncio.run(log.truncation.truncate_to_in_background(1, lambda: responses.pop(0)))
     assert log.failure is None
     assert offsets(log) == list(range(log.log_end_offset))
 

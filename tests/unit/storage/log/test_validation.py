@@ -301,11 +301,11 @@ def test_log_append_time_ignores_the_producers_timestamp() -> None:
 @pytest.mark.parametrize("source", CODECS.values(), ids=CODECS)
 def test_a_topic_with_a_codec_of_its_own_compresses_again(source: int, target: str) -> None:
     """Records, producer and sequence are kept; a batch that already has the codec is unchanged."""
-    wanted = CODECS["none" if target == "uncompressed" else target]
+    codec = CODECS["none" if target == "uncompressed" else target]
     data = make_batch([b"abc" * 50, b"def"], sequence=5, compression=source)
     checked, header, _ = check(data, compression_type=target)
-    assert header.compression == wanted
-    assert (checked is data) == (source == wanted)
+    assert header.compression == codec
+    assert (checked is data) == (source == codec)
     assert (header.producer_id, header.base_sequence) == (7, 5)
     assert [record.value for record in decode_batch(checked)] == [b"abc" * 50, b"def"]
     assert batch.is_crc_valid(checked, 0, header)
@@ -337,8 +337,8 @@ def test_the_leaders_batches_are_checked_one_by_one() -> None:
     """Whole batches are returned with their positions; a partial one at the end is dropped."""
     first, second = make_batch(2, base_offset=10), make_batch(1, base_offset=15)
     data = memoryview(bytes(first + second + second[:-1]))
-    found = [(at, header.base_offset) for at, header in validation.follower_batches(data, 10)]
-    assert found == [(0, 10), (len(first), 15)]
+    rows = [(at, header.base_offset) for at, header in validation.follower_batches(data, 10)]
+    assert rows == [(0, 10), (len(first), 15)]
 
 
 @pytest.mark.parametrize(
@@ -379,8 +379,10 @@ def test_vetted_batch_is_accepted_for_its_configuration() -> None:
     data = encode_batch([Record(b"k", b"v", (), START_MS)] * 1500)
     config = LogConfig(compression_type="zstd", message_timestamp_type="LogAppendTime")
     vetted = validation.vet(bytearray(data), config, START_MS + 7)
-    found, header, append_time_ms = validation.check(vetted, config, START_MS + 9, from_client=True)
-    assert found is vetted
+    actual, header, append_time_ms = validation.check(
+        vetted, config, START_MS + 9, from_client=True
+    )
+    assert actual is vetted
     assert (header.compression, header.records_count) == (CODECS["zstd"], 1500)
     assert append_time_ms == header.max_timestamp == START_MS + 7
     other = LogConfig(compression_type="lz4")
@@ -422,8 +424,8 @@ def test_vetted_batch_is_accepted_for_an_equal_configuration() -> None:
     vetted = validation.vet(data, config, START_MS)
     assert bytes(data) == before
     for equal in (replace(config), replace(config, segment_ms=1, retention_bytes=5)):
-        found, _, _ = validation.check(vetted, equal, START_MS, from_client=True)
-        assert found is vetted
+        actual, _, _ = validation.check(vetted, equal, START_MS, from_client=True)
+        assert actual is vetted
     for other in ({"lz4_level": 3}, {"message_timestamp_before_max_ms": 10**9}):
         with pytest.raises(validation.HeavyBatchError):
             validation.check(vetted, replace(config, **other), START_MS, from_client=True)

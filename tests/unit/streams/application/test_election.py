@@ -81,7 +81,7 @@ def test_a_verdict_is_encoded_and_decoded() -> None:
     verdict = elect([Candidate("b", 2, "b:1"), Candidate("a", 1, asks_shutdown=True)])
     assert ElectionResult.decode(verdict.encode()) == verdict
     assert verdict.is_shutdown
-    assert [each.instance for each in verdict.instances] == ["a", "b"]
+    assert [instance.instance for instance in verdict.instances] == ["a", "b"]
 
 
 def test_the_next_instance_takes_over(broker: Cluster) -> None:

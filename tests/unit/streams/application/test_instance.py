@@ -142,11 +142,11 @@ def test_an_error_ends_the_instance_by_default() -> None:
 def test_a_handler_can_restart_the_queries() -> None:
     """REPLACE_THREAD restarts the queries, and SHUTDOWN_APPLICATION ends all instances."""
     world = _World()
-    answers = [
+    responses = [
         UncaughtExceptionResponse.REPLACE_THREAD,
         UncaughtExceptionResponse.SHUTDOWN_APPLICATION,
     ]
-    world.instance.handler = lambda error: answers.pop(0)
+    world.instance.handler = lambda error: responses.pop(0)
     world.start()
     world.fail(world.await_query())
     assert world.engine.started.acquire(timeout=_PATIENCE_S)
@@ -154,7 +154,7 @@ def test_a_handler_can_restart_the_queries() -> None:
     world.fail(world.engine.queries[-1])
     assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
     assert world.elector.is_shutdown
-    assert not answers
+    assert not responses
 
 
 def test_an_instance_ends_when_the_application_does() -> None:

@@ -29,10 +29,10 @@ def address() -> Iterator[str]:
 
 def test_metrics_are_served_in_prometheus_text_format(address: str) -> None:
     """Dropped records are a counter by task, with the name that jmx_exporter gives to Kafka's."""
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
-        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        lines = answer.read().decode().splitlines()
-    assert [each for each in lines if not each.startswith("#")] == [
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
+        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        lines = response.read().decode().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [
         'kafka_streams_stream_task_metrics_dropped_records_total{application_id="words",task_id="0_1"} 5',
         'kafka_streams_stream_task_metrics_dropped_records_total{application_id="words",task_id="1_0"} 2',
         'ottla_streams_misplaced_keys_total{application_id="words",topic="customers"} 4',

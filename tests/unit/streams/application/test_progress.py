@@ -44,8 +44,8 @@ def test_a_line_fits_into_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_today", lambda: "2026-01-01T")
     now = Progress(7, 1_234_567, 890, "2026-01-01T10:00:00Z", 5 << 20, 12_345)
     widths = (None, 110, 90, 79, 60, 45, 35, 20, 3)
-    shown = [line("words RUNNING", now, Progress(), 1.0, width) for width in widths]
-    assert shown == [
+    results = [line("words RUNNING", now, Progress(), 1.0, width) for width in widths]
+    assert results == [
         "words RUNNING | 1,234,567 records/s | lag 890 | state 5.0 MiB | "
         "watermark 2026-01-01T10:00:00Z | batch 7 in 12,345 ms",
         "words RUNNING | 1,234,567 records/s | lag 890 | state 5.0 MiB | "
@@ -87,8 +87,8 @@ def test_the_line_is_rewritten_until_ctrl_c() -> None:
     """It never exceeds the terminal's width; at the end, one line with a summary remains."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    words = [sys.executable, "-c", _APPLICATION]
-    application = subprocess.Popen(words, stdin=side, stderr=side, start_new_session=True)
+    arguments = [sys.executable, "-c", _APPLICATION]
+    application = subprocess.Popen(arguments, stdin=side, stderr=side, start_new_session=True)
     os.close(side)
     output = _read(main, b"| lag 7").decode()
     application.send_signal(signal.SIGINT)

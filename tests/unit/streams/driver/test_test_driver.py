@@ -145,7 +145,7 @@ def test_times_of_a_list_advance() -> None:
         topic.pipe_value_list(["a", "b"])
         topic.pipe_value_list(["c", "d"], 100, 10)
         records = driver.create_output_topic("out").read_records_to_list()
-    assert [each.timestamp for each in records] == [5, 7, 100, 110]
+    assert [record.timestamp for record in records] == [5, 7, 100, 110]
 
 
 def test_reading_an_empty_topic_raises() -> None:

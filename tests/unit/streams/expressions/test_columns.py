@@ -40,9 +40,9 @@ def test_expressions_replace_functions() -> None:
     """Filter, map, select, group and split accept them; fields are those of a dict or an object."""
     builder = StreamsBuilder()
     clicks = builder.stream("clicks", key=_STRING, value=Serdes.json(Click))
-    kept = clicks.filter(col("value.seconds") > 2).filter_not(col("value.page") == "login")
-    kept.map_values(struct(who=col("value.user").upper(), key=col("key"))).to("kept")
-    kept.group_by(col("value.user"), key=_STRING, value=Serdes.json(Click)).count(
+    filtered = clicks.filter(col("value.seconds") > 2).filter_not(col("value.page") == "login")
+    filtered.map_values(struct(who=col("value.user").upper(), key=col("key"))).to("kept")
+    filtered.group_by(col("value.user"), key=_STRING, value=Serdes.json(Click)).count(
         "per-user"
     ).to_stream().filter(col("value") > 1).to("counts", key=_STRING, value=_LONG)
     clicks.select_key(col("value.page")).split().branch(
@@ -83,8 +83,8 @@ def test_expressions_as_extractor_topic_partitioner_and_foreign_key() -> None:
         (logged,) = driver.produced("home-log")
         assert (logged.key, logged.value, logged.timestamp) == (b"a", b"home", 7_000)
         assert logged.partition == 4
-        found = driver.create_output_topic("named", _STRING, _STRING).read_values_to_list()
-        assert found == ["Ann: home"]
+        values = driver.create_output_topic("named", _STRING, _STRING).read_values_to_list()
+        assert values == ["Ann: home"]
         assert driver.store("pages").get("home") == 1
         with pytest.raises(StreamsError, match="extractor 'Column' returned 'soon', of type str"):
             topic.pipe_input("1", {"user": "a", "page": "home", "at": "soon"})
@@ -152,9 +152,9 @@ def test_mistakes_in_expressions_are_reported() -> None:
 def test_an_expression_can_be_shown_and_pickled() -> None:
     """Its text is its source, and another process can evaluate it."""
     expression = (col("value.a") > 1) & ~col("key").starts_with("x")
-    shown = "((col('value.a') > 1) & not(starts_with(col('key'), 'x')))"
-    assert str(expression) == shown
+    output = "((col('value.a') > 1) & not(starts_with(col('key'), 'x')))"
+    assert str(expression) == output
     assert str(struct(n=lit("x"))) == "struct(n='x')"
     again = pickle.loads(pickle.dumps(Evaluated(expression)))
     assert again("k", {"a": 2}) is True
-    assert str(again.column) == shown
+    assert str(again.column) == output

@@ -31,8 +31,8 @@ def _breaks(value: Any) -> Any:
 class _Broken(Processor[Any, Any, Any, Any]):
     """A processor that fails in the given method."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, location: str) -> None:
+        self._place = location
 
     def init(self, context: Any) -> None:
         super().init(context)
@@ -86,7 +86,7 @@ def test_the_users_error_has_a_note_with_the_record(add: Callable[[StreamsBuilde
     assert "LogAndContinueProcessingExceptionHandler()" in note
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert (Path(frames[-1].filename).name, frames[-1].name) == (_HERE, "_breaks")
-    assert {Path(each.filename).name for each in frames} == {_HERE, "test_driver.py"}
+    assert {Path(frame.filename).name for frame in frames} == {_HERE, "test_driver.py"}
 
 
 def test_an_error_of_a_punctuator_has_no_record() -> None:
@@ -142,9 +142,9 @@ def test_a_reported_error_has_its_notes_and_the_users_frames() -> None:
         _breaks(0)
     lines = str(caught.value).splitlines()
     assert lines[:2] == ["It failed.", "ZeroDivisionError: integer division or modulo by zero"]
-    places = [line.strip() for line in lines if line.lstrip().startswith("File ")]
-    assert [place.partition(", in ")[2] for place in places][-1] == "_breaks"
-    assert all(_HERE in place for place in places)
+    locations = [line.strip() for line in lines if line.lstrip().startswith("File ")]
+    assert [location.partition(", in ")[2] for location in locations][-1] == "_breaks"
+    assert all(_HERE in location for location in locations)
     assert "    return 12 // value" in lines
     assert described(ValueError("x")) == "ValueError: x"
 
@@ -158,7 +158,7 @@ def test_a_failing_state_listener_is_logged(
     with caplog.at_level(logging.ERROR):
         assert states.move(State.REBALANCING)
     assert states.state is State.REBALANCING
-    (said,) = caplog.messages
-    assert said.startswith(
+    (message,) = caplog.messages
+    assert message.startswith(
         "The state listener failed; the application continues.\nZeroDivisionError"
     )

@@ -61,10 +61,10 @@ def _changed(old: str, new: str) -> list[str]:
 
 
 def _good() -> Pipeline:
-    found = check(GOOD)
-    assert found.problems == []
-    assert found.pipeline is not None
-    return found.pipeline
+    result = check(GOOD)
+    assert result.problems == []
+    assert result.pipeline is not None
+    return result.pipeline
 
 
 def test_a_file_is_parsed_into_a_pipeline() -> None:
@@ -182,7 +182,7 @@ def test_a_mistake_is_reported_with_its_position(old: str, new: str, message: st
 
 def test_all_mistakes_are_reported_in_order() -> None:
     """A part that cannot be read is reported once."""
-    found = _problems(
+    actual = _problems(
         """\
         name: x
         sources:
@@ -194,7 +194,7 @@ def test_all_mistakes_are_reported_in_order() -> None:
           d: {from: c, files: out, formt: csv}
         """
     )
-    assert [line.partition(": ")[0] for line in found] == [
+    assert [line.partition(": ")[0] for line in actual] == [
         "line 3, column 7",
         "line 4, column 3",
         "line 6, column 22",
@@ -240,9 +240,9 @@ def test_aggregates_of_a_stream_without_a_watermark_are_rejected() -> None:
 
 def test_an_unused_source_or_step_is_a_warning() -> None:
     """The pipeline can still run."""
-    found = _check(GOOD.replace("from: totals, topic", "from: late, topic"))
-    assert found.pipeline is not None
-    assert [str(each) for each in found.problems] == [
+    actual = _check(GOOD.replace("from: totals, topic", "from: late, topic"))
+    assert actual.pipeline is not None
+    assert [str(problem) for problem in actual.problems] == [
         "line 11, column 3: warning: source airlines: no sink reads it: it will not run.",
         "line 18, column 3: warning: step totals: no sink reads it: it will not run.",
     ]
@@ -286,8 +286,8 @@ def test_plain_scalars_are_texts() -> None:
 
 def test_topics_are_checked_against_the_cluster() -> None:
     """A source topic must exist; for a sink topic that does not exist there is a warning."""
-    found = [str(each) for each in check_topics(_good(), ["flight", "airlines"])]
-    assert found == [
+    texts = [str(topic) for topic in check_topics(_good(), ["flight", "airlines"])]
+    assert texts == [
         "line 5, column 12: source flights: there is no topic flights. Did you mean flight?",
         "line 24, column 33: warning: sink totals: there is no topic totals yet: create it, "
         "unless the brokers may create topics automatically.",
@@ -327,9 +327,9 @@ def _mirror_of(text: str) -> MirrorSink:
     ]
     pipeline = check("\n".join(lines)).pipeline
     assert pipeline is not None
-    found = pipeline.sinks["good"]
-    assert isinstance(found, MirrorSink)
-    return replace(found)
+    sink = pipeline.sinks["good"]
+    assert isinstance(sink, MirrorSink)
+    return replace(sink)
 
 
 def test_windows_and_groups_are_parsed() -> None:
@@ -414,7 +414,9 @@ def test_mistakes_about_avro_are_reported(source: str, sink: str, message: str) 
 def test_avro_options_require_the_avro_format() -> None:
     """With another format they are errors."""
     text = (_AVRO % ("registry: 'http://x'", "registry: 'http://x'")).replace("avro,", "json,")
-    assert ["registry requires format avro, not json" in each for each in _problems(text)] == [
+    assert [
+        "registry requires format avro, not json" in problem for problem in _problems(text)
+    ] == [
         True,
         True,
     ]

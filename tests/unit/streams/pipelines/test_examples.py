@@ -29,11 +29,11 @@ def test_an_example_is_valid(file: Path) -> None:
 @pytest.mark.parametrize(("text", "problems"), _FILES)
 def test_a_file_of_the_guide_has_the_shown_problems(text: str, problems: str) -> None:
     """The messages in the guide are those of the checker."""
-    found = [
-        f"broken.yaml:{each.position.line}:{each.position.column}: {each.severity}: {each.message}"
-        for each in check(text).problems
+    values = [
+        f"broken.yaml:{problem.position.line}:{problem.position.column}: {problem.severity}: {problem.message}"
+        for problem in check(text).problems
     ]
-    assert found == problems.splitlines()
+    assert values == problems.splitlines()
 
 
 def test_the_guide_mentions_every_example() -> None:

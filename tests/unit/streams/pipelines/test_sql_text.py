@@ -26,5 +26,5 @@ from ottla.streams.pipelines.sql_text import tables
 )
 def test_tables_of_a_query(sql: str, names: list[str]) -> None:
     """Tables follow FROM, JOIN and commas, but not in functions, strings, comments or WITH."""
-    assert [each.name for each in tables(sql)] == names
-    assert all(sql[each.start :].strip("`").startswith(each.name) for each in tables(sql))
+    assert [table.name for table in tables(sql)] == names
+    assert all(sql[table.start :].strip("`").startswith(table.name) for table in tables(sql))

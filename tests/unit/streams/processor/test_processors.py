@@ -156,8 +156,8 @@ def test_a_partitioner_chooses_one_several_or_no_partitions() -> None:
     stream.to("out", partitioner=lambda topic, key, value, count: chosen[key])
     with TopologyTestDriver(builder.build(), settings=TaskSettings("app", partitions=3)) as driver:
         driver.create_input_topic("in").pipe_key_value_list([(each, 1) for each in chosen])
-        found = [(each.key, each.partition) for each in driver.produced("out")]
-    assert found == [(b'"one"', 2), (b'"both"', 0), (b'"both"', 1), (b'"any"', None)]
+        rows = [(each.key, each.partition) for each in driver.produced("out")]
+    assert rows == [(b'"one"', 2), (b'"both"', 0), (b'"both"', 1), (b'"any"', None)]
 
 
 def times(extractor: Any, *timestamps: int) -> list[int]:
@@ -269,8 +269,8 @@ def test_a_processor_is_tested_with_a_mock_context() -> None:
     assert context.get_state_store("counts").get("a") == 1
     scheduled = processor.context.schedule("1 s", PunctuationType.STREAM_TIME, print, start=7)
     scheduled.cancel()
-    (kept,) = context.scheduled_punctuators
-    assert (kept.interval, kept.start_time, kept.cancelled) == (1_000, 7, True)
+    (punctuator,) = context.scheduled_punctuators
+    assert (punctuator.interval, punctuator.start_time, punctuator.cancelled) == (1_000, 7, True)
     processor.context.commit()
     processor.context.forward(Record("a", 2, 0), "child")
     assert (len(context.forwarded("child")), len(context.forwarded("other"))) == (2, 1)

@@ -37,14 +37,14 @@ def test_existing_records_are_read_first(broker: Cluster) -> None:
     open_one.begin_transaction()
     open_one.produce("log", "never", "never", partition=0)
     open_one.flush()
-    found: list[ConsumedRecord] = []
-    feed = ChangelogFeed(broker.bootstrap, "log", 2, found.extend)
+    consumed_records: list[ConsumedRecord] = []
+    feed = ChangelogFeed(broker.bootstrap, "log", 2, consumed_records.extend)
     feed.await_caught_up(_PATIENCE_S)
     assert feed.is_open
     feed.close()
     assert not feed.is_open
     open_one.abort_transaction(_PATIENCE_S)
-    assert sorted(int(each.key or b"") for each in found) == list(range(10))
+    assert sorted(int(each.key or b"") for each in consumed_records) == list(range(10))
 
 
 def test_a_feed_without_a_broker_times_out() -> None:

@@ -63,8 +63,8 @@ def result_of(driver: TopologyTestDriver, store: str, query: Query[Any]) -> Any:
     """Return the only result of a query; an iterator as a list."""
     result = driver.query(StateQueryRequest.in_store(store).with_query(query))
     only = result.get_only_partition_result()
-    found = None if only is None else only.get_result()
-    return list(found) if isinstance(found, Iterator) else found
+    actual = None if only is None else only.get_result()
+    return list(actual) if isinstance(actual, Iterator) else actual
 
 
 def test_key_value_stores_answer_queries_of_keys_and_ranges(driver: TopologyTestDriver) -> None:
@@ -109,9 +109,9 @@ def test_a_global_store_has_one_result(driver: TopologyTestDriver) -> None:
     request = StateQueryRequest.in_store("names").with_query(KeyQuery.with_key("b"))
     result = driver.query(request.require_active().enable_execution_info())
     assert result.get_partition_results() == {}
-    found = result.get_global_result()
-    assert found is not None
-    assert (found.is_success(), found.get_result()) == (True, "b13")
+    actual = result.get_global_result()
+    assert actual is not None
+    assert (actual.is_success(), actual.get_result()) == (True, "b13")
 
 
 def test_an_unsupported_query_is_a_failure(driver: TopologyTestDriver) -> None:
@@ -138,7 +138,11 @@ def test_each_partition_has_its_own_result() -> None:
     view = view_of(builder, stores, with_timestamps=False)
     request = StateQueryRequest.in_store("s").with_query(KeyQuery.with_key("a"))
     results = request.with_all_partitions().answer(view)
-    assert [each.result for each in results.get_partition_results().values()] == ["0", None, "2"]
+    assert [result.result for result in results.get_partition_results().values()] == [
+        "0",
+        None,
+        "2",
+    ]
     with pytest.raises(ValueError, match="2 partitions have a result"):
         results.get_only_partition_result()
     only = request.with_partitions([2]).answer(view).get_only_partition_result()

@@ -22,15 +22,15 @@ _DEFAULTS = DefaultSerdes(_TEXT, _TEXT)
 
 def _logged(builder: StoreBuilder, partition: int, *puts: tuple[Any, ...]) -> list[Change]:
     """Return the changelog records of a store in a task."""
-    found: list[Change] = []
+    changes: list[Change] = []
 
     def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
-        found.append((partition, key, value, 0 if timestamp is None else timestamp))
+        changes.append((partition, key, value, 0 if timestamp is None else timestamp))
 
     store: Any = builder.build(_DEFAULTS, log)
     for put in puts:
         store.put(*put)
-    return found
+    return changes
 
 
 def test_keys_are_found_in_all_tasks() -> None:

@@ -103,8 +103,8 @@ MESSAGES = _protobuf()
 @pytest.fixture
 def registry() -> Iterator[FakeSchemaRegistry]:
     """A running fake registry."""
-    with FakeSchemaRegistry() as found:
-        yield found
+    with FakeSchemaRegistry() as result:
+        yield result
 
 
 def _messages() -> list[Any]:

@@ -44,10 +44,10 @@ CONFIG: dict[str, Any] = {
 
 def test_kafkas_names_become_keyword_arguments() -> None:
     """Classes are instantiated, and handlers are combined into one option."""
-    words = keywords(CONFIG)
-    assert words.pop("application_id") == "app"
-    assert words.pop("bootstrap_servers") == "127.0.0.1:1"
-    settings = read_settings(words)
+    arguments = keywords(CONFIG)
+    assert arguments.pop("application_id") == "app"
+    assert arguments.pop("bootstrap_servers") == "127.0.0.1:1"
+    settings = read_settings(arguments)
     assert settings.default_key_serde is Serdes.string()
     assert settings.is_exactly_once
     assert settings.exception_handlers == ExceptionHandlers(
@@ -60,10 +60,10 @@ def test_kafkas_names_become_keyword_arguments() -> None:
 def test_every_constant_is_an_option() -> None:
     """An unknown constant is an error that suggests the nearest one."""
     names = [value for name, value in vars(StreamsConfig).items() if name.endswith("_CONFIG")]
-    words = keywords({**dict.fromkeys(names, 1), **CONFIG, "state.dir": "/state"})
-    del words["application_id"], words["bootstrap_servers"]
-    fields = {each.name for each in dataclasses.fields(AppSettings)}
-    assert set(words) <= fields
+    settings = keywords({**dict.fromkeys(names, 1), **CONFIG, "state.dir": "/state"})
+    del settings["application_id"], settings["bootstrap_servers"]
+    fields = {field.name for field in dataclasses.fields(AppSettings)}
+    assert set(settings) <= fields
     with pytest.raises(AttributeError, match="did you mean NUM_STREAM_THREADS_CONFIG"):
         StreamsConfig.NUM_STREAM_THREAD_CONFIG  # type: ignore[attr-defined]  # noqa: B018
 
@@ -90,8 +90,8 @@ def test_the_cache_size_is_an_option() -> None:
         with pytest.raises(ValueError, match="no source reads topic on; those that are read: in"):
             driver.create_input_topic("on").pipe_input("a", 1)
         topic.pipe_key_value_list([("a", 1), ("a", 1)])
-        found = driver.create_output_topic("out", value=Serdes.long()).read_values_to_list()
-        assert found == [1, 2]
+        values = driver.create_output_topic("out", value=Serdes.long()).read_values_to_list()
+        assert values == [1, 2]
 
 
 def test_handlers_are_set_in_one_way_only() -> None:
@@ -108,8 +108,8 @@ def test_a_driver_accepts_the_options_of_its_application() -> None:
     with TopologyTestDriver(builder.build(), CONFIG, start) as driver:
         topic = driver.create_input_topic("in")
         topic.pipe_key_value_list([("a", 0), ("b", 4)])
-        found = driver.create_output_topic("out").read_record()
-        assert found == TestRecord("b", 3, timestamp=60_000)
+        record = driver.create_output_topic("out").read_record()
+        assert record == TestRecord("b", 3, timestamp=60_000)
         assert driver.create_output_topic("dead").read_key_value() == ("a", 0)
         assert driver.get_all_state_stores() == {}
 
@@ -200,13 +200,13 @@ def test_handlers_and_extractors_that_are_classes_are_configured() -> None:
         "processing.exception.handler": LogAndContinueProcessingExceptionHandler(),
         "default.timestamp.extractor": Extractor,
     }
-    words = keywords(config, known_options())
+    settings = keywords(config, known_options())
     handler, extractor = (
-        words["exception_handlers"].deserialization,
-        words["default_timestamp_extractor"],
+        settings["exception_handlers"].deserialization,
+        settings["default_timestamp_extractor"],
     )
     assert seen == [(handler, 7), (extractor, 7)]
-    assert words["app_configs"] == {"own": 7}
+    assert settings["app_configs"] == {"own": 7}
 
 
 def test_a_custom_option_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -232,14 +232,14 @@ def test_test_records_are_written_and_read_as_in_java() -> None:
         topic.pipe_input(records[0])
         topic.pipe_record_list(records[1:])
         topic.pipe_value_list(["x"], second)
-        found = driver.create_output_topic("out").read_records_to_list()
-    assert found == [
+        actual = driver.create_output_topic("out").read_records_to_list()
+    assert actual == [
         TestRecord("a", 1, [("h", b"x")], 1_000),
         TestRecord("b", 2, (), 1_000),
         TestRecord("alone", timestamp=2_000),
         TestRecord("c", 3, (), 7),
         TestRecord("x", timestamp=1_000),
     ]
-    assert found[0].record_time == second
+    assert actual[0].record_time == second
     assert TestRecord("b").record_time is None
-    assert copy.copy(found[0]) == found[0]
+    assert copy.copy(actual[0]) == actual[0]

@@ -37,8 +37,8 @@ def test_a_key_stays_with_its_task(count: int) -> None:
     for partition in range(count):
         batch = _batch(partition, count)
         for each in entry.take("words", partition, batch, count):
-            found = {record.key: each.task for record in topic_records(each.records)}
+            actual = {record.key: each.task for record in topic_records(each.records)}
             assert {record.partition for record in topic_records(each.records)} == {partition}
-            tasks |= found
+            tasks |= actual
     expected = partitions_of(pa.array(KEYS), 2, 0).tolist()
     assert tasks == dict(zip(KEYS, expected, strict=True))

@@ -73,12 +73,12 @@ def test_the_first_key_is_removed_repeatedly(
         held.put(key, value)
         model[key] = value
         if takes:
-            found = held.first()
+            first_entry = held.first()
             there = sorted(each for each in model.items() if each[1] is not None)
-            assert found == (there[0] if there else None)
-            if found is not None:
-                held.put(found[0], None)
-                model[found[0]] = None
+            assert first_entry == (there[0] if there else None)
+            if first_entry is not None:
+                held.put(first_entry[0], None)
+                model[first_entry[0]] = None
     there = sorted(each for each in model.items() if each[1] is not None)
     assert list(held.walk()) == there
     held.clear()

@@ -48,7 +48,7 @@ def test_an_iterator_has_kafkas_methods() -> None:
     with store.all() as entries:
         assert (entries.has_next(), entries.peek_next_key()) == (True, "a")
         assert entries.next() == KeyValue.pair("a", "1") == ("a", "1")
-        assert [each.value for each in entries] == ["2"]
+        assert [entry.value for entry in entries] == ["2"]
         assert not entries.has_next()
         with pytest.raises(StopIteration):
             entries.peek_next_key()
@@ -134,9 +134,9 @@ def test_versions_are_read_by_time() -> None:
     assert store.get("a") == view.get("a") == VersionedRecord("4", 40, None)
     assert store.get("a", 25) == view.get("a", 25) == VersionedRecord("2", 20, 30)
     assert store.get("a", 35) is None
-    assert [each.value for each in store.versions("a")] == ["4", "2", "1"]
-    assert [each.value for each in store.versions("a", 20, 35)] == ["2"]
-    assert [each.value for each in store.versions("a", 15, 20)] == ["2", "1"]
+    assert [version.value for version in store.versions("a")] == ["4", "2", "1"]
+    assert [version.value for version in store.versions("a", 20, 35)] == ["2"]
+    assert [version.value for version in store.versions("a", 15, 20)] == ["2", "1"]
 
 
 def test_values_with_timestamps_are_created_as_in_java() -> None:

@@ -20,10 +20,10 @@ from ottla.streams.task.task import TaskSettings
 _STRING, _LONG = Serdes.string(), Serdes.long()
 
 
-def _counts(kept: Materialized[Any, Any]) -> Topology:
+def _counts(materialized: Materialized[Any, Any]) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("in", key=_STRING, value=_STRING)
-    stream.group_by_key().count(kept).to_stream().to("out", key=_STRING, value=_LONG)
+    stream.group_by_key().count(materialized).to_stream().to("out", key=_STRING, value=_LONG)
     return builder.build()
 
 
@@ -87,8 +87,8 @@ def test_a_key_that_was_put_and_deleted_between_commits_is_not_emitted() -> None
         driver.commit()
         topic.pipe_key_value_list([("b", "z"), ("b", None)], 0)
         driver.commit()
-        found = driver.create_output_topic("out", _STRING, _STRING).read_key_values_to_list()
-    assert found == [("b", "y"), ("b", None)]
+        pairs = driver.create_output_topic("out", _STRING, _STRING).read_key_values_to_list()
+    assert pairs == [("b", "y"), ("b", None)]
 
 
 def test_a_processor_can_request_a_commit_and_a_cached_store() -> None:

@@ -56,21 +56,21 @@ def named(add: Callable[[Topology], object], *, connects: bool) -> tuple[list[st
 def test_a_global_store_is_filled_from_a_topic() -> None:
     """Every processor can access it; its own serdes read the topic."""
     store = Stores.key_value("names", Serdes.string(), Serdes.string())
-    found = named(
+    actual = named(
         lambda t: t.add_global_store(store, "Names", "names", "Fill", Filling), connects=False
     )
-    assert found == (["Ann"], {"out"})
+    assert actual == (["Ann"], {"out"})
 
 
 def test_a_read_only_store_is_filled_from_a_topic() -> None:
     """The topic is its changelog (KIP-813); processors must be connected to it."""
     store = Stores.key_value("names", Serdes.string(), Serdes.string())
     consumed = Consumed.with_(Serdes.string(), Serdes.string())
-    found = named(
+    actual = named(
         lambda t: t.add_read_only_state_store(store, "Names", "names", "Fill", Filling, consumed),
         connects=True,
     )
-    assert found == (["Ann"], {"out"})
+    assert actual == (["Ann"], {"out"})
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,12 @@ def test_unsynced_bytes_may_survive_in_any_part() -> None:
         file.append(tail[:1000])
         file.append(tail[1000:])
 
-    found = {after_power_loss(seed, work).read("d/f") for seed in range(200)}
-    assert {b"", tail} < found
-    assert any(0 < len(data) < len(tail) and tail.startswith(data) for data in found)
-    holes = [data for data in found if not tail.startswith(data)]
+    records = {after_power_loss(seed, work).read("d/f") for seed in range(200)}
+    assert {b"", tail} < records
+    assert any(0 < len(data) < len(tail) and tail.startswith(data) for data in records)
+    holes = [data for data in records if not tail.startswith(data)]
     assert holes
-    for data in found:
+    for data in records:
         for position in range(0, len(data), 512):
             sector, written = data[position : position + 512], tail[position : position + 512]
             # Every sector has the written bytes up to some byte, or zeros.
@@ -71,9 +71,9 @@ def test_unsynced_names_may_vanish() -> None:
         file.append(b"x")
         file.sync()
 
-    found = [after_power_loss(seed, work) for seed in SEEDS]
-    there = [files.read("d/f") for files in found if files.exists("d/f")]
-    assert 0 < len(there) < len(found)
+    results = [after_power_loss(seed, work) for seed in SEEDS]
+    there = [files.read("d/f") for files in results if files.exists("d/f")]
+    assert 0 < len(there) < len(results)
     assert set(there) == {b"x"}
 
 
@@ -105,8 +105,8 @@ def test_unsynced_removal_may_be_undone() -> None:
         files.sync_directory("d")
         files.remove("d/b")
 
-    found = {tuple(after_power_loss(seed, work).list("d")) for seed in SEEDS}
-    assert found == {(), ("b",)}
+    results = {tuple(after_power_loss(seed, work).list("d")) for seed in SEEDS}
+    assert results == {(), ("b",)}
 
 
 def test_replace_is_atomic_on_power_loss() -> None:

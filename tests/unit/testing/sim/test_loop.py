@@ -24,8 +24,8 @@ from ottla.testing.sim.trace import Trace
 @pytest.fixture
 def loop() -> Iterator[SimLoop]:
     """Return a loop with one seed."""
-    with SimLoop(SeededRng(3)) as made:
-        yield made
+    with SimLoop(SeededRng(3)) as sim_loop:
+        yield sim_loop
 
 
 def order_of_tasks(seed: int) -> tuple[list[int], str]:
@@ -141,16 +141,16 @@ def test_access_to_the_real_world_raises(loop: SimLoop, reach: str) -> None:
 
 def test_a_killed_process_never_runs_again(loop: SimLoop) -> None:
     """Timers, tasks and cleanup of a killed process have no effect; other processes continue."""
-    said: list[str] = []
+    message: list[str] = []
 
     async def talk(name: str) -> None:
-        loop.call_later(3, said.append, f"{name} timer")
+        loop.call_later(3, message.append, f"{name} timer")
         try:
             while True:
                 await asyncio.sleep(1)
-                said.append(name)
+                message.append(name)
         finally:
-            loop.call_soon(said.append, f"{name} last words")
+            loop.call_soon(message.append, f"{name} last words")
 
     async def main() -> None:
         dead, alive = loop.process("dead"), loop.process("alive")
@@ -168,21 +168,21 @@ def test_a_killed_process_never_runs_again(loop: SimLoop) -> None:
             await survivor
 
     loop.run(main())
-    assert said.count("dead") == 1
-    assert "dead timer" not in said
-    assert "dead last words" not in said
-    assert said.count("alive") == 4
-    assert "alive timer" in said
+    assert message.count("dead") == 1
+    assert "dead timer" not in message
+    assert "dead last words" not in message
+    assert message.count("alive") == 4
+    assert "alive timer" in message
 
 
 def test_tasks_of_a_killed_process_never_start(loop: SimLoop) -> None:
     """The garbage collector does not complain about it either, at a time that does not depend on
     the seed.
     """
-    said: list[str] = []
+    message: list[str] = []
 
     async def talk() -> None:
-        said.append("begun after death")
+        message.append("begun after death")
 
     async def lives() -> None:
         try:
@@ -202,7 +202,7 @@ def test_tasks_of_a_killed_process_never_start(loop: SimLoop) -> None:
     assert len(left) == 1
     left.clear()
     gc.collect()
-    assert said == []
+    assert message == []
     loop.raise_failures()
 
 

@@ -16,8 +16,8 @@ from ottla.testing.sim.world import Machine, World
 @pytest.fixture
 def world() -> Iterator[World]:
     """Yield a world with one seed."""
-    with World(1) as made:
-        yield made
+    with World(1) as created:
+        yield created
 
 
 def test_each_name_has_its_own_random_numbers() -> None:

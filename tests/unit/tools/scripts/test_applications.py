@@ -35,8 +35,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_file_connectors_become_pipelines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The files can run, name topics, file and brokers, and the script names the command."""
-    words = ["worker.properties", "source.properties", "sink.properties"]
-    assert entry.run("connect-standalone", words) == 1
+    arguments = ["worker.properties", "source.properties", "sink.properties"]
+    assert entry.run("connect-standalone", arguments) == 1
     assert capsys.readouterr().out == "ottla pipeline run in.yaml\nottla pipeline run out.yaml\n"
     for name, facts in (("in", ["[i]nput.txt", "lines"]), ("out", ["output", "lines", "more"])):
         text = (folder / f"{name}.yaml").read_text()
@@ -69,8 +69,8 @@ def test_connector_that_cannot_be_translated(
 ) -> None:
     """One bad connector is an error that names its file, and no pipeline is written."""
     (folder / "bad.properties").write_text(_SOURCE + line)
-    words = ["worker.properties", "sink.properties", "bad.properties"]
-    assert entry.run("connect-standalone", words) == 1
+    arguments = ["worker.properties", "sink.properties", "bad.properties"]
+    assert entry.run("connect-standalone", arguments) == 1
     errors = capsys.readouterr().err
     assert sentence in errors
     assert "bad.properties" in errors
@@ -114,8 +114,11 @@ def test_mirror_maker_copies_matching_topics(
             f"bootstrap.servers={ottla_cluster.bootstrap}\ngroup.id=mirror\nauto.offset.reset=earliest\n"
         )
         producer.write_text(f"bootstrap.servers={target.bootstrap}\n")
-        words = ["--consumer.config", str(consumer), "--producer.config", str(producer)]
-        assert entry.run("kafka-mirror-maker", [*words, "--whitelist", "ord.*", "--until-end"]) == 0
+        arguments = ["--consumer.config", str(consumer), "--producer.config", str(producer)]
+        assert (
+            entry.run("kafka-mirror-maker", [*arguments, "--whitelist", "ord.*", "--until-end"])
+            == 0
+        )
         assert "use --include instead" in capsys.readouterr().err
         assert read_all(target, "orders") == [b"a", b"b"]
         with target.admin() as brokers:
@@ -144,8 +147,8 @@ def test_mirror_maker_refuses(
     produce(ottla_cluster, "o", [b"a"])
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={ottla_cluster.bootstrap}\n")
-    words = ["--consumer.config", str(file), "--producer.config", str(file), *extra]
-    assert entry.run("kafka-mirror-maker", words) == 1
+    arguments = ["--consumer.config", str(file), "--producer.config", str(file), *extra]
+    assert entry.run("kafka-mirror-maker", arguments) == 1
     assert sentence in capsys.readouterr().err
     with ottla_cluster.admin() as brokers:
         assert [topic.name for topic in brokers.metadata().topics] == ["o"]
@@ -163,8 +166,15 @@ def test_replica_verification_reports_until_stopped(
 
     report = verification.Verification.report_if_due
     monkeypatch.setattr(verification.Verification, "report_if_due", stop)
-    words = ["--broker-list", ottla_cluster.bootstrap, "--time", "-2", "--report-interval-ms", "0"]
-    assert entry.run("kafka-replica-verification", words) == 0
+    arguments = [
+        "--broker-list",
+        ottla_cluster.bootstrap,
+        "--time",
+        "-2",
+        "--report-interval-ms",
+        "0",
+    ]
+    assert entry.run("kafka-replica-verification", arguments) == 0
     started, lag = capsys.readouterr().out.splitlines()
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}: "
     assert re.fullmatch(f"{moment}verification process is started", started)
@@ -223,13 +233,13 @@ def test_zookeeper_server_runs_with_its_own_file(
     started: list[subprocess.Popen[bytes]] = []
 
     class Remembered(subprocess.Popen[bytes]):
-        def __init__(self, *words: object, **options: object) -> None:
-            super().__init__(*words, **options)  # type: ignore[call-overload]
+        def __init__(self, *arguments: object, **options: object) -> None:
+            super().__init__(*arguments, **options)  # type: ignore[call-overload]
             started.append(self)
 
     monkeypatch.setattr(daemon.subprocess, "Popen", Remembered)
-    words = ["-daemon", str(tmp_path / "zookeeper.properties")]
-    assert entry.run("zookeeper-server-start", words) == 0
+    arguments = ["-daemon", str(tmp_path / "zookeeper.properties")]
+    assert entry.run("zookeeper-server-start", arguments) == 0
     assert "ZooKeeper started as process" in capsys.readouterr().out
     # Linux shows the command line only once the program has been loaded.
     loaded = threading.Event()

@@ -135,8 +135,8 @@ def test_deletion_through_zookeeper_prints_what_it_printed(
     monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: ottla_cluster.bootstrap)
     for name in ("first", "second"):
         ottla_cluster.create_topic(name)
-    words = ["--bootstrap-server", ottla_cluster.bootstrap, "--delete", "--topic", "second"]
-    assert entry.run("kafka-topics", words) == 0
+    arguments = ["--bootstrap-server", ottla_cluster.bootstrap, "--delete", "--topic", "second"]
+    assert entry.run("kafka-topics", arguments) == 0
     assert capsys.readouterr().out == ""
     assert (
         entry.run("kafka-topics", ["--zookeeper", "zk:2181", "--delete", "--topic", "first"]) == 0
@@ -151,8 +151,8 @@ def test_bootstrap_server_wins_over_zookeeper(
     nowhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A ZooKeeper that is named as well is not looked up."""
-    words = ["--zookeeper", "zk:2181", "--bootstrap-server", nowhere, "--list"]
-    assert entry.run("kafka-topics", words) == 1
+    arguments = ["--zookeeper", "zk:2181", "--bootstrap-server", nowhere, "--list"]
+    assert entry.run("kafka-topics", arguments) == 1
     assert "--zookeeper is ignored" in capsys.readouterr().err
 
 

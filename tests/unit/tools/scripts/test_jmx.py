@@ -152,14 +152,14 @@ def test_missing_beans_are_waited_for(jmx: Jmx, monkeypatch: pytest.MonkeyPatch)
     fake = SimpleNamespace(monotonic=lambda: next(times), sleep=lambda seconds: None)
     # The broker's threads continue with the real clock.
     monkeypatch.setattr(reader, "time", fake)
-    words = ["--object-name", _LEADERS, "--object-name", "kafka.none:type=None"]
-    code, lines, errors = jmx(*words, *_ONCE, "--wait")
+    arguments = ["--object-name", _LEADERS, "--object-name", "kafka.none:type=None"]
+    code, lines, errors = jmx(*arguments, *_ONCE, "--wait")
     assert (code, lines) == (1, [])
     assert errors == [
         *["Could not find all object names, retrying"] * 2,
         "Could not find all requested object names after 10000 ms. Missing kafka.none:type=None",
     ]
-    assert jmx(*words, *_ONCE)[1] == [f'"time","{_LEADERS}:Value"', "T,2"]
+    assert jmx(*arguments, *_ONCE)[1] == [f'"time","{_LEADERS}:Value"', "T,2"]
 
 
 def test_json_has_the_beans_of_each_report(jmx: Jmx) -> None:

@@ -93,8 +93,8 @@ def test_only_the_requested_offsets_are_returned(
 ) -> None:
     """The range may begin and end within a batch."""
     log, records, _ = generated
-    wanted = [record.offset for record in records if start <= record.offset < start + count]
-    assert _table(log, start, start + count).column("offset").to_pylist() == wanted
+    offsets = [record.offset for record in records if start <= record.offset < start + count]
+    assert _table(log, start, start + count).column("offset").to_pylist() == offsets
 
 
 def test_columns_are_in_the_requested_order() -> None:
@@ -148,8 +148,8 @@ def test_a_record_with_very_many_headers_is_read() -> None:
     many = tuple((f"name-{index}", b"%d" % index) for index in range(500))
     few = (("a", None), ("b", b""), ("c", b"x"))
     records = [Record(None, b"", headers) for headers in (few, many, (), many, few)]
-    found = _table(encode_batch(records)).column("headers").to_pylist()
-    assert found == [row["headers"] for row in _rows(records)]
+    values = _table(encode_batch(records)).column("headers").to_pylist()
+    assert values == [row["headers"] for row in _rows(records)]
 
 
 def test_control_batches_are_skipped() -> None:
@@ -276,8 +276,8 @@ def test_header_names_that_are_not_utf8_are_read() -> None:
     headers = (("name", b"1"), ("sound", None))
     encoded = encode_batch([Record(None, b"", headers)]).replace(b"name", b"\xff\x80ne")
     batch.seal(encoded, 0, len(encoded))
-    (found,) = _table(encoded).column("headers").to_pylist()
-    names = [header["key"] for header in found]
+    (result,) = _table(encoded).column("headers").to_pylist()
+    names = [header["key"] for header in result]
     assert names == ["\ufffd\ufffdne", "sound"]
     assert names == [name for name, _ in decode_batch(encoded)[0].headers]
 

@@ -46,5 +46,5 @@ def test_rows_without_a_key_share_the_given_partition() -> None:
     """The sign bit is dropped, as by Kafka's toPositive; the caller chooses the partition of nulls."""
     keys = [b"key-%d" % index for index in range(100)]
     expected = [(_foreign(key) & 0x7FFFFFFF) % 7 for key in keys]
-    found = partitions_of(pa.array([*keys, None], pa.binary()), 7, 5)
-    assert found.tolist() == [*expected, 5]
+    partitions = partitions_of(pa.array([*keys, None], pa.binary()), 7, 5)
+    assert partitions.tolist() == [*expected, 5]

@@ -65,8 +65,8 @@ def test_offsets_in_a_compressed_entry_count_to_its_own() -> None:
     struct.pack_into(">q", data, 0, 103)
     ((_, header),) = entries(bytes(data))
     assert (header.base_offset, header.last_offset) == (103, 103)
-    found = records.decode_batch(data, header=header)
-    assert [record.offset for record in found] == [100, 101, 102, 103]
+    actual = records.decode_batch(data, header=header)
+    assert [record.offset for record in actual] == [100, 101, 102, 103]
     assert batch.end_offset(data) == 104
 
 

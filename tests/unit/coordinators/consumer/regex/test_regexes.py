@@ -14,8 +14,11 @@ def test_expression_is_resolved_after_the_join(world, consumers):
         joined = consumers.beat("a", subscribed_topic_regex="[tu]")
         assert (joined.member_epoch, partitions_in(joined)) == (1, {})
         await consumers.sleep(0.001)
-        found = consumers.beat("a", 1)
-        assert (found.member_epoch, partitions_in(found)) == (2, {T: [0, 1, 2, 3], U: [0, 1, 2, 3]})
+        actual = consumers.beat("a", 1)
+        assert (actual.member_epoch, partitions_in(actual)) == (
+            2,
+            {T: [0, 1, 2, 3], U: [0, 1, 2, 3]},
+        )
         before = consumers.group
         await consumers.restart()
         assert consumers.group == before
@@ -94,8 +97,8 @@ def test_invalid_expression_is_rejected(world, consumers):
     async def scenario():
         consumers.start()
         for regex in ("(", "[", "(?=a)b", "a**"):
-            answer = consumers.beat("a", subscribed_topic_regex=regex)
-            assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+            response = consumers.beat("a", subscribed_topic_regex=regex)
+            assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
         assert consumers.group is None
 
     run(world, scenario())

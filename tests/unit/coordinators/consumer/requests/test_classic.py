@@ -16,11 +16,11 @@ from tests.unit.coordinators.consumer.conftest import T, partitions_in, run
 REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def assigned(answer):
+def assigned(response):
     """The partitions that a SyncGroup response assigns, by topic name."""
-    assert answer.error_code == 0
-    found = consumer_protocol.decode_assignment(answer.assignment)
-    return {item.topic: item.partitions for item in found.assigned_partitions}
+    assert response.error_code == 0
+    assignment = consumer_protocol.decode_assignment(response.assignment)
+    return {item.topic: item.partitions for item in assignment.assigned_partitions}
 
 
 def blob(**topics):
@@ -84,9 +84,9 @@ def test_classic_member_joins_syncs_and_rejoins(world, consumers):
         assert consumers.heartbeat_of_classic(member, 3).error_code == REBALANCE
         assert consumers.sync(member, 3).error_code == REBALANCE
         revoking = consumers.join(member, owned={"t": [2, 3]})
-        kept = assigned(consumers.sync(member, revoking.generation_id))
-        assert kept == {"t": [2]}
-        done = consumers.join(member, owned=kept)
+        remaining = assigned(consumers.sync(member, revoking.generation_id))
+        assert remaining == {"t": [2]}
+        done = consumers.join(member, owned=remaining)
         assert done.generation_id == 4
 
     run(world, scenario())
@@ -151,8 +151,10 @@ def test_classic_members_leave_by_member_or_instance_id(world, consumers):
         consumers.beat("a")
         one = consumers.join().member_id
         consumers.join(group_instance_id="i", version=5)
-        answer = consumers.leave(one, "nobody", MemberIdentity(member_id="", group_instance_id="i"))
-        codes = [item.error_code for item in answer.members]
+        response = consumers.leave(
+            one, "nobody", MemberIdentity(member_id="", group_instance_id="i")
+        )
+        codes = [item.error_code for item in response.members]
         assert codes == [0, ErrorCode.UNKNOWN_MEMBER_ID, 0]
         assert set(consumers.group.members) == {"a"}
 
@@ -173,9 +175,9 @@ def test_active_classic_group_is_upgraded(world, consumers):
         assert set(consumers.group.members) == {member, "a"}
         assert consumers.heartbeat_of_classic(member, 1).error_code == REBALANCE
         held = consumers.join(member, owned={"t": [0, 1, 2, 3]})
-        kept = assigned(consumers.sync(member, held.generation_id))
-        assert len(kept["t"]) == 2
-        consumers.join(member, owned=kept)
+        remaining = assigned(consumers.sync(member, held.generation_id))
+        assert len(remaining["t"]) == 2
+        consumers.join(member, owned=remaining)
         assert len(partitions_in(consumers.beat("a", 2))[T]) == 2
 
     run(world, scenario())
@@ -203,9 +205,9 @@ def test_upgrade_makes_waiting_classic_members_rejoin(world, consumers):
         consumers.start()
         waiting = consumers.join()
         consumers.beat("a")
-        answer = await waiting
-        assert answer.error_code == REBALANCE
-        assert set(consumers.group.members) == {answer.member_id, "a"}
+        response = await waiting
+        assert response.error_code == REBALANCE
+        assert set(consumers.group.members) == {response.member_id, "a"}
 
     run(world, scenario())
 

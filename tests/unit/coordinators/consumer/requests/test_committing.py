@@ -112,8 +112,8 @@ def test_transactions_commit_in_the_members_epoch(world, consumers, member_id, e
             generation_id=epoch,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
         )
-        answer = consumers.coordinator.commit_offsets_in_transaction(request)
-        assert answer.topics[0].partitions[0].error_code == code
+        response = consumers.coordinator.commit_offsets_in_transaction(request)
+        assert response.topics[0].partitions[0].error_code == code
 
     run(world, scenario())
 
@@ -126,8 +126,8 @@ def test_group_is_listed_by_type_and_state(world, consumers):
         consumers.beat("a")
 
         def listed(**filters):
-            answer = consumers.coordinator.list_groups(ListGroupsRequest(**filters))
-            return [(item.group_id, item.group_type, item.group_state) for item in answer.groups]
+            response = consumers.coordinator.list_groups(ListGroupsRequest(**filters))
+            return [(item.group_id, item.group_type, item.group_state) for item in response.groups]
 
         assert listed() == [("g", "consumer", "Stable")]
         assert listed(types_filter=["Consumer"], states_filter=["stable"]) == listed()
@@ -176,8 +176,8 @@ def test_offsets_of_subscribed_topics_are_not_deleted(world, consumers):
         request = OffsetDeleteRequest(group_id="g", topics=[topic])
 
         def delete():
-            answer = consumers.coordinator.delete_offsets(request)
-            return answer.topics[0].partitions[0].error_code
+            response = consumers.coordinator.delete_offsets(request)
+            return response.topics[0].partitions[0].error_code
 
         assert delete() == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         consumers.beat("a", 2, {T: [0, 1, 2, 3]}, subscribed_topic_names=["u"])

@@ -14,8 +14,8 @@ def test_partitions_are_revoked_before_they_are_assigned_again(world, consumers)
         joined = consumers.beat("b")
         assert (joined.member_epoch, partitions_in(joined)) == (3, {})
         assert consumers.group.state is GroupState.RECONCILING
-        told = consumers.beat("a", 2)
-        assert (told.member_epoch, partitions_in(told)) == (2, {T: [0, 1]})
+        reported = consumers.beat("a", 2)
+        assert (reported.member_epoch, partitions_in(reported)) == (2, {T: [0, 1]})
         assert partitions_in(consumers.beat("b", 3)) is None
         still = consumers.beat("a", 2, {T: [0, 1, 2, 3]})
         assert (still.member_epoch, partitions_in(still)) == (2, None)
@@ -206,8 +206,8 @@ def test_static_member_keeps_its_partitions_when_it_returns(world, consumers):
     async def scenario():
         consumers.start()
         consumers.beat("a", instance_id="i")
-        taken = consumers.beat("x", instance_id="i")
-        assert taken.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
+        received = consumers.beat("x", instance_id="i")
+        assert received.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
         assert consumers.beat("a", -2, instance_id="i").member_epoch == -2
         other = consumers.beat("b")
         assert (other.member_epoch, partitions_in(other)) == (3, {})

@@ -12,7 +12,7 @@ from ottla.streams.model.errors import TopologyError
 from ottla.streams.operators.stateless import Filter
 from ottla.streams.serdes import Serde
 from ottla.streams.spark.catalyst.column_types import Scalar, Structure, Unlike, type_of, type_read
-from ottla.streams.spark.catalyst.steps import LoweredSource, Way, lower_layout
+from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource, lower_layout
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.query.explain import explain
 from ottla.streams.task.task import TaskSettings
@@ -44,58 +44,58 @@ def _lowered(add: Callable[[Any], Any], value: Serde[Any] = _TEXT) -> LoweredSou
     builder = StreamsBuilder()
     add(builder.stream("in", key=_TEXT, value=value))
     layout = lay_out([Application(builder.build(), TaskSettings("app"))], {"in": 1})
-    found = lower_layout(layout)
-    return found[0] if found else None
+    result = lower_layout(layout)
+    return result[0] if result else None
 
 
 def test_a_chain_of_expressions_is_lowered_from_source_to_sink() -> None:
     """Each step is lowered once; unchanged bytes are written as they were read."""
 
     def add(stream: Any) -> None:
-        kept = stream.filter(col("value").length() > 3).filter_not(col("key").is_null())
-        kept.map_values(col("value").length()).to("out", key=_TEXT, value=Serdes.long())
+        filtered = stream.filter(col("value").length() > 3).filter_not(col("key").is_null())
+        filtered.map_values(col("value").length()).to("out", key=_TEXT, value=Serdes.long())
 
-    found = _lowered(add)
-    assert found is not None
-    assert not found.reasons
-    assert not found.to_python
-    assert [step.parent for step in found.steps] == [-1, 0, 1]
-    assert [expected for step in found.steps for _, expected in step.conditions] == [True, False]
-    (output,) = found.outputs
-    assert (output.key, output.value) == (Way.AS_READ, Way.LONG)
+    actual = _lowered(add)
+    assert actual is not None
+    assert not actual.reasons
+    assert not actual.to_python
+    assert [step.parent for step in actual.steps] == [-1, 0, 1]
+    assert [expected for step in actual.steps for _, expected in step.conditions] == [True, False]
+    (output,) = actual.outputs
+    assert (output.key, output.value) == (Conversion.AS_READ, Conversion.LONG)
 
 
 def test_a_pair_of_expressions_sets_key_and_value_in_one_step() -> None:
     """Both expressions see the old key and value."""
 
     def add(stream: Any) -> None:
-        kept = stream.filter(col("value") > "a")
-        kept.map((col("value"), col("key").length())).to("out", key=_TEXT, value=Serdes.long())
+        filtered = stream.filter(col("value") > "a")
+        filtered.map((col("value"), col("key").length())).to("out", key=_TEXT, value=Serdes.long())
 
-    found = _lowered(add)
-    assert found is not None
-    assert not found.reasons
-    assert [str(each) for each in (found.steps[1].key, found.steps[1].value)] == [
+    actual = _lowered(add)
+    assert actual is not None
+    assert not actual.reasons
+    assert [str(each) for each in (actual.steps[1].key, actual.steps[1].value)] == [
         "col('value')",
         "length(col('key'))",
     ]
-    (output,) = found.outputs
-    assert (output.key, output.value) == (Way.TEXT, Way.LONG)
+    (output,) = actual.outputs
+    assert (output.key, output.value) == (Conversion.TEXT, Conversion.LONG)
 
 
 def test_steps_after_a_function_run_in_python() -> None:
     """A filter before the function runs in the JVM; the remaining records go to Python."""
 
     def add(stream: Any) -> None:
-        kept = stream.filter(col("value") > "a")
-        kept.map_values(str.upper).filter(col("value") != "B").to("out", key=_TEXT, value=_TEXT)
+        filtered = stream.filter(col("value") > "a")
+        filtered.map_values(str.upper).filter(col("value") != "B").to("out", key=_TEXT, value=_TEXT)
 
-    found = _lowered(add)
-    assert found is not None
-    assert len(found.steps) == 1
-    assert found.to_python == {0}
-    assert not found.outputs
-    assert list(found.reasons.values()) == [
+    actual = _lowered(add)
+    assert actual is not None
+    assert len(actual.steps) == 1
+    assert actual.to_python == {0}
+    assert not actual.outputs
+    assert list(actual.reasons.values()) == [
         "a function",
         *["it follows a step in Python"] * 2,
     ]
@@ -213,9 +213,9 @@ def _explained(topology: Topology) -> list[str]:
 def test_an_explanation_marks_steps_in_the_jvm() -> None:
     """It also contains the reason for every expression in Python."""
     builder = StreamsBuilder()
-    kept = builder.stream("in", key=_TEXT, value=_SALE).filter(col("value.amount") > 1)
-    kept.map_values(struct(shop=col("value.shop"))).to("out", key=_TEXT, value=_ANY)
-    kept.filter(col("value.total") > 1).to("big", key=_TEXT, value=_SALE)
+    filtered = builder.stream("in", key=_TEXT, value=_SALE).filter(col("value.amount") > 1)
+    filtered.map_values(struct(shop=col("value.shop"))).to("out", key=_TEXT, value=_ANY)
+    filtered.filter(col("value.total") > 1).to("big", key=_TEXT, value=_SALE)
     lines = _explained(builder.build())
     assert lines[2:] == [
         "  KSTREAM-SOURCE-0000000000: Python, its records go to the JVM, reads in",

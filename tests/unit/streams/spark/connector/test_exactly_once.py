@@ -87,7 +87,7 @@ def brokers(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def _writer(brokers: Brokers, *values: str) -> Write:
     times = np.full(len(values), time.time_ns() // 1_000_000)
-    rows = Rows(pa.array([each.encode() for each in values], pa.binary()), None, None, times)
+    rows = Rows(pa.array([value.encode() for value in values], pa.binary()), None, None, times)
 
     def write(transaction: Transaction) -> int:
         with ColumnSender(brokers, transaction=transaction) as sender:
@@ -126,12 +126,12 @@ class _Query:
 
     def shares(self) -> list[Share]:
         """Run the tasks of the next batch."""
-        found = []
+        values = []
         for task in range(self.tasks):
             with Brokers(self.bootstrap) as brokers:
                 write = _writer(brokers, *self.values(task))
-                found.append(write_share(brokers, self.attempt(task), write, TIMEOUT_MS))
-        return found
+                values.append(write_share(brokers, self.attempt(task), write, TIMEOUT_MS))
+        return values
 
     def commit(self, shares: Sequence[Share]) -> None:
         """Commit the batch."""

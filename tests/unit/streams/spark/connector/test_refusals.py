@@ -73,12 +73,12 @@ def test_a_record_that_is_too_large_is_skipped(cluster: Cluster, guarantee: str)
     """All others are written; a dead letter has the record, and the error in its headers."""
     handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="dead")
     _write(cluster, handlers, RECORDS, processingguarantee=guarantee)
-    found = sorted(int(row["key"]) for row in _rows(cluster, "small"))
-    assert found == [n for n in range(40) if n % 10 != 3]
+    rows = sorted(int(row["key"]) for row in _rows(cluster, "small"))
+    assert rows == [n for n in range(40) if n % 10 != 3]
     letters = _rows(cluster, "dead")
     assert sorted(int(row["key"]) for row in letters) == [3, 13, 23, 33]
     assert {row["value"] for row in letters} == {b"x" * 2000}
-    headers = {each["key"]: each["value"] for each in letters[0]["headers"]}
+    headers = {letter["key"]: letter["value"] for letter in letters[0]["headers"]}
     assert headers["h"] == b"x"
     assert b"small-" in headers["__streams.errors.message"]
     with cluster.admin() as brokers:

@@ -211,9 +211,9 @@ def test_a_stream_is_written_exactly_once_on_request(
             task = _task(number, batch)
             monkeypatch.setattr(TaskContext, "get", lambda task=task: task)
             rows = [pa.record_batch({"value": [f"{batch}-{number}"] * number})] * 2
-            taken = iter(rows)
-            messages.append(loads(dumps(writer)).write(taken))
-            assert next(taken, None) is None
+            received = iter(rows)
+            messages.append(loads(dumps(writer)).write(received))
+            assert next(received, None) is None
         writer.commit(messages, batch)
         assert isinstance(messages[0], Written)
     lost = [writer.write(iter([pa.record_batch({"value": ["never"]})]))]

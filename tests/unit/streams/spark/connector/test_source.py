@@ -41,12 +41,12 @@ def _batch(cluster: Cluster, **options: str) -> list[tuple[int, int]]:
     reader = source.reader(source.schema())
     # Spark pickles reader and tasks on their way to the executors.
     reader, tasks = loads(dumps((reader, reader.partitions())))
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for task in tasks:
         for columns in reader.read(task):
             rows = columns.select(["partition", "offset"]).to_pylist()
-            found += [(row["partition"], row["offset"]) for row in rows]
-    return found
+            result += [(row["partition"], row["offset"]) for row in rows]
+    return result
 
 
 def _offsets(*ranges: range) -> list[tuple[int, int]]:
@@ -179,22 +179,22 @@ def test_a_trigger_is_limited_by_records(stream: Open) -> None:
     reader = stream(startingOffsets="earliest", maxOffsetsPerTrigger="9")
     assert reader.getDefaultReadLimit() == ReadMaxRows(9)
     position = reader.initialOffset()
-    taken = []
+    received = []
     while True:
         end = reader.latestOffset(position, reader.getDefaultReadLimit())
         if end == position:
             break
-        taken.append(_sizes(reader, position, end))
+        received.append(_sizes(reader, position, end))
         position = end
-    assert taken[0] == {0: 6, 1: 3}
-    assert all(sum(sizes.values()) <= 9 + 2 for sizes in taken)
-    assert sum(sum(sizes.values()) for sizes in taken) == 30
+    assert received[0] == {0: 6, 1: 3}
+    assert all(sum(sizes.values()) <= 9 + 2 for sizes in received)
+    assert sum(sum(sizes.values()) for sizes in received) == 30
 
 
 def test_a_trigger_is_limited_by_bytes(stream: Open) -> None:
     """The limit is approximate; of a limit of bytes and one of records, the lower applies."""
     everything = '{"flights": {"0": 0, "1": 0}}'
-    taken = {}
+    received = {}
     for name, options in {
         "half": {"maxBytesPerTrigger": "200"},
         "all": {"maxBytesPerTrigger": "1000000"},
@@ -206,11 +206,11 @@ def test_a_trigger_is_limited_by_bytes(stream: Open) -> None:
         start = reader.initialOffset()
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
         assert reader.latestOffset(start, ALL) == {"flights": {"0": 20, "1": 10}}
-        taken[name] = tuple(_sizes(reader, start, end).values())
+        received[name] = tuple(_sizes(reader, start, end).values())
     assert stream(maxBytesPerTrigger="1").getDefaultReadLimit() == ReadMaxBytes(1)
-    assert (taken["all"], taken["one"]) == ((20, 10), (1, 1))
-    assert (taken["rows"], taken["bytes"]) == ((4, 2), (1, 1))
-    assert 2 < sum(taken["half"]) < 30
+    assert (received["all"], received["one"]) == ((20, 10), (1, 1))
+    assert (received["rows"], received["bytes"]) == ((4, 2), (1, 1))
+    assert 2 < sum(received["half"]) < 30
 
 
 def test_a_trigger_waits_for_a_minimum(
@@ -250,9 +250,9 @@ def test_unread_records_that_were_deleted_are_an_error(stream: Open, flights: Cl
 
 def _lag(cluster: Cluster, group_id: str) -> dict[int, int]:
     with cluster.admin() as brokers:
-        found = committed_offsets(brokers, group_id)
-        ends = list_offsets(brokers, dict.fromkeys(found, LATEST))
-        return {key[1]: ends[key].offset - found[key].offset for key in found}
+        result = committed_offsets(brokers, group_id)
+        ends = list_offsets(brokers, dict.fromkeys(result, LATEST))
+        return {key[1]: ends[key].offset - result[key].offset for key in result}
 
 
 def test_progress_is_committed_as_a_consumer_group(
@@ -292,7 +292,7 @@ def test_progress_that_cannot_be_committed_is_only_logged(
     for _ in range(3):
         assert reader.latestOffset(start, ALL) == {"flights": {"0": 20, "1": 10}}
     consumer.close()
-    (line,) = [each.getMessage() for each in caplog.records if "shadow" in each.name]
+    (line,) = [record.getMessage() for record in caplog.records if "shadow" in record.name]
     assert "'taken'" in line
     assert "another kafka.group.id" in line
 
@@ -310,9 +310,9 @@ def test_progress_is_committed_soon_after_a_broker_restart(
     group.follow({("flights", 0): 7})
     group.close()
     with flights.admin() as brokers:
-        found = committed_offsets(brokers, "shown")["flights", 0]
-        assert (found.offset, found.metadata) == (7, "ours")
-    assert len([each for each in caplog.records if "shadow" in each.name]) == 1
+        actual = committed_offsets(brokers, "shown")["flights", 0]
+        assert (actual.offset, actual.metadata) == (7, "ours")
+    assert len([record for record in caplog.records if "shadow" in record.name]) == 1
 
 
 def _refuse(*words: Any) -> None:

@@ -33,17 +33,17 @@ class Topics:
         order = TimeOrder()
         position = dict.fromkeys(KEYS, 0)
         end = {key: len(own) for key, own in self.times.items()}
-        found = []
+        values = []
         while position != end:
             ends = order.limit(position, end, max_rows, NOW_MS, self.at)
             assert all(position[key] <= ends[key] <= end[key] for key in KEYS)
             assert ends != position
-            found.append(
+            values.append(
                 [time for key in KEYS for time in self.times[key][position[key] : ends[key]]]
             )
-            assert len(found[-1]) <= max_rows + len(KEYS)
+            assert len(values[-1]) <= max_rows + len(KEYS)
             position = ends
-        return found
+        return values
 
 
 ago = st.integers(0, 50).map(lambda number: NOW_MS - 7 * _HOUR_MS + number * 1000)
@@ -53,7 +53,7 @@ partitions = st.lists(st.lists(ago, max_size=40), min_size=3, max_size=3)
 @given(partitions, st.integers(1, 60))
 def test_older_records_are_in_earlier_batches(times: list[list[int]], rows: int) -> None:
     """Records within a micro-batch are sorted later."""
-    batches = Topics([sorted(each) for each in times]).batches(rows)
+    batches = Topics([sorted(time_) for time_ in times]).batches(rows)
     for earlier, later in itertools.pairwise(batches):
         assert max(earlier) <= min(later)
 
@@ -67,7 +67,7 @@ def test_unordered_records_are_all_read(times: list[list[int]], rows: int) -> No
 
 def test_records_with_equal_times_are_shared() -> None:
     """Their partitions advance equally."""
-    assert [len(each) for each in Topics([[NOW_MS] * 40] * 3).batches(60)] == [60, 60]
+    assert [len(batch) for batch in Topics([[NOW_MS] * 40] * 3).batches(60)] == [60, 60]
 
 
 def test_a_record_of_the_future_blocks_no_partition() -> None:
@@ -81,8 +81,8 @@ def test_a_record_of_the_future_blocks_no_partition() -> None:
 def test_few_waiting_records_need_no_requests() -> None:
     """Only a full micro-batch needs requests to the broker, and only a few."""
     few = Topics([[NOW_MS - 3], [NOW_MS - 2], [NOW_MS - 1]])
-    assert [len(each) for each in few.batches(3)] == [3]
+    assert [len(batch) for batch in few.batches(3)] == [3]
     assert few.probes == 0
     many = Topics([[NOW_MS - _HOUR_MS + n for n in range(400)]] * 3)
-    assert max(len(each) for each in many.batches(300)) <= 300
+    assert max(len(batch) for batch in many.batches(300)) <= 300
     assert many.probes < 50 * 8

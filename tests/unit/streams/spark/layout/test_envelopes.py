@@ -35,7 +35,7 @@ def _layout() -> Layout:
 
 def _opened(envelopes: Sequence[Envelope], topic: str) -> list[ProducedRecord]:
     """Return the records of a topic in their original order."""
-    found = [
+    rows = [
         (
             each.offset,
             ProducedRecord(topic, *each[:4], None if each.partition < 0 else each.partition),
@@ -44,7 +44,7 @@ def _opened(envelopes: Sequence[Envelope], topic: str) -> list[ProducedRecord]:
         if envelope.topic == topic
         for each in topic_records(envelope.records)
     ]
-    return [record for _, record in sorted(found, key=lambda entry: entry[0])]
+    return [record for _, record in sorted(rows, key=lambda entry: entry[0])]
 
 
 @given(_RECORDS, st.integers(0, 2))

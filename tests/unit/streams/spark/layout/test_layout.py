@@ -48,12 +48,12 @@ def test_topics_that_lead_to_an_earlier_stage_are_on_the_broker() -> None:
     orders.join(users, lambda value: value, lambda one, two: one).to_stream().to("out")
     layout = _lay_out(builder, orders=2, users=3)
     assert [(kind.level, kind.partitions) for kind in layout.sub_topologies] == [(1, 2), (2, 3)]
-    (answers,) = layout.created
-    assert answers.endswith("-subscription-response-topic") or "RESPONSE" in answers
-    assert layout.created[answers] == 2
+    (responses,) = layout.created
+    assert responses.endswith("-subscription-response-topic") or "RESPONSE" in responses
+    assert layout.created[responses] == 2
     (subscriptions,) = layout.shuffled
-    assert subscriptions != answers
-    assert layout.routes_of(answers)[0].kind == 0
+    assert subscriptions != responses
+    assert layout.routes_of(responses)[0].kind == 0
 
 
 def test_topics_of_different_partition_counts_are_joined_by_key() -> None:
@@ -89,8 +89,8 @@ class _Plain(Processor[str, str, str, str]):
 def test_global_topics_go_to_every_task_that_may_read_them() -> None:
     """These are joins with the global table, and processors."""
     builder = StreamsBuilder()
-    places = builder.global_table("places")
-    builder.stream("joined").join(places, lambda value: value, lambda one, two: one).to("out")
+    locations = builder.global_table("places")
+    builder.stream("joined").join(locations, lambda value: value, lambda one, two: one).to("out")
     builder.stream("processed").process(_Plain).to("out-two")
     builder.stream("mapped").map_values(str).to("out-three")
     layout = _lay_out(builder, places=1, joined=1, processed=1, mapped=1)

@@ -31,9 +31,9 @@ def test_bad_values_fail_or_are_marked() -> None:
     """Invalid Avro and values of other columns are bad; a tombstone is a row of nulls."""
     serde: Serde[Any] = Serdes.avro(_SCHEMA)
     values = [serde.to_bytes({"a": 1}), None, b"", serde.to_bytes({"a": 2})]
-    found = _rows(values, serde.deserialize, _kind(_A), skips=True).to_pylist()
-    assert [each["ok"] for each in found] == [True, True, False, True]
-    assert [each["row"] for each in found] == [{"a": 1}, None, None, {"a": 2}]
+    actual = _rows(values, serde.deserialize, _kind(_A), skips=True).to_pylist()
+    assert [each["ok"] for each in actual] == [True, True, False, True]
+    assert [each["row"] for each in actual] == [{"a": 1}, None, None, {"a": 2}]
     with pytest.raises(SerializationError, match="to skip such values set bad_records: skip"):
         _rows(values, serde.deserialize, _kind(_A), skips=False)
     text = types.StructType([types.StructField("a", types.StringType())])
@@ -50,8 +50,8 @@ def test_values_are_read_with_their_own_schema() -> None:
         for schema, row in ((_SCHEMA, {"a": 1}), (wider, {"a": 2, "b": "x"}))
     ]
     columns = types.StructType([*_A.fields, types.StructField("b", types.StringType())])
-    found = _rows(values, avro_reader(registry), _kind(columns), skips=False).to_pylist()
-    assert [each["row"] for each in found] == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    actual = _rows(values, avro_reader(registry), _kind(columns), skips=False).to_pylist()
+    assert [each["row"] for each in actual] == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
 
 
 def test_columns_have_an_avro_schema() -> None:

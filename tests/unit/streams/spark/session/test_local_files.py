@@ -29,16 +29,16 @@ def make_jar() -> str:
 def test_cached_classes_are_not_compiled_again() -> None:
     """Java is not needed if the jar exists."""
     jar_path = make_jar()
-    found = local_files_settings("/no/java/here", {})
-    assert found[CLASS_PATH] == jar_path
-    assert found[IMPLEMENTATION] == "ottla.LocalFiles"
+    actual = local_files_settings("/no/java/here", {})
+    assert actual[CLASS_PATH] == jar_path
+    assert actual[IMPLEMENTATION] == "ottla.LocalFiles"
 
 
 def test_a_class_path_of_the_user_is_kept() -> None:
     """It follows the jar."""
     jar_path = make_jar()
-    found = local_files_settings("/no/java/here", {CLASS_PATH: "/opt/own.jar"})
-    assert found[CLASS_PATH] == os.pathsep.join((jar_path, "/opt/own.jar"))
+    actual = local_files_settings("/no/java/here", {CLASS_PATH: "/opt/own.jar"})
+    assert actual[CLASS_PATH] == os.pathsep.join((jar_path, "/opt/own.jar"))
 
 
 def test_a_file_system_of_the_user_is_kept() -> None:

@@ -72,8 +72,8 @@ def _batch(rows: list[TopicRecord]) -> pa.RecordBatch:
 def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     return {
         output.topic: [
-            (place, each.key, each.value, each.timestamp, tuple(each.headers))
-            for place, each in zip(
+            (topic_partition, each.key, each.value, each.timestamp, tuple(each.headers))
+            for topic_partition, each in zip(
                 output.row_numbers.tolist(), topic_records(output.records), strict=True
             )
         ]
@@ -82,17 +82,17 @@ def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any
 
 
 def _taken(kind: SubTopology, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
-    found: dict[str, list[tuple[Any, ...]]] = {}
+    entries: dict[str, list[tuple[Any, ...]]] = {}
     output: list[Any] = []
     task = Task(kind.topology, kind.application.settings, output.append, lambda: 0)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         output.clear()
         task.add("in", row)
         task.process_next()
         for each in output:
-            record = (place, each.key, each.value, each.timestamp, tuple(each.headers))
-            found.setdefault(each.topic, []).append(record)
-    return found
+            record = (index, each.key, each.value, each.timestamp, tuple(each.headers))
+            entries.setdefault(each.topic, []).append(record)
+    return entries
 
 
 def _rows(chance: random.Random, count: int) -> list[TopicRecord]:
@@ -135,7 +135,7 @@ _SKIPS = TaskSettings(
 
 
 def _json_rows(*values: bytes) -> list[TopicRecord]:
-    return [TopicRecord(b"k", each, 1) for each in values]
+    return [TopicRecord(b"k", value, 1) for value in values]
 
 
 def test_a_function_that_raises_is_called_once() -> None:
@@ -190,11 +190,11 @@ def test_a_result_that_cannot_be_serialized_is_skipped_without_another_call() ->
 
     kind = _kind(add, _SKIPS)
     rows = _json_rows(b"1", b'"x"', b"{", b"2")
-    found = _fused(PlainTask(kind, lambda: 0), rows)
+    actual = _fused(PlainTask(kind, lambda: 0), rows)
     assert seen == [1, "x", 2]
-    assert found == _taken(kind, rows)
-    assert [place for place, *_ in found["text"]] == [1]
-    assert [place for place, *_ in found["all"]] == [0, 1, 3]
+    assert actual == _taken(kind, rows)
+    assert [topic_partition for topic_partition, *_ in actual["text"]] == [1]
+    assert [topic_partition for topic_partition, *_ in actual["all"]] == [0, 1, 3]
 
 
 def test_a_result_that_cannot_be_serialized_ends_the_task() -> None:

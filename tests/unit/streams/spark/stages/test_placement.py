@@ -79,23 +79,23 @@ def _merged() -> Topology:
 
 def _read(
     topology: Topology,
-    place: Callable[[bytes], int],
+    partitioner: Callable[[bytes], int],
     counts: dict[str, int] | None = None,
     reported: Counter[str] | None = None,
 ) -> KeyPlacement:
     """Read both topics, whose keys are partitioned by a function; count what is sent to the driver."""
     partitions = counts or {"orders": _PARTITIONS, "customers": _PARTITIONS}
     layout = lay_out([Application(topology, TaskSettings("app", STRINGS))], partitions)
-    found = KeyPlacement()
-    entry = SourceStage(layout, Slots(layout.task_count, 2), found)
+    key_placement = KeyPlacement()
+    entry = SourceStage(layout, Slots(layout.task_count, 2), key_placement)
     for topic in partitions:
         for partition in range(_PARTITIONS):
-            keys: list[bytes | None] = [key for key in _KEYS if place(key) == partition]
+            keys: list[bytes | None] = [key for key in _KEYS if partitioner(key) == partition]
             for envelope in entry.take(topic, partition, _batch(partition, keys)):
                 if envelope.topic == MISPLACED_TOPIC and reported is not None:
                     assert envelope.task == SINK
                     reported[sorted(layout.routes)[envelope.origin]] += envelope.sequence
-    return found
+    return key_placement
 
 
 @pytest.mark.parametrize("order", [("orders", "customers"), ("customers", "orders")])
@@ -104,12 +104,12 @@ def test_the_right_table_of_a_foreign_key_join_is_checked(
 ) -> None:
     """Keys that librdkafka's default put elsewhere are counted; a warning names topic and fixes."""
     reported: Counter[str] = Counter()
-    found = _read(_foreign_key_join(*order), _crc32, reported=reported)
-    assert reported == found.misplaced
+    records = _read(_foreign_key_join(*order), _crc32, reported=reported)
+    assert reported == records.misplaced
     # Rows of the left table may be in any partition, because responses go to the subscriber's
     # partition.
-    assert set(found.checked) == {"customers"}
-    assert 0 < found.misplaced["customers"] < found.checked["customers"] <= 3 * SAMPLE
+    assert set(records.checked) == {"customers"}
+    assert 0 < records.misplaced["customers"] < records.checked["customers"] <= 3 * SAMPLE
     (warning,) = caplog.messages
     assert "Topic customers" in warning
     assert "'partitioner': 'murmur2_random'" in warning
@@ -131,22 +131,24 @@ def test_keys_placed_by_murmur2_cause_no_warning(
     topology: Topology, checked: set[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Topics without a join, repartitioned ones, and those with a partitioner are not checked."""
-    found = _read(topology, _murmur2)
-    assert set(found.checked) == checked
-    assert not found.misplaced
+    records = _read(topology, _murmur2)
+    assert set(records.checked) == checked
+    assert not records.misplaced
     assert not caplog.messages
 
 
 def test_topics_of_different_partition_counts_are_not_checked() -> None:
     """Their records go to the task of their key from any partition."""
-    found = _read(_merged(), _crc32, {"orders": _PARTITIONS, "customers": _PARTITIONS + 1})
-    assert not found.checked
+    records = _read(_merged(), _crc32, {"orders": _PARTITIONS, "customers": _PARTITIONS + 1})
+    assert not records.checked
 
 
 def test_records_without_a_key_are_not_checked() -> None:
     """Keys that are too long to hash for a check are not counted either."""
-    found = KeyPlacement()
+    key_placement = KeyPlacement()
     for partition in range(_PARTITIONS):
-        found.check("in", partition, pa.array([None, b"k" * 2000], pa.binary()), _PARTITIONS)
-    assert not found.misplaced
-    assert not found.checked["in"]
+        key_placement.check(
+            "in", partition, pa.array([None, b"k" * 2000], pa.binary()), _PARTITIONS
+        )
+    assert not key_placement.misplaced
+    assert not key_placement.checked["in"]
