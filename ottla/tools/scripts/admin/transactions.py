@@ -1,13 +1,13 @@
-"""`kafka-transactions` (org.apache.kafka.tools.TransactionsCommand).
-
-Not done: `abort`, `find-hanging`, `force-terminate`.
-"""
+"""`kafka-transactions` (org.apache.kafka.tools.TransactionsCommand)."""
 
 import time
+from collections.abc import Callable, Mapping
 
-from ottla.base.errors import ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin import hanging
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -29,17 +29,29 @@ from ottla.tools.scripts.subcommands import (
 )
 from ottla.wire.messages import describe_producers, describe_transactions, list_transactions
 
-_ACTIONS = ("list", "describe", "describe-producers", "abort", "find-hanging", "force-terminate")
+_FORCE = "forceTerminateTransaction"
+_ACTIONS = ("list", "describe", "describe-producers", "abort", "find-hanging", _FORCE)
 SPEC = Spec(
     "This tool is used to analyze the transactional state of producers in the cluster.",
     {
-        "action": Flag("list, describe or describe-producers.", "command"),
+        "action": Flag(f"{', '.join(_ACTIONS[:-1])} or {_FORCE}.", "command"),
         "bootstrap-server": BOOTSTRAP,
         "command-config": COMMAND_CONFIG,
         "transactional-id": Flag("The transactional id.", "id"),
         "topic": Flag("The topic.", "topic"),
         "partition": Flag("The partition.", "partition", integer),
         "broker-id": Flag("The broker; default: the leader.", "id", integer),
+        "start-offset": Flag("abort: the first offset of the transaction.", "offset", long),
+        "producer-id": Flag("abort: the producer, without --start-offset.", "id", long),
+        "producer-epoch": Flag("abort: the producer's epoch.", "epoch", integer),
+        "coordinator-epoch": Flag("abort: the coordinator's epoch.", "epoch", integer),
+        "max-transaction-timeout": Flag(
+            "find-hanging: only transactions open for longer, in minutes.",
+            "minutes",
+            integer,
+            default=15,
+        ),
+        "transactionalId": Flag(f"{_FORCE}: the transactional id.", "id"),
         "duration-filter": Flag(
             "Only transactions open for longer, in ms.", "ms", long, default=-1
         ),
@@ -48,6 +60,16 @@ SPEC = Spec(
 )
 _VALUED = ("bootstrap-server", "command-config")
 Rows = list[list[object]]
+Table = tuple[list[str], Rows]
+_DETAIL = "Enable debug logging for additional detail."
+_REQUIRED = {
+    "list": (),
+    "describe": ("transactional-id",),
+    "describe-producers": ("topic", "partition"),
+    "abort": ("topic", "partition"),
+    "find-hanging": (),
+    _FORCE: ("transactionalId",),
+}
 
 
 def rewrite(words: list[str]) -> list[str]:
@@ -58,24 +80,18 @@ def rewrite(words: list[str]) -> list[str]:
 def run(options: Options) -> int:
     """Run the subcommand."""
     action = action_of(options, "kafka-transactions.sh", _ACTIONS)
-    require(options, "bootstrap-server")
+    require(options, "bootstrap-server", *_REQUIRED[action])
     try:
         with cluster(options) as brokers:
-            if action == "list":
-                heads, rows = _list(brokers, options)
-            elif action == "describe":
-                require(options, "transactional-id")
-                heads, rows = _describe(brokers, options["transactional-id"])
-            elif action == "describe-producers":
-                require(options, "topic", "partition")
-                heads, rows = _producers(brokers, options)
-            else:
-                raise OttlaError(
-                    f"{action} is not supported yet; a transaction ends at its timeout"
-                )
+            result = _RUN[action](brokers, options)
     except OttlaError as error:
         err(str(error))
         return 1
+    if result is None:
+        if options.is_json:
+            as_json({"done": action})
+        return 0
+    heads, rows = result
     if options.is_json:
         as_json([dict(zip(heads, row, strict=True)) for row in rows])
     else:
@@ -88,7 +104,7 @@ def on_parse_error(error: UsageError) -> int:
     return print_usage_error("kafka-transactions.sh", error)
 
 
-def _list(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
+def _list(brokers: Brokers, options: Options) -> Table:
     request = list_transactions.ListTransactionsRequest(
         duration_filter=options["duration-filter"],
         transactional_id_pattern=options["transactional-id-pattern"],
@@ -104,7 +120,8 @@ def _list(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
     return ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], rows
 
 
-def _describe(brokers: Brokers, transactional_id: str) -> tuple[list[str], Rows]:
+def _describe(brokers: Brokers, options: Options) -> Table:
+    transactional_id = options["transactional-id"]
     request = describe_transactions.DescribeTransactionsRequest(
         transactional_ids=[transactional_id]
     )
@@ -146,7 +163,7 @@ def _describe(brokers: Brokers, transactional_id: str) -> tuple[list[str], Rows]
     return heads, [row]
 
 
-def _producers(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
+def _producers(brokers: Brokers, options: Options) -> Table:
     key = options["topic"], options["partition"]
     node_id = options["broker-id"]
     if node_id is None:
@@ -175,3 +192,23 @@ def _producers(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
     heads = ["ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence",
              "LastTimestamp", "CurrentTransactionStartOffset"]  # fmt: skip
     return heads, brokers.retry(attempt)
+
+
+def _force_terminate(brokers: Brokers, options: Options) -> None:
+    transactional_id = options["transactionalId"]
+    try:
+        admin.fence_producer(brokers, transactional_id)
+    except ApiError as error:
+        raise OttlaError(
+            f"Failed to force terminate transactionalId `{transactional_id}`: {error}. {_DETAIL}"
+        ) from None
+
+
+_RUN: Mapping[str, Callable[[Brokers, Options], Table | None]] = {
+    "list": _list,
+    "describe": _describe,
+    "describe-producers": _producers,
+    "abort": hanging.abort,
+    "find-hanging": hanging.find,
+    _FORCE: _force_terminate,
+}
