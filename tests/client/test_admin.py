@@ -182,3 +182,11 @@ def test_access_control_needs_a_broker_that_has_it(cluster: Cluster) -> None:
             admin.describe_acls()
         with pytest.raises(Unsupported, match="does not offer DescribeUserScramCredentials"):
             admin.describe_user_scram_credentials()
+
+
+def test_no_transaction_hangs(cluster: Cluster, topic: str) -> None:
+    """A partition without open transactions has none that hangs."""
+    fill(cluster, topic, [b"a"])
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        now_ms = int(time.time() * 1000)
+        assert admin.find_hanging_transactions([(topic, 0)], now_ms=now_ms, max_timeout_ms=0) == []

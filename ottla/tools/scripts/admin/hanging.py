@@ -10,8 +10,14 @@ from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
 
 Key = tuple[str, int]
-_DETAIL = "Enable debug logging for additional detail."
 _UNKNOWN_TOPIC = "This server does not host this topic-partition."
+
+
+def reason(error: ApiError) -> str:
+    """Return the end of a sentence about an error, as TransactionsCommand prints it."""
+    is_unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    sentence = _UNKNOWN_TOPIC if is_unknown else str(error)
+    return f"{sentence}. Enable debug logging for additional detail."
 
 
 def find(brokers: Brokers, options: Options) -> tuple[list[str], list[list[object]]]:
@@ -24,13 +30,21 @@ def find(brokers: Brokers, options: Options) -> tuple[list[str], list[list[objec
     if "partition" in options and "topic" not in options:
         raise OttlaError("The --partition argument requires --topic to be provided")
     now_ms = time.time_ns() // 1_000_000
-    found = admin.find_hanging_transactions(
-        brokers,
-        _partitions(brokers, options),
-        now_ms=now_ms,
-        max_timeout_ms=options["max-transaction-timeout"] * 60_000,
-        node_id=options["broker-id"],
-    )
+    partitions, node_id = _partitions(brokers, options), options["broker-id"]
+    try:
+        found = admin.find_hanging_transactions(
+            brokers,
+            partitions,
+            now_ms=now_ms,
+            max_timeout_ms=options["max-transaction-timeout"] * 60_000,
+            node_id=node_id,
+        )
+    except ApiError as error:
+        where = "Optional.empty" if node_id is None else f"Optional[{node_id}]"
+        raise OttlaError(
+            f"Failed to describe producers for {len(partitions)} partitions on broker {where}: "
+            f"{reason(error)}"
+        ) from None
     heads = ["Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset",
              "LastTimestamp", "Duration(min)"]  # fmt: skip
     return heads, [
@@ -58,9 +72,7 @@ def _partitions(brokers: Brokers, options: Options) -> list[Key]:
         try:
             described = [topics.describe_topic(brokers, name)]
         except ApiError as error:
-            is_unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            sentence = _UNKNOWN_TOPIC if is_unknown else str(error)
-            raise OttlaError(f"Failed to describe 1 topics: {sentence}. {_DETAIL}") from None
+            raise OttlaError(f"Failed to describe 1 topics: {reason(error)}") from None
     return [
         (topic.name, row.partition)
         for topic in described
@@ -81,7 +93,7 @@ def abort(brokers: Brokers, options: Options) -> None:
             f"producerId={producer.producer_id}, producerEpoch={producer.producer_epoch}, "
             f"coordinatorEpoch={max(producer.coordinator_epoch, 0)})"
         )
-        raise OttlaError(f"Failed to abort transaction {spec}: {error}. {_DETAIL}") from None
+        raise OttlaError(f"Failed to abort transaction {spec}: {reason(error)}") from None
 
 
 def _producer(brokers: Brokers, options: Options) -> ActiveProducer:
@@ -108,7 +120,7 @@ def _producer_at(brokers: Brokers, topic: str, partition: int, start: int) -> Ac
         producers = admin.describe_producers(brokers, topic, partition)
     except ApiError as error:
         raise OttlaError(
-            f"Failed to validate producer state for partition {name}: {error}. {_DETAIL}"
+            f"Failed to validate producer state for partition {name}: {reason(error)}"
         ) from None
     for producer in producers:
         if producer.transaction_start_offset == start:

@@ -27,7 +27,7 @@ from ottla.tools.scripts.subcommands import (
     print_usage_error,
     require,
 )
-from ottla.wire.messages import describe_producers, describe_transactions, list_transactions
+from ottla.wire.messages import describe_transactions, list_transactions
 
 _FORCE = "forceTerminateTransaction"
 _ACTIONS = ("list", "describe", "describe-producers", "abort", "find-hanging", _FORCE)
@@ -61,7 +61,6 @@ SPEC = Spec(
 _VALUED = ("bootstrap-server", "command-config")
 Rows = list[list[object]]
 Table = tuple[list[str], Rows]
-_DETAIL = "Enable debug logging for additional detail."
 _REQUIRED = {
     "list": (),
     "describe": ("transactional-id",),
@@ -164,34 +163,29 @@ def _describe(brokers: Brokers, options: Options) -> Table:
 
 
 def _producers(brokers: Brokers, options: Options) -> Table:
-    key = options["topic"], options["partition"]
-    node_id = options["broker-id"]
-    if node_id is None:
-        node_id = brokers.leaders([key])[key]
-    request = describe_producers.DescribeProducersRequest(
-        topics=[describe_producers.TopicRequest(name=key[0], partition_indexes=[key[1]])]
-    )
-
-    def attempt() -> Rows:
-        response = brokers.ask_node(node_id, request, describe_producers.DescribeProducersResponse)
-        (topic,) = response.topics
-        (result,) = topic.partitions
-        check(result.error_code, result.error_message)
-        return [
-            [
-                row.producer_id,
-                row.producer_epoch,
-                row.coordinator_epoch,
-                row.last_sequence,
-                row.last_timestamp,
-                "None" if row.current_txn_start_offset < 0 else row.current_txn_start_offset,
-            ]
-            for row in result.active_producers
+    topic, partition, node_id = options["topic"], options["partition"], options["broker-id"]
+    try:
+        producers = admin.describe_producers(brokers, topic, partition, node_id=node_id)
+    except ApiError as error:
+        where = "leader" if node_id is None else f"broker {node_id}"
+        raise OttlaError(
+            f"Failed to describe producers for partition {topic}-{partition} on {where}: "
+            f"{hanging.reason(error)}"
+        ) from None
+    rows: Rows = [
+        [
+            row.producer_id,
+            row.producer_epoch,
+            row.coordinator_epoch,
+            row.last_sequence,
+            row.last_timestamp,
+            "None" if row.transaction_start_offset < 0 else row.transaction_start_offset,
         ]
-
+        for row in producers
+    ]
     heads = ["ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence",
              "LastTimestamp", "CurrentTransactionStartOffset"]  # fmt: skip
-    return heads, brokers.retry(attempt)
+    return heads, rows
 
 
 def _force_terminate(brokers: Brokers, options: Options) -> None:
@@ -200,7 +194,8 @@ def _force_terminate(brokers: Brokers, options: Options) -> None:
         admin.fence_producer(brokers, transactional_id)
     except ApiError as error:
         raise OttlaError(
-            f"Failed to force terminate transactionalId `{transactional_id}`: {error}. {_DETAIL}"
+            f"Failed to force terminate transactionalId `{transactional_id}`: "
+            f"{hanging.reason(error)}"
         ) from None
 
 

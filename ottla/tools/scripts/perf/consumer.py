@@ -135,7 +135,11 @@ class _ConsumerRun:
                         self._print_interval(reported, now, before)
                     reported, before = now, (self.count, self.bytes)
             self._end = time.time()
-            self._progress.append((self._end - self._start, self.count))
+            # The rate of a very short time would be noise.
+            elapsed_s = self._end - self._start
+            if len(self._progress) > 1 and elapsed_s - self._progress[-1][0] < _WINDOW_S / 2:
+                self._progress.pop()
+            self._progress.append((elapsed_s, self.count))
         if self.count < self._wanted and not options.is_json:
             out(
                 "WARNING: Exiting before consuming the expected number of records: timeout "

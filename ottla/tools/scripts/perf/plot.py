@@ -44,13 +44,14 @@ def write(path: str, curve: Curve) -> None:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {foot + _BOTTOM}" '
         'font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{foot + _BOTTOM}" fill="white"/>',
         f'<text x="{_LEFT}" y="14">{_escaped(curve.title)}</text>',
         f'<path fill="none" stroke="#777" d="M{_LEFT},{_TOP}V{foot}H{_LEFT + _WIDTH}"/>',
-        f'<text x="{_LEFT - 4}" y="{_TOP + 4}" text-anchor="end">{top:.4g}</text>',
+        f'<text x="{_LEFT - 4}" y="{_TOP + 4}" text-anchor="end">{_number(top)}</text>',
         f'<text x="{_LEFT - 4}" y="{foot}" text-anchor="end">0</text>',
         f'<text x="{_LEFT - 4}" y="{foot - _HEIGHT // 2}" text-anchor="end">'
         f"{_escaped(curve.y_label)}</text>",
-        f'<text x="{_LEFT + _WIDTH}" y="{foot + 14}" text-anchor="end">{end:.4g}</text>',
+        f'<text x="{_LEFT + _WIDTH}" y="{foot + 14}" text-anchor="end">{_number(end)}</text>',
         f'<text x="{_LEFT + _WIDTH // 2}" y="{foot + 28}" text-anchor="middle">'
         f"{_escaped(curve.x_label)}</text>",
         f'<polyline fill="none" stroke="black" points="{line}"/>',
@@ -66,6 +67,10 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
         return list(points)
     blocks = (points[at : at + step] for at in range(0, len(points), step))
     return [max(block, key=lambda point: point[1]) for block in blocks]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _escaped(text: str) -> str:
