@@ -41,7 +41,7 @@ def _load(name: str, unit: str, bound: float, cpu_unit: str, cpu_bound: float) -
 def _requests() -> dict[str, Aim]:
     aims = {}
     for depth in (1, 5):
-        for version in (7, 9):
+        for version in (3, 7, 9):
             name = f"tiny 10x{depth} v{version}"
             aims |= _load(name, "requests/s", 2.0, "us/request", 0.4)
             aims[f"{name} p99"] = Aim("us", "less", 0.5)
@@ -53,11 +53,16 @@ def _requests() -> dict[str, Aim]:
     aims |= _load("batches 900 KB v9", "MB/s", 1.5, "s/GB", 0.5)
     for partitions in (1, 6):
         aims |= _load(f"fetch 1 MB, {_partitions(partitions)}", "MB/s", 1.0, "s/GB", 0.7)
-    for version in (11, 12):
-        name = f"fetch one small batch v{version}"
+    small = [("record", version) for version in (4, 11, 12)]
+    for size, version in (*small, ("small batch", 11), ("small batch", 12)):
+        name = f"fetch one {size} v{version}"
         aims |= _load(name, "requests/s", 1.5, "us/request", 0.6)
     aims |= _load("fetch of 100 partitions", "requests/s", 1.5, "us/request", 0.6)
-    for name in ("long poll of 2 000 partitions", "long poll in a session"):
+    for name in (
+        "long poll of 2 000 partitions",
+        "long poll in a session",
+        "long poll of one partition",
+    ):
         aims[f"{name} p50"] = Aim("us", "less", 1.0)
         aims[f"{name} CPU"] = Aim("us/wake-up", "less", 0.6)
     aims["memory of 1 500 readers that never read"] = Aim("MB", "less", 150, is_absolute=True)

@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import os
-import signal
 import socket
 import statistics
 import subprocess
@@ -27,10 +26,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.compiled import compiled
+from bench.failover import fail_over
 from bench.load import produce_request, run_compiled
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import topics
@@ -184,80 +183,6 @@ def throughput(cluster: BrokerCluster, seconds: float) -> Figures:
     return figures
 
 
-class Pulse:
-    """A producer that writes a record every 5 ms; the longest time between acknowledgements."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self.gap_seconds = 0.0
-        self.count = 0
-        self._topic = topic
-        self._last_at = time.monotonic()
-        self._is_stopped = threading.Event()
-        self._producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "retry.backoff.ms": 50,
-                "retry.backoff.max.ms": 100,
-                "reconnect.backoff.ms": 50,
-                "reconnect.backoff.max.ms": 200,
-                # librdkafka sends nothing to a new leader while a request to the former one waits.
-                "socket.timeout.ms": 1000,
-                "log_level": 0,
-            }
-        )
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._is_stopped.is_set():
-            self._producer.produce(self._topic, b"x", partition=0, on_delivery=self._delivered)
-            self._producer.poll(0.005)
-        self._producer.flush(30)
-
-    def _delivered(self, error: object, message: object) -> None:
-        now = time.monotonic()
-        self.gap_seconds = max(self.gap_seconds, now - self._last_at)
-        self._last_at = now
-        self.count += 1
-
-    def close(self) -> None:
-        """Stop writing."""
-        self._is_stopped.set()
-        self._thread.join()
-
-
-def failover(cluster: BrokerCluster, *, is_silent: bool) -> float:
-    """Kill the leader, or stop it with SIGSTOP; return the longest pause between acknowledgements."""
-    pulse = Pulse(cluster.bootstrap, "bench-1")
-    wait(lambda: pulse.count > 100, "the producer writes")
-    pulse.gap_seconds = 0.0
-    victim = cluster.leader("bench-1")
-    if is_silent:
-        cluster.pause(victim)
-    else:
-        os.kill(cluster.process_id(victim), signal.SIGKILL)
-    others = [number for number in cluster.ids if number != victim]
-    wait(
-        lambda: [row.leader for row in cluster.partitions("bench-1", *others)][:1] in (
-            [[number] for number in others]
-        ),
-        "another leader",
-        90,
-    )  # fmt: skip
-    count = pulse.count
-    wait(lambda: pulse.count > count + 200, "the producer writes again", 90)
-    pulse.close()
-    if is_silent:
-        cluster.resume(victim)
-    else:
-        cluster.kill(victim)
-        cluster.start(victim)
-    cluster.wait_in_sync("bench-1", 60)
-    return pulse.gap_seconds
-
-
 def controller_failover(cluster: BrokerCluster) -> float:
     """Kill the controller; return the time until a client has created a topic.
 
@@ -388,9 +313,11 @@ def gaps(cluster: BrokerCluster, *, session_ms: int, parts: Collection[str]) -> 
     """Kill and stop brokers; return how long writers, and those who create topics, had to wait."""
     label = f"session {session_ms // 1000} s, s"
     figures: Figures = {}
-    if "failover" in parts:
-        figures[f"gap after kill -9, {label}"] = failover(cluster, is_silent=False)
-        figures[f"gap after SIGSTOP, {label}"] = failover(cluster, is_silent=True)
+    for fault in ("kill -9", "SIGSTOP") if "failover" in parts else ():
+        found = fail_over(cluster, "bench-1", is_silent=fault == "SIGSTOP")
+        figures[f"gap after {fault}, {label}"] = found.pause
+        figures[f"brokers know the leader after {fault}, {label}"] = found.known
+        figures[f"raw client has written after {fault}, {label}"] = found.written
     if "controller" in parts:
         figures[f"controller fail-over after kill -9, {label}"] = controller_failover(cluster)
     return figures

@@ -18,6 +18,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import servers
+from bench.waiting import Line, wait_for_leaders
 
 Figures = dict[str, float]
 _WARM_SECONDS = 0.8
@@ -119,7 +120,7 @@ class Contest:
         figures: Figures = {}
         topic = self.topics.create(1)
         for depth in (1, 5):
-            for version in (7, 9):
+            for version in (3, 7, 9):
                 name = f"tiny 10x{depth} v{version}"
                 arguments = ("--depth", depth, "--version", version)
                 self._load("produce", topic, *arguments, "--seconds", 0.5)
@@ -172,8 +173,8 @@ class Contest:
         return self._batches("batches 900 KB v9", 890, 4, 2, 9)
 
     def fetch(self) -> Figures:
-        """Fetch 1 MB of each of one and six partitions, and one small batch, from the page cache."""
-        figures: Figures = {}
+        """Fetch 1 MB of each of one and six partitions, 60 KB, and one record."""
+        figures = self._fetch_of_one_record()
         for partitions in (1, 6):
             topic = self._filled(partitions)
             title = f"fetch 1 MB, {partitions} partition{'s' if partitions > 1 else ''}"
@@ -187,6 +188,17 @@ class Contest:
             self.topics.delete(topic)
         return figures
 
+    def _fetch_of_one_record(self) -> Figures:
+        """Fetch a batch of one record of 1 KB, in the oldest, an old and a recent version."""
+        figures: Figures = {}
+        topic = self.topics.create(1)
+        self._load("produce", topic, "--value-bytes", 1000, "--seconds", 0.1)
+        for version in (4, 11, 12):
+            words = ("--max-bytes", 1, "--version", version)
+            figures |= self._costed(f"fetch one record v{version}", "fetch", topic, *words)
+        self.topics.delete(topic)
+        return figures
+
     def _filled(self, partitions: int) -> str:
         """Return a topic whose partitions have some megabytes each, in batches of 60 KB."""
         topic = self.topics.create(partitions)
@@ -197,28 +209,36 @@ class Contest:
         return topic
 
     def many_partitions(self) -> Figures:
-        """Fetch 100 partitions with one record each, and wait over 2 000 partitions."""
+        """Fetch 100 partitions with one record each; wait over 2 000 partitions, and over one."""
         topic = self.topics.create(100)
         arguments = ("--partitions", 100, "--connections", 100, "--seconds", 0.2)
         self._load("produce", topic, *arguments)
         name, arguments = "fetch of 100 partitions", ("--partitions", 100, "--max-bytes", 1000)
         figures = self._costed(name, "fetch", topic, *arguments)
         self.topics.delete(topic)
-        for name, kind in (
-            ("long poll of 2 000 partitions", "poll"),
-            ("long poll in a session", "session_poll"),
+        for name, kind, partitions in (
+            ("long poll of 2 000 partitions", "poll", _MANY),
+            ("long poll in a session", "session_poll", _MANY),
+            ("long poll of one partition", "session_poll", 1),
         ):
-            warm = self.topics.create(100)
-            self._waiting(kind, warm, "--seconds", 0.5, "--partitions", 100)
-            topic = self.topics.create(_MANY)
+            warm = self.topics.create(min(partitions, 100))
+            self._waiting(kind, warm, "--seconds", 0.5, "--partitions", min(partitions, 100))
+            topic = self.topics.create(partitions)
+            self._ready(topic, partitions)
             before = self.server.cpu_seconds()
-            result = self._waiting(kind, topic, "--seconds", self.seconds, "--partitions", _MANY)
+            result = self._waiting(
+                kind, topic, "--seconds", self.seconds, "--partitions", partitions
+            )
             cpu = self.server.cpu_seconds() - before
             figures[f"{name} p50"] = result["p50_us"]
             figures[f"{name} CPU"] = cpu / result["wakes"] * 1e6
             self.topics.delete(warm)
             self.topics.delete(topic)
         return figures
+
+    def _ready(self, topic: str, partitions: int) -> None:
+        """Wait until all partitions have a leader: creating them must not count."""
+        wait_for_leaders(Line(self.server.port), topic, partitions)
 
     def _waiting(self, kind: str, topic: str, *words: object) -> Figures:
         where = ("--port", self.server.port, "--topic", topic)

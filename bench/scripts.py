@@ -1,20 +1,28 @@
-"""How long Apache Kafka's scripts take to start: `python -m bench.scripts [rounds]`.
+"""How long Apache Kafka's scripts take to start: `python -m bench.scripts [ROUNDS] [--store]`.
 
 Each round starts every script once with `--no-such-option`: the interpreter, the imports of the
 script and its command line, without a cluster. The table has the least and the median time of the
 rounds and the least processor time, which does not depend on what else runs on the machine.
 """
 
+import argparse
+import json
+import os
+import platform
 import resource
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 from ottla.tools.scripts.table import SCRIPTS
 
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
 _LIMIT_MS = 150
+_RESULTS = Path(__file__).parent / "results"
 _NOTHING = "(python -c pass)"
 
 
@@ -42,18 +50,59 @@ def _processor_ms() -> float:
     return (used.ru_utime + used.ru_stime) * 1000
 
 
-def main(arguments: list[str]) -> None:
-    """Print the table."""
-    times = measure(int(arguments[0]) if arguments else 5)
-    print(f"| Script | least ms | median ms | processor ms | under {_LIMIT_MS} ms |")
-    print("| --- | --- | --- | --- | --- |")
-    for name, time_ms in times.items():
-        elapsed = [pair[0] for pair in time_ms]
-        processor = min(pair[1] for pair in time_ms)
+def table(times: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
+    """Return the lines of a Markdown table of the times."""
+    lines = [
+        f"| Script | least ms | median ms | processor ms | under {_LIMIT_MS} ms |",
+        "|---|--:|--:|--:|---|",
+    ]
+    for name, rounds in times.items():
+        elapsed = [pair[0] for pair in rounds]
+        processor = min(pair[1] for pair in rounds)
         is_fast = "yes" if min(elapsed) < _LIMIT_MS else "NO"
         median = statistics.median(elapsed)
-        print(f"| {name} | {min(elapsed):.0f} | {median:.0f} | {processor:.0f} | {is_fast} |")
+        lines.append(
+            f"| {name} | {min(elapsed):.0f} | {median:.0f} | {processor:.0f} | {is_fast} |"
+        )
+    return lines
+
+
+def store(times: Mapping[str, Sequence[tuple[float, float]]], rounds: int) -> Path:
+    """Store the times of all rounds and the table; return the file with the table."""
+    now = datetime.now(UTC)
+    about = {
+        "date": f"{now:%Y-%m-%d}",
+        "rounds": rounds,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "load": os.getloadavg()[0],
+    }
+    target = _RESULTS / f"{now:%Y-%m-%d-%H%M%S}-scripts"
+    target.with_suffix(".json").write_text(
+        json.dumps({"about": about, "milliseconds": times}) + "\n", encoding="utf-8"
+    )
+    head = (
+        f"{rounds} interleaved rounds on {about['date']}; {about['cores']} cores, Python "
+        f"{about['python']}, load average {about['load']:.1f}. Command: `python -m bench.scripts "
+        f"{rounds} --store`."
+    )
+    text = "\n".join([f"# {target.name}: start of the scripts", "", head, "", *table(times), ""])
+    page = target.with_suffix(".md")
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def main() -> None:
+    """Print the table, and store it if `--store` is given."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rounds", type=int, nargs="?", default=5)
+    parser.add_argument("--store", action="store_true", help="Write a result to bench/results.")
+    arguments = parser.parse_args()
+    times = measure(arguments.rounds)
+    print("\n".join(table(times)))
+    if arguments.store:
+        print(store(times, arguments.rounds))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

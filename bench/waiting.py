@@ -68,7 +68,7 @@ def _decoded(body: bytearray) -> FetchResponse:
     return response
 
 
-def _wait_for_leaders(line: Line, topic: str, partitions: int) -> None:
+def wait_for_leaders(line: Line, topic: str, partitions: int) -> None:
     """Return as soon as all partitions can be read: a broker may be creating them still."""
     request = _fetch(topic, dict.fromkeys(range(partitions), 0), (0, -1), 0)
     deadline = time.monotonic() + _READY_SECONDS
@@ -99,7 +99,7 @@ def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session
     the partition whose offset has changed (KIP-227).
     """
     reader, writer = Line(port), Line(port)
-    _wait_for_leaders(reader, topic, partitions)
+    wait_for_leaders(reader, topic, partitions)
     offsets = dict.fromkeys(range(partitions), 0)
     session = (0, 0) if is_session else (0, -1)
     changed = dict(offsets)

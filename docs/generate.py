@@ -235,10 +235,13 @@ def scripts_page() -> str:
         "kafka-topics.sh --bootstrap-server localhost:9092 --list\n```\n\n"
         "`pip install ottla[scripts]` puts the same names beside `ottla`.\n\n"
         "Options of earlier versions (`--broker-list`, `--property`, `--new-consumer`, …) are accepted, and the "
-        "modern one is named. `--output json` prints the result as JSON; Apache Kafka's tools do not have "
-        "it. Standard output, standard error and exit codes are compared with recordings of Apache "
+        "modern one is named. `--output json` prints lines of JSON and nothing else on standard output; "
+        'sentences become `{"messages": […]}`. `--plot FILE.svg` of the three performance tests draws '
+        "what they measured. Apache Kafka's tools have neither. Standard output, standard error and exit codes are compared with recordings of Apache "
         "Kafka's tools (`tests/compat/scripts/transcripts`). Help texts, stack traces "
-        "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).",
+        "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).\n\n"
+        "Each script starts in less than 150 ms; `python -m bench.scripts --store` measures all of them "
+        "([result](../bench/results/2026-11-23-042105-scripts.md)).",
         [_table(["Script", "Purpose", "The same with ottla", "In Apache Kafka"], rows)],
     )
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 UNKNOWN_OFFSET = -1
 # A follower fetches at least every replica.fetch.wait.max.ms (0.5 s) from a leader it knows.
 SILENT_SECONDS = 1.0
+# A client waits for this time for the response of a leader (socket.timeout.ms of librdkafka; the
+# Java client's request.timeout.ms is 30 s).
+CLIENT_WAIT_SECONDS = 60.0
 UNKNOWN_EPOCH = -1
 
 
@@ -45,6 +48,7 @@ class IsrMachine:
         "joining",
         "node_id",
         "replicas",
+        "settled_at",
     )
 
     def __init__(
@@ -55,8 +59,11 @@ class IsrMachine:
         isr: Iterable[int],
         high_watermark: int,
         now: float,
+        is_successor: bool = False,
     ) -> None:
         self.node_id = node_id
+        # Until then a client may still wait for a batch that it has sent to a former leader.
+        self.settled_at = now + CLIENT_WAIT_SECONDS if is_successor else now
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
         self.joining: frozenset[int] = frozenset()

@@ -178,6 +178,7 @@ class Partition:
             isr=state.isr,
             high_watermark=self.high_watermark,
             now=self._clock.monotonic(),
+            is_successor=state.leader_epoch > 0,
         )
         self.epoch_start_offset = self.log.log_end_offset
         self.log.epochs.assign(state.leader_epoch, self.epoch_start_offset)
@@ -239,14 +240,19 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The partition has {len(isr.isr)} in-sync replicas; min.insync.replicas is {self.min_insync_replicas}.",
             )
+        must_begin = False
         if isr.followers:
-            isr.appended(log.log_end_offset, self._clock.monotonic())
+            now = self._clock.monotonic()
+            isr.appended(log.log_end_offset, now)
+            must_begin = now < isr.settled_at
         try:
-            info = log.append_as_leader(records, self.leader_epoch, from_client=from_client)
+            info = log.append_as_leader(
+                records, self.leader_epoch, from_client=from_client, must_begin=must_begin
+            )
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         except ApiError as error:
-            if _may_be_replaced(isr, error, self._clock.monotonic()):
+            if _is_temporary(isr, error, self._clock.monotonic()):
                 raise self._not_leader() from error
             raise
         self.appended_bytes += info.size_bytes
@@ -450,10 +456,14 @@ class Partition:
         return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def _may_be_replaced(isr: IsrMachine, error: ApiError, now: float) -> bool:
-    """Return True if a leader that was replaced without knowing it would raise this error.
+def _is_temporary(isr: IsrMachine, error: ApiError, now: float) -> bool:
+    """Return True if the same batch may be accepted later, here or by another leader.
 
-    Such a leader lacks the producer's last records. For a client, the error would mean that
-    acknowledged records are lost.
+    A leader that was replaced without knowing it lacks the producer's last records. A new leader
+    may get the producer's second batch while the client waits for the former leader's answer to
+    the first one; Apache Kafka accepts the second, and then rejects the first for ever. For a
+    client, OUT_OF_ORDER_SEQUENCE_NUMBER would mean that acknowledged records are lost.
     """
+    if error.code is ErrorCode.UNKNOWN_PRODUCER_ID:
+        return True
     return error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and isr.is_deserted(now)

@@ -8,7 +8,7 @@ import pytest
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, OffsetAndMetadata, Producer
 from ottla.client.admin.configs import Resource, ResourceType
-from ottla.client.errors import ClientError, Closed
+from ottla.client.errors import ClientError, Closed, Unsupported
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
 
@@ -173,3 +173,20 @@ def test_wrong_use_is_explained(cluster: Cluster) -> None:
         admin.list_topics()
     with pytest.raises(ConfigError, match="PLAINTEXT only"):
         AdminClient(security_protocol="SSL")
+
+
+def test_access_control_needs_a_broker_that_has_it(cluster: Cluster) -> None:
+    """Ottla's broker has neither ACLs nor SCRAM users: the methods name the missing request."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        with pytest.raises(Unsupported, match="does not offer DescribeAcls"):
+            admin.describe_acls()
+        with pytest.raises(Unsupported, match="does not offer DescribeUserScramCredentials"):
+            admin.describe_user_scram_credentials()
+
+
+def test_no_transaction_hangs(cluster: Cluster, topic: str) -> None:
+    """A partition without open transactions has none that hangs."""
+    fill(cluster, topic, [b"a"])
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        now_ms = int(time.time() * 1000)
+        assert admin.find_hanging_transactions([(topic, 0)], now_ms=now_ms, max_timeout_ms=0) == []

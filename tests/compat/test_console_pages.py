@@ -18,7 +18,8 @@ from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from tests.compat import java
 from tests.console.chromium import Watched, admin_page, chromium, without_errors
-from tests.console.conftest import PASSWORD, commit, fill
+from tests.console.conftest import commit, fill
+from tests.console.session import PASSWORD
 from tests.console.test_browser import PAGES
 
 pytestmark = [

@@ -1,7 +1,7 @@
 """Debian's Chromium for tests, driven by Playwright, with axe-core.
 
-A test file opens the browser with `chromium`, the page of an admin with `admin_page`, and each test
-with `without_errors`. Without Chromium the tests that need it are skipped. CI sets
+The fixtures `browser`, `watched` and `page` of conftest.py open the browser and the page of an
+admin, and check the log of each test. Without Chromium the tests that need it are skipped. CI sets
 OTTLA_TESTS_NEED_CHROMIUM: there a test that cannot run fails. OTTLA_SCREENSHOTS names a folder for
 pictures of the pages.
 """
@@ -18,7 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, ConsoleMessage, FloatRect, Page, expect, sync_playwright
 
-from tests.console.conftest import PASSWORD
+from tests.console.session import PASSWORD
 
 REQUIRED = "OTTLA_TESTS_NEED_CHROMIUM"
 SCREENSHOTS = "OTTLA_SCREENSHOTS"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from playwright.sync_api import Browser, Page
 
 from ottla.console.accounts import passwords
 from ottla.console.accounts.roles import Role
@@ -12,9 +13,10 @@ from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
+from tests.console.chromium import Watched, admin_page, chromium, without_errors
+from tests.console.session import PASSWORD as PASSWORD
 from tests.console.session import ConsoleSession
 
-PASSWORD = "a long password"
 RECORDS = 60
 # Shown as text everywhere, never run.
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -57,6 +59,27 @@ def admin(console: ConsoleServer) -> ConsoleSession:
     session = ConsoleSession(console.url)
     session.login("admin", PASSWORD)
     return session
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return one browser for all tests of a file."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def watched(browser: Browser, console: ConsoleServer) -> Iterator[Watched]:
+    """Return a page of the admin of the console; a file may have a console of its own."""
+    with admin_page(browser, console.url) as page:
+        yield page
+
+
+@pytest.fixture
+def page(watched: Watched) -> Iterator[Page]:
+    """Return the page; the test fails if the browser's log has an error at its end."""
+    with without_errors(watched) as page:
+        yield page
 
 
 def fill(cluster: Cluster) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+# The password of the users that the fixtures create.
+PASSWORD = "a long password"
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 _ALERT = re.compile(r'class="notice error" role="alert">(.*?)</p>', re.S)
 _STATUS = re.compile(r'class="notice" role="status">(.*?)</p>', re.S)

@@ -8,8 +8,7 @@ import pytest
 
 from ottla.console.alerts.addresses import parse_networks
 from ottla.console.server import ConsoleServer
-from tests.console.conftest import PASSWORD
-from tests.console.session import ConsoleSession
+from tests.console.session import PASSWORD, ConsoleSession
 from tests.unit.console.alerts.receivers import Receiver, running
 
 RULE = {

@@ -9,8 +9,7 @@ from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
-from tests.console.conftest import PASSWORD
-from tests.console.session import ConsoleSession
+from tests.console.session import PASSWORD, ConsoleSession
 
 
 def settings(*clusters: ClusterSettings, port: int = 0) -> ConsoleSettings:

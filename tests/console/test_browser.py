@@ -1,7 +1,6 @@
 """The console in Chromium: every page without an error in the log or a barrier, and the scripts."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
@@ -9,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
-from tests.console.chromium import Watched, admin_page, chromium, without_errors
+from tests.console.chromium import Watched
 from tests.console.conftest import HOSTILE, commit
 from tests.console.examples import add_an_hour
 from tests.unit.console.streams.test_describe_text import WORDS
@@ -60,18 +59,10 @@ DARK = ("overview", "messages", "group", "settings")
 
 
 @pytest.fixture(scope="module")
-def watched(console: ConsoleServer) -> Iterator[Watched]:
-    """Return a page of the admin; the history of the cluster has an hour."""
+def console(console: ConsoleServer) -> ConsoleServer:
+    """Return the console; the history of its cluster has an hour."""
     add_an_hour(console)
-    with chromium() as browser, admin_page(browser, console.url) as page:
-        yield page
-
-
-@pytest.fixture
-def page(watched: Watched) -> Iterator[Page]:
-    """Return the page; the test fails if the browser's log has an error at its end."""
-    with without_errors(watched) as page:
-        yield page
+    return console
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,7 +1,5 @@
 """Changes in Chromium: alerts are edited, and transactions are aborted."""
 
-from collections.abc import Iterator
-
 import pytest
 from confluent_kafka import Producer
 from playwright.sync_api import Browser, Page, expect
@@ -21,36 +19,14 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
 )
 from ottla.wire.records.records import Record, encode_batch
-from tests.console.chromium import Watched, admin_page, chromium, without_errors
-from tests.console.conftest import PASSWORD
+from tests.console.chromium import admin_page, without_errors
+from tests.console.session import PASSWORD
 
 # Seconds: only a browser runs the scripts and sends the forms as users do.
 pytestmark = pytest.mark.slow
 
 # The last version of Produce that does not add its partitions to the transaction.
 _NOT_ADDING = 11
-# The middle of the button that cancels, its width (0: it is hidden), and the text beside the query.
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return one browser for all tests of the file."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def watched(browser: Browser, console: ConsoleServer) -> Iterator[Watched]:
-    """Return a page of the admin."""
-    with admin_page(browser, console.url) as page:
-        yield page
-
-
-@pytest.fixture
-def page(watched: Watched) -> Iterator[Page]:
-    """Return the page; the test fails if the browser's log has an error at its end."""
-    with without_errors(watched) as page:
-        yield page
 
 
 def test_a_rule_and_a_channel_are_edited(page: Page, console: ConsoleServer) -> None:

@@ -13,8 +13,8 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess
-from tests.console.chromium import Watched, admin_page, chromium, without_errors
-from tests.console.conftest import PASSWORD
+from tests.console.chromium import Watched
+from tests.console.session import PASSWORD
 
 # Seconds: the plan, its progress and the drawings are what a user sees in a browser only.
 pytestmark = pytest.mark.slow
@@ -22,13 +22,6 @@ pytestmark = pytest.mark.slow
 # Several times what a follower receives before its throttle takes effect: 1 MB in each response.
 _LARGE_RECORDS = 60
 OPTIONS = {"zookeeper.session.timeout.ms": "1000"}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return one browser for all tests of the file."""
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +51,7 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def server(three: Cluster, ensemble: str) -> Iterator[ConsoleServer]:
+def console(three: Cluster, ensemble: str) -> Iterator[ConsoleServer]:
     """Return a console of the cluster and of another one, with a user of each role."""
     with Cluster() as other:
         other.create_topic("elsewhere")
@@ -74,20 +67,6 @@ def server(three: Cluster, ensemble: str) -> Iterator[ConsoleServer]:
             running.console.users.create(role.label, PASSWORD, role, must_change=False)
         yield running
         running.stop()
-
-
-@pytest.fixture(scope="module")
-def watched(browser: Browser, server: ConsoleServer) -> Iterator[Watched]:
-    """Return a page of the admin."""
-    with admin_page(browser, server.url) as page:
-        yield page
-
-
-@pytest.fixture
-def page(watched: Watched) -> Iterator[Page]:
-    """Return the page; the test fails if the browser's log has an error at its end."""
-    with without_errors(watched) as page:
-        yield page
 
 
 def test_both_clusters_are_shown_and_one_may_only_be_read(page: Page) -> None:
@@ -190,7 +169,7 @@ def test_the_members_of_a_group_and_what_they_read_are_drawn(
         consumer.close()
 
 
-def test_roles_and_masked_fields(page: Page, browser: Browser, server: ConsoleServer) -> None:
+def test_roles_and_masked_fields(page: Page, browser: Browser, console: ConsoleServer) -> None:
     """An admin masks a field; an editor sees stars and no page of users, a viewer no form."""
     page.goto("/users")
     page.get_by_label("Topics (regular expression)").fill("orders")
@@ -202,7 +181,7 @@ def test_roles_and_masked_fields(page: Page, browser: Browser, server: ConsoleSe
     expect(page.get_by_role("row", name="ada")).to_contain_text("one-time password")
     page.goto("/c/local/topics/orders/messages")
     expect(page.locator("#rows")).to_contain_text("4000-")
-    context = browser.new_context(base_url=server.url)
+    context = browser.new_context(base_url=console.url)
     other = context.new_page()
     try:
         for role in ("editor", "viewer"):

@@ -17,8 +17,7 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from tests.console.chromium import admin_page, chromium, without_errors
-from tests.console.conftest import PASSWORD
-from tests.console.session import ConsoleSession
+from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_timeline import settings_of
 
 OPTIONS = {"metrics.listener": "127.0.0.1:0"}

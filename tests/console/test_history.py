@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
-from tests.console.conftest import PASSWORD, commit
-from tests.console.session import ConsoleSession
+from tests.console.conftest import commit
+from tests.console.session import PASSWORD, ConsoleSession
 
 
 @pytest.fixture

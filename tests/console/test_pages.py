@@ -14,8 +14,8 @@ from ottla.console.server import ConsoleServer
 from ottla.console.web.requests import SECURITY_HEADERS
 from ottla.console.web.routes import MAX_BODY_BYTES
 from ottla.testing import Cluster
-from tests.console.conftest import HOSTILE, PASSWORD, RECORDS, commit
-from tests.console.session import FORM, ConsoleSession
+from tests.console.conftest import HOSTILE, RECORDS, commit
+from tests.console.session import FORM, PASSWORD, ConsoleSession
 
 # The addresses of all pages, with values for their parameters.
 ADDRESSES = {

@@ -13,8 +13,7 @@ from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
-from tests.console.conftest import PASSWORD
-from tests.console.session import Answer, ConsoleSession
+from tests.console.session import PASSWORD, Answer, ConsoleSession
 
 MOVES = "/c/local/reassignments"
 _PATIENCE_S = 20.0

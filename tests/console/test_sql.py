@@ -7,8 +7,8 @@ import pytest
 
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.server import ConsoleServer
-from tests.console.conftest import HOSTILE, PASSWORD
-from tests.console.session import ConsoleSession
+from tests.console.conftest import HOSTILE
+from tests.console.session import PASSWORD, ConsoleSession
 
 SQL = "SELECT _partition, count(*) AS n FROM orders WHERE _time > now() - INTERVAL 1 DAY GROUP BY 1"
 

@@ -14,8 +14,7 @@ from ottla.streams import StreamsBuilder
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.streams.application.published_topology import encode_topology
 from ottla.testing import Cluster
-from tests.console.conftest import PASSWORD
-from tests.console.session import ConsoleSession
+from tests.console.session import PASSWORD, ConsoleSession
 from tests.unit.console.streams.test_describe_text import WORDS
 
 API = "/api/v1/clusters/local/streams"

@@ -14,8 +14,7 @@ from ottla.console.state import ConsoleSettings
 from ottla.console.timeline.spans import PartitionSpan
 from ottla.console.timeline.store import TimelineStore
 from ottla.testing import Cluster
-from tests.console.conftest import PASSWORD
-from tests.console.session import ConsoleSession
+from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_several_brokers import wait_for
 
 OPTIONS = {"metrics.listener": "127.0.0.1:0", "zookeeper.session.timeout.ms": "1000"}

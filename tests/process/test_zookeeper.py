@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,10 @@ from ottla.cluster.zk.port import SessionState
 from ottla.testing.process import BrokerProcess, ZooKeeperProcess, run_command
 from ottla.tools.broker.processes import free_port
 from ottla.tools.zookeeper.java_server import java_command
+from tests.process import zookeeper_servers as servers
+
+# ConnectRequest: protocol version, last zxid, timeout, session id, length of the password, password.
+_CONNECT_REQUEST = struct.Struct(">iqiqi16s")
 
 
 def why_not() -> str | None:
@@ -64,6 +70,30 @@ def test_one_command_that_fails_ends_with_1(zookeeper: ZooKeeperProcess) -> None
     """The exit code 1 of a failed command lets scripts test for a node."""
     expected = (1, "", "ottla: Node does not exist: /none\n")
     assert _shell(zookeeper.connect, "stat", "/none") == expected
+
+
+def _granted_ms(address: str, timeout_ms: int) -> int:
+    """Return the session timeout that a server grants to a client that asks for `timeout_ms`."""
+    host, _, port = address.partition(":")
+    request = _CONNECT_REQUEST.pack(0, 0, timeout_ms, 0, 16, bytes(16))
+    with socket.create_connection((host, int(port)), 10) as connection:
+        connection.sendall(len(request).to_bytes(4, "big") + request)
+        # The length and the version of the protocol are before the timeout.
+        answer = connection.recv(12, socket.MSG_WAITALL)
+    return int.from_bytes(answer[8:12], "big")
+
+
+def test_sessions_are_as_long_as_clients_request(
+    zookeeper: ZooKeeperProcess, tmp_path: Path
+) -> None:
+    """Sessions of 18 s, the default of brokers, and of 30 s are granted in full."""
+    with servers.zookeeper(tmp_path / "other") as other:
+        granted = [
+            _granted_ms(address, timeout_ms)
+            for address in (zookeeper.connect, other.address)
+            for timeout_ms in (18_000, 30_000)
+        ]
+    assert granted == [18_000, 30_000] * 2
 
 
 async def _is_leader(address: str) -> bool:

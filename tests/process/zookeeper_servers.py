@@ -12,7 +12,7 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.tools.broker.processes import free_port
-from ottla.tools.zookeeper.java_server import java_command
+from ottla.tools.zookeeper.java_server import LONGEST_SESSION_MS, java_command
 
 _START_S = 30.0
 _PAUSE = threading.Event()
@@ -34,6 +34,8 @@ class ZooKeeper:
             f"clientPortAddress={host}",
             "maxClientCnxns=0",
             "minSessionTimeout=1000",
+            # More than the 18 s of Apache Kafka's default; by default, the limit is 20 ticks.
+            f"maxSessionTimeout={LONGEST_SESSION_MS}",
             "4lw.commands.whitelist=*",
         )
         (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")

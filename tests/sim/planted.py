@@ -134,10 +134,10 @@ def accept_zombie_producers(patch: pytest.MonkeyPatch) -> None:
     """
     check = ProducerState.check
 
-    def check_unless_old(self: ProducerState, header: Any) -> Any:
+    def check_unless_old(self: ProducerState, header: Any, **words: Any) -> Any:
         producer = self.producers.get(header.producer_id)
         is_old = producer is not None and header.producer_epoch < producer.epoch
-        return None if is_old else check(self, header)
+        return None if is_old else check(self, header, **words)
 
     patch.setattr(ProducerState, "check", check_unless_old)
     patch.setattr(Admission, "_judge", lambda self, write: {})
@@ -189,7 +189,7 @@ def forget_producers_while_following(patch: pytest.MonkeyPatch) -> None:
 
 def skip_the_duplicate_check(patch: pytest.MonkeyPatch) -> None:
     """Every batch of an idempotent producer is written."""
-    patch.setattr(ProducerState, "check", lambda self, header: None)
+    patch.setattr(ProducerState, "check", lambda self, header, **words: None)
 
 
 def commit_offsets_before_replication(patch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The administration of a cluster as one object: a method for each admin API.
 
-Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; TLS and
-SASL, as in the rest of `admin`.
+Not done: delegation tokens; TLS and SASL, as in the rest of `admin`. Ottla's broker has no access
+control lists and SCRAM users yet: their methods are for other clusters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin import (
+    acls,
     cluster,
     configs,
     features,
@@ -18,6 +19,7 @@ from ottla.client.admin import (
     quotas,
     records,
     replicas,
+    scram,
     topics,
     transactions,
 )
@@ -29,6 +31,8 @@ from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 Key = tuple[str, int]
 _TIMEOUT_MS = 60_000
+_MAX_TIMEOUT_MS = 900_000
+"""The default of transaction.max.timeout.ms."""
 
 
 class _Connected:
@@ -224,6 +228,17 @@ class _ClusterMethods(_Connected):
         """Return the producers that the leader of a partition remembers."""
         return transactions.describe_producers(self._brokers, topic, partition)
 
+    def find_hanging_transactions(
+        self, partitions: Iterable[Key], *, now_ms: int, max_timeout_ms: int = _MAX_TIMEOUT_MS
+    ) -> list[transactions.HangingTransaction]:
+        """Return the open transactions of partitions that their coordinators do not have (KIP-664).
+
+        `max_timeout_ms`: younger transactions are left out, since they may still be completed.
+        """
+        return transactions.find_hanging_transactions(
+            self._brokers, partitions, now_ms=now_ms, max_timeout_ms=max_timeout_ms
+        )
+
     def move_replicas(self, node_id: int, targets: Mapping[Key, str]) -> None:
         """Move replicas of a broker to other log directories of it; `describe_log_dirs` shows
         progress.
@@ -287,7 +302,40 @@ class _SettingsMethods(_Connected):
         return configs.list_config_resources(self._brokers, types)
 
 
-class AdminClient(_TopicMethods, _GroupMethods, _ClusterMethods, _SettingsMethods):
+class _AccessMethods(_Connected):
+    """Access control lists and SCRAM users; Unsupported if the brokers do not serve them."""
+
+    def describe_acls(self, matching: acls.AclBinding = acls.ANY) -> list[acls.AclBinding]:
+        """Return the ACLs that match a filter, by default all.
+
+        ApiError SECURITY_DISABLED if the brokers have no authorizer.
+        """
+        return acls.describe_acls(self._brokers, matching)
+
+    def create_acls(self, bindings: Iterable[acls.AclBinding]) -> None:
+        """Add ACLs; ApiError of the first that was rejected, the others are added."""
+        acls.create_acls(self._brokers, bindings)
+
+    def delete_acls(self, filters: Iterable[acls.AclBinding]) -> list[acls.AclBinding]:
+        """Delete the ACLs that match at least one of the filters, and return them."""
+        return acls.delete_acls(self._brokers, filters)
+
+    def describe_user_scram_credentials(
+        self, users: Sequence[str] | None = None
+    ) -> dict[str, tuple[scram.ScramCredential, ...]]:
+        """Return the credentials of these users, or of all; users without any are left out."""
+        return scram.describe_user_scram_credentials(self._brokers, users)
+
+    def alter_user_scram_credentials(
+        self,
+        upsertions: Iterable[scram.ScramUpsertion] = (),
+        deletions: Iterable[scram.ScramDeletion] = (),
+    ) -> None:
+        """Create, replace and delete credentials: one change of each user."""
+        scram.alter_user_scram_credentials(self._brokers, upsertions, deletions)
+
+
+class AdminClient(_TopicMethods, _GroupMethods, _ClusterMethods, _SettingsMethods, _AccessMethods):
     """Reads and changes a cluster; a context manager that closes its connections.
 
         with AdminClient(bootstrap_servers="localhost:9092") as admin:

@@ -1,9 +1,11 @@
 """Transactions and producers: list, describe, fence, and abort what hangs (KIP-664)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.describe_producers import (
@@ -65,9 +67,23 @@ class ActiveProducer:
     coordinator_epoch: int = -1
 
 
-def list_transactions(brokers: Brokers, *, states: Sequence[str] = ()) -> list[TransactionListing]:
-    """Return the transactional ids of all coordinators, optionally only those in some states."""
-    request = ListTransactionsRequest(state_filters=list(states))
+class HangingTransaction(NamedTuple):
+    """An open transaction in a partition that no coordinator will end: it blocks read_committed."""
+
+    topic: str
+    partition: int
+    producer: ActiveProducer
+
+
+def list_transactions(
+    brokers: Brokers, *, states: Sequence[str] = (), producer_ids: Sequence[int] = ()
+) -> list[TransactionListing]:
+    """Return the transactional ids of all coordinators, optionally only those in some states or of
+    some producers.
+    """
+    request = ListTransactionsRequest(
+        state_filters=list(states), producer_id_filters=list(producer_ids)
+    )
 
     def ask(node_id: int) -> list[TransactionListing]:
         response = brokers.ask_node(node_id, request, ListTransactionsResponse)
@@ -106,15 +122,19 @@ def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction
     return brokers.retry(attempt)
 
 
-def describe_producers(brokers: Brokers, topic: str, partition: int) -> list[ActiveProducer]:
-    """Return the producers that the leader of a partition remembers."""
+def describe_producers(
+    brokers: Brokers, topic: str, partition: int, *, node_id: int | None = None
+) -> list[ActiveProducer]:
+    """Return the producers that a replica of a partition remembers: by default, its leader's."""
     request = DescribeProducersRequest(
         topics=[TopicRequest(name=topic, partition_indexes=[partition])]
     )
 
     def attempt() -> list[ActiveProducer]:
-        leader = brokers.leaders([(topic, partition)])[topic, partition]
-        response = brokers.ask_node(leader, request, DescribeProducersResponse)
+        node = node_id
+        if node is None:
+            node = brokers.leaders([(topic, partition)])[topic, partition]
+        response = brokers.ask_node(node, request, DescribeProducersResponse)
         (row,) = response.topics[0].partitions
         check(row.error_code, row.error_message, subject=f"{topic}-{partition}")
         return [
@@ -130,6 +150,46 @@ def describe_producers(brokers: Brokers, topic: str, partition: int) -> list[Act
         ]
 
     return brokers.retry(attempt)
+
+
+def find_hanging_transactions(
+    brokers: Brokers,
+    partitions: Iterable[tuple[str, int]],
+    *,
+    now_ms: int,
+    max_timeout_ms: int,
+    node_id: int | None = None,
+) -> list[HangingTransaction]:
+    """Return the open transactions of partitions that their coordinators do not have (KIP-664).
+
+    `max_timeout_ms` should be at least the brokers' transaction.max.timeout.ms: younger
+    transactions may still be completed. With `node_id`, the replicas of that broker are read
+    instead of the leaders.
+    """
+    suspects = [
+        HangingTransaction(topic, partition, producer)
+        for topic, partition in partitions
+        for producer in describe_producers(brokers, topic, partition, node_id=node_id)
+        if producer.transaction_start_offset >= 0
+        and now_ms - producer.last_timestamp > max_timeout_ms
+    ]
+    if not suspects:
+        return []
+    producer_ids = sorted({row.producer.producer_id for row in suspects})
+    known: dict[int, Collection[tuple[str, int]]] = {}
+    for listing in list_transactions(brokers, producer_ids=producer_ids):
+        try:
+            state = describe_transaction(brokers, listing.transactional_id)
+        except ApiError as error:
+            if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise
+            continue
+        known[listing.producer_id] = state.partitions
+    return [
+        row
+        for row in suspects
+        if (row.topic, row.partition) not in known.get(row.producer.producer_id, ())
+    ]
 
 
 def abort_transaction(

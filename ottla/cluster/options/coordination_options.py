@@ -20,7 +20,8 @@ ROWS = (
         OptionType.INT,
         18_000,
         "Milliseconds without a heartbeat after which a broker counts as dead. ZooKeeper itself "
-        "limits the value to 2 to 20 times its tickTime.",
+        "limits the value: by default to 2 to 20 times its tickTime, and one that "
+        "`ottla zookeeper start` has started to 2 to 40 s.",
         minimum=1,
     ),
     _row(

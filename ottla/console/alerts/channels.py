@@ -1,9 +1,16 @@
 """Channels: where notifications go, and the request that each service documents. Pure.
 
-* Slack: incoming webhooks (docs.slack.dev, "Sending messages using incoming webhooks")
-* DingTalk: custom robots with signature (open.dingtalk.com, document/robots)
-* WeCom: group robots (developer.work.weixin.qq.com, document/path/91770)
-* Feishu: custom bots with signature (open.feishu.cn, bot-v3/add-custom-bot)
+* Slack, incoming webhooks; three characters are escaped, and a refusal has another status than 200:
+  https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+  https://api.slack.com/docs/message-formatting
+* DingTalk, custom robots; timestamp in ms and signature are parameters of the address:
+  https://open.dingtalk.com/document/group/custom-robot-access
+* WeCom, group robots; the text has 2048 bytes at most:
+  https://developer.work.weixin.qq.com/document/path/91770
+* Feishu, custom bots; timestamp in seconds and signature are in the body, which has 20 KB at most:
+  https://open.feishu.cn/document/client-docs/bot-v3/add-custom-bot
+* Mail: RFC 5322 (Date is required), RFC 3207 (STARTTLS), RFC 3834 (no automatic replies).
+* Webhook: our own format, described in docs/console.md.
 """
 
 import base64
@@ -12,7 +19,9 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.utils import format_datetime
 from enum import Enum
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -22,7 +31,9 @@ from ottla.base.errors import ConfigError
 NAME_LENGTH = 80
 NO_SECRET = "-"  # noqa: S105 - no secret
 _URL_LENGTH = 2000
-_WECOM_BYTES = 4096
+_WECOM_BYTES = 2048
+# Escaped as JSON or for Slack it stays below 20 KB.
+_TEXT_BYTES = 9000
 _SIGNATURE_HEADER = "x-ottla-signature"
 
 
@@ -152,7 +163,7 @@ def check_url(url: str) -> None:
 def request_of(channel: Channel, notification: Notification, now_ms: int) -> HttpRequest:
     """Return the request that carries a notification, signed if the channel has a secret."""
     headers = {"content-type": "application/json; charset=utf-8"}
-    text = f"{notification.title}\n{notification.text}"
+    text = _cut(f"{notification.title}\n{notification.text}", _TEXT_BYTES)
     match channel.kind:
         case ChannelKind.SLACK:
             return _json(channel.url, headers, {"text": _slack_text(text)})
@@ -163,18 +174,24 @@ def request_of(channel: Channel, notification: Notification, now_ms: int) -> Htt
                 {"msgtype": "text", "text": {"content": text}},
             )
         case ChannelKind.WECOM:
-            content = text.encode()[: _WECOM_BYTES // 2].decode("utf-8", "ignore")
+            content = _cut(text, _WECOM_BYTES)
             return _json(channel.url, headers, {"msgtype": "text", "text": {"content": content}})
         case ChannelKind.FEISHU:
-            body = {"msg_type": "text", "content": {"text": text}}
+            # The name of a group must not mention everyone.
+            body = {"msg_type": "text", "content": {"text": text.replace("<at", "< at")}}
             return _json(channel.url, headers, _feishu_signature(channel, now_ms) | body)
         case _:
             return _webhook(channel, notification, headers, now_ms)
 
 
-def mail_of(settings: MailSettings, notification: Notification) -> EmailMessage:
+def mail_of(settings: MailSettings, notification: Notification, now_ms: int) -> EmailMessage:
     """Return a mail; line breaks in the title become spaces, so that it adds no header."""
     message = EmailMessage()
+    content = f"{settings}{notification.title}{notification.text}"
+    number = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
+    message["Date"] = format_datetime(datetime.fromtimestamp(now_ms / 1000, UTC))
+    message["Message-ID"] = f"<{now_ms}.{number}@{settings.sender.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
     message["Subject"] = " ".join(notification.title.split())
     message["From"] = settings.sender
     message["To"] = ", ".join(settings.recipients)
@@ -245,6 +262,11 @@ def _feishu_signature(channel: Channel, now_ms: int) -> dict[str, Any]:
     # The text is the key, and the message is empty.
     digest = hmac.new(f"{timestamp}\n{channel.secret}".encode(), b"", hashlib.sha256).digest()
     return {"timestamp": timestamp, "sign": base64.b64encode(digest).decode()}
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return the beginning of a text that has `limit` bytes at most, cut between characters."""
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
 
 
 def _slack_text(text: str) -> str:

@@ -40,7 +40,7 @@ def send(
     """Send a notification; NotSent or Forbidden if that fails. Blocks for some seconds at most."""
     try:
         if channel.mail is not None:
-            _send_mail(channel.mail, notification, allowed)
+            _send_mail(channel.mail, notification, now_ms, allowed)
             return
         request = request_of(channel, notification, now_ms)
         status, body = _post(request, allowed)
@@ -92,7 +92,7 @@ class _Server(smtplib.SMTP):
 
 
 def _send_mail(
-    settings: MailSettings, notification: Notification, allowed: Sequence[Network]
+    settings: MailSettings, notification: Notification, now_ms: int, allowed: Sequence[Network]
 ) -> None:
     address = resolve(settings.host, settings.port, allowed)
     with _Server(address, settings) as server:
@@ -100,7 +100,7 @@ def _send_mail(
             server.starttls(context=ssl.create_default_context())
         if settings.user:
             server.login(settings.user, settings.password)
-        server.send_message(mail_of(settings, notification))
+        server.send_message(mail_of(settings, notification, now_ms))
 
 
 def _reason(error: Exception) -> str:

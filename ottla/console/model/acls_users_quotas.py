@@ -3,13 +3,22 @@
 Each function raises Unsupported if the cluster lacks the API; `supported` lists the served ones.
 """
 
-import hashlib
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import NamedTuple, TypeVar
+from enum import Enum
+from typing import TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin import acls, scram
+from ottla.client.admin.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourcePattern,
+    ResourceType,
+)
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
@@ -23,35 +32,18 @@ from ottla.wire.messages.alter_client_quotas import (
     OpData,
 )
 from ottla.wire.messages.alter_client_quotas import EntityData as QuotaEntity
-from ottla.wire.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from ottla.wire.messages.delete_acls import (
-    DeleteAclsFilter,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
-from ottla.wire.messages.describe_acls import (
-    AclDescription,
-    DescribeAclsRequest,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
+from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
 from ottla.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
 )
 from ottla.wire.schema import Message
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Enum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,97 +122,37 @@ def list_acls(connection: ClusterConnection) -> list[Acl]:
     """Return all ACLs, by resource and principal; ApiError SECURITY_DISABLED if there is no
     authorizer.
     """
-    any_code = 1
-    request = DescribeAclsRequest(
-        resource_type_filter=any_code,
-        resource_name_filter=None,
-        pattern_type_filter=any_code,
-        principal_filter=None,
-        host_filter=None,
-        operation=any_code,
-        permission_type=any_code,
+    return sorted(
+        map(_acl, _ask(connection, acls.describe_acls)),
+        key=lambda acl: (acl.resource_type, acl.resource_name, acl.principal, acl.operation),
     )
-
-    def attempt(brokers: Brokers) -> list[Acl]:
-        response = brokers.ask(request, DescribeAclsResponse)
-        check(response.error_code, response.error_message)
-        return sorted(
-            (_acl(resource, row) for resource in response.resources for row in resource.acls),
-            key=lambda acl: (acl.resource_type, acl.resource_name, acl.principal, acl.operation),
-        )
-
-    return _retried(connection, attempt)
 
 
 def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Add an ACL; ConfigError for an unknown word."""
-    codes = _codes_of(acl)
-    creation = AclCreation(
-        resource_type=codes.resource_type,
-        resource_name=acl.resource_name,
-        resource_pattern_type=codes.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=codes.operation,
-        permission_type=codes.permission,
-    )
-
-    def attempt(brokers: Brokers) -> None:
-        request = CreateAclsRequest(creations=[creation])
-        (row,) = brokers.ask_controller(request, CreateAclsResponse).results
-        check(row.error_code, row.error_message)
-
-    _retried(connection, attempt)
+    binding = _binding(acl)
+    _ask(connection, lambda brokers: acls.create_acls(brokers, [binding]))
     return Change(connection.name, "acl.create", acl.resource_name, after=_audited(acl))
 
 
 def delete_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Delete exactly this ACL; ConfigError if there is none."""
-    codes = _codes_of(acl)
-    exact = DeleteAclsFilter(
-        resource_type_filter=codes.resource_type,
-        resource_name_filter=acl.resource_name,
-        pattern_type_filter=codes.pattern_type,
-        principal_filter=acl.principal,
-        host_filter=acl.host,
-        operation=codes.operation,
-        permission_type=codes.permission,
-    )
-
-    def attempt(brokers: Brokers) -> int:
-        request = DeleteAclsRequest(filters=[exact])
-        (result,) = brokers.ask_controller(request, DeleteAclsResponse).filter_results
-        check(result.error_code, result.error_message)
-        for row in result.matching_acls:
-            check(row.error_code, row.error_message)
-        return len(result.matching_acls)
-
-    if not _retried(connection, attempt):
+    binding = _binding(acl)
+    if not _ask(connection, lambda brokers: acls.delete_acls(brokers, [binding])):
         raise ConfigError("there is no such ACL: it may have been deleted already")
     return Change(connection.name, "acl.delete", acl.resource_name, before=_audited(acl))
 
 
 def list_users(connection: ClusterConnection) -> list[UserRow]:
     """Return the users with SCRAM credentials by name."""
-
-    def attempt(brokers: Brokers) -> list[UserRow]:
-        request = DescribeUserScramCredentialsRequest(users=None)
-        response = brokers.ask_controller(request, DescribeUserScramCredentialsResponse)
-        check(response.error_code, response.error_message)
-        return [
-            UserRow(
-                row.user,
-                tuple(
-                    ScramCredential(_MECHANISM_NAMES[item.mechanism], item.iterations)
-                    for item in row.credential_infos
-                    if item.mechanism in _MECHANISM_NAMES
-                ),
-            )
-            for row in sorted(response.results, key=lambda row: row.user)
-            if not row.error_code
-        ]
-
-    return _retried(connection, attempt)
+    credentials = _ask(connection, scram.describe_user_scram_credentials)
+    return [
+        UserRow(
+            user,
+            tuple(ScramCredential(row.mechanism.mechanism_name, row.iterations) for row in rows),
+        )
+        for user, rows in credentials.items()
+    ]
 
 
 def set_password(
@@ -234,27 +166,20 @@ def set_password(
     """Create a user or change its password; the cluster receives only the salted password."""
     if not user or not password:
         raise ConfigError("a user needs a name and a password")
-    if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
-        raise ConfigError(f"{iterations} iterations: use {ITERATIONS_MIN} to {ITERATIONS_MAX}")
-    code, digest = _mechanism(mechanism)
-    salt = secrets.token_bytes(_SALT_BYTES)
-    upsertion = ScramCredentialUpsertion(
-        name=user,
-        mechanism=code,
-        iterations=iterations,
-        salt=salt,
-        salted_password=hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations),
-    )
-    _alter_users(connection, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+    if not scram.ITERATIONS_MIN <= iterations <= scram.ITERATIONS_MAX:
+        raise ConfigError(
+            f"{iterations} iterations: use {scram.ITERATIONS_MIN} to {scram.ITERATIONS_MAX}"
+        )
+    row = scram.ScramUpsertion(user, scram.mechanism_of(mechanism), password, iterations)
+    _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, [row]))
     after = {"mechanism": mechanism, "iterations": str(iterations), "password": MASKED}
     return Change(connection.name, "user.set-password", user, after=after)
 
 
 def delete_credential(connection: ClusterConnection, user: str, mechanism: str) -> Change:
     """Delete one mechanism of a user; ApiError RESOURCE_NOT_FOUND if there is none."""
-    code, _ = _mechanism(mechanism)
-    deletion = ScramCredentialDeletion(name=user, mechanism=code)
-    _alter_users(connection, AlterUserScramCredentialsRequest(deletions=[deletion]))
+    row = scram.ScramDeletion(user, scram.mechanism_of(mechanism))
+    _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, deletions=[row]))
     return Change(connection.name, "user.delete-credential", user, before={"mechanism": mechanism})
 
 
@@ -314,40 +239,8 @@ def alter_quota(
     )
 
 
-ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16_384
 ENTITY_TYPES = ("user", "client-id", "ip")
-_SALT_BYTES = 16
 _PROBES = (DescribeAclsRequest, DescribeUserScramCredentialsRequest, DescribeClientQuotasRequest)
-
-# org.apache.kafka.common.resource and org.apache.kafka.common.acl, in the tools' words.
-_RESOURCE_TYPES = {
-    "topic": 2,
-    "group": 3,
-    "cluster": 4,
-    "transactional-id": 5,
-    "delegation-token": 6,
-    "user": 7,
-}
-_PATTERN_TYPES = {"literal": 3, "prefixed": 4}
-_OPERATIONS = {
-    "all": 2,
-    "read": 3,
-    "write": 4,
-    "create": 5,
-    "delete": 6,
-    "alter": 7,
-    "describe": 8,
-    "cluster-action": 9,
-    "describe-configs": 10,
-    "alter-configs": 11,
-    "idempotent-write": 12,
-    "create-tokens": 13,
-    "describe-tokens": 14,
-    "two-phase-commit": 15,
-}
-_PERMISSIONS = {"deny": 2, "allow": 3}
-_MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
-_MECHANISM_NAMES = {code: name for name, (code, _) in _MECHANISMS.items()}
 
 
 def _is_served(connection: Connection, request: type[Message]) -> bool:
@@ -358,67 +251,61 @@ def _is_served(connection: Connection, request: type[Message]) -> bool:
     return True
 
 
+def _ask(connection: ClusterConnection, call: Callable[[Brokers], T]) -> T:
+    """Return the result of a call that retries itself."""
+    with connection.brokers() as brokers:
+        return call(brokers)
+
+
 def _retried(connection: ClusterConnection, attempt: Callable[[Brokers], T]) -> T:
     """Return the result of an attempt, which is repeated while the cluster settles."""
     with connection.brokers() as brokers:
         return brokers.retry(lambda: attempt(brokers))
 
 
-class _Codes(NamedTuple):
-    """The words of an ACL as the protocol's numbers."""
-
-    resource_type: int
-    pattern_type: int
-    operation: int
-    permission: int
-
-
-def _codes_of(acl: Acl) -> _Codes:
-    """Return the numbers of an ACL; ConfigError for an unknown word."""
-    return _Codes(
-        _code(_RESOURCE_TYPES, acl.resource_type, "resource type"),
-        _code(_PATTERN_TYPES, acl.pattern_type, "pattern type"),
-        _code(_OPERATIONS, acl.operation, "operation"),
-        _code(_PERMISSIONS, acl.permission, "permission"),
+def _binding(acl: Acl) -> AclBinding:
+    """Return an ACL in the client's types; ConfigError for an unknown word."""
+    return AclBinding(
+        ResourcePattern(
+            _member(ResourceType, acl.resource_type, "resource type"),
+            acl.resource_name,
+            _member(PatternType, acl.pattern_type, "pattern type"),
+        ),
+        AccessControlEntry(
+            acl.principal,
+            acl.host,
+            _member(AclOperation, acl.operation, "operation"),
+            _member(PermissionType, acl.permission, "permission"),
+        ),
     )
 
 
-def _acl(resource: DescribeAclsResource, row: AclDescription) -> Acl:
+def _acl(binding: AclBinding) -> Acl:
+    pattern, entry = binding
     return Acl(
-        resource_type=_word(_RESOURCE_TYPES, resource.resource_type),
-        resource_name=resource.resource_name,
-        pattern_type=_word(_PATTERN_TYPES, resource.pattern_type),
-        principal=row.principal,
-        host=row.host,
-        operation=_word(_OPERATIONS, row.operation),
-        permission=_word(_PERMISSIONS, row.permission_type),
+        resource_type=_word(pattern.resource_type),
+        resource_name=pattern.name or "",
+        pattern_type=_word(pattern.pattern_type),
+        principal=entry.principal or "",
+        host=entry.host or "",
+        operation=_word(entry.operation),
+        permission=_word(entry.permission_type),
     )
 
 
-def _word(codes: Mapping[str, int], code: int) -> str:
-    return next((word for word, known in codes.items() if known == code), f"unknown ({code})")
+def _word(member: Enum) -> str:
+    return member.name.lower().replace("_", "-")
 
 
-def _code(codes: Mapping[str, int], word: str, subject: str) -> int:
-    if word not in codes:
-        raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(codes)}")
-    return codes[word]
+# These are for filters, and for numbers that the client does not know.
+_NOT_STORED = ("unknown", "any", "match")
 
 
-def _mechanism(name: str) -> tuple[int, str]:
-    if name not in _MECHANISMS:
-        raise ConfigError(
-            f"{name!r} is not a known mechanism: choose one of {', '.join(_MECHANISMS)}"
-        )
-    return _MECHANISMS[name]
-
-
-def _alter_users(connection: ClusterConnection, request: AlterUserScramCredentialsRequest) -> None:
-    def attempt(brokers: Brokers) -> None:
-        for row in brokers.ask_controller(request, AlterUserScramCredentialsResponse).results:
-            check(row.error_code, row.error_message, subject=f"User {row.user!r}")
-
-    _retried(connection, attempt)
+def _member(kind: type[E], word: str, subject: str) -> E:
+    members = {_word(member): member for member in kind if _word(member) not in _NOT_STORED}
+    if word not in members:
+        raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(members)}")
+    return members[word]
 
 
 def _audited(acl: Acl) -> dict[str, str]:

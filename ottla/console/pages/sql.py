@@ -27,6 +27,7 @@ def show(view: View) -> Mapping[str, Any]:
         "is_available": is_available(),
         "sql": view.form.get("sql") or view.query.text("sql"),
         "running": view.console.queries.running(user),
+        "running_id": view.console.queries.running_id(user),
         "limits": view.console.queries.limits,
         "example": EXAMPLE.format(topic=view.query.text("topic") or "orders"),
         **_shown(stored),
@@ -35,13 +36,16 @@ def show(view: View) -> Mapping[str, Any]:
 
 def run(view: View) -> Done:
     """Run the statement and show its result."""
-    view.console.queries.run(view.cluster, view.actor.user, view.form.get("sql", ""), view.masking)
-    return Done(data=_shown(view.console.queries.last(view.actor.user)))
+    queries, user = view.console.queries, view.actor.user
+    sql, query_id = view.form.get("sql", ""), view.form.text("query_id")
+    queries.run(view.cluster, user, sql, view.masking, query_id=query_id)
+    return Done(data=_shown(queries.last(user)))
 
 
 def cancel(view: View) -> Done:
     """Cancel the running query of the user."""
-    was_running = view.console.queries.cancel(view.actor.user)
+    query_id = view.form.text("query_id")
+    was_running = view.console.queries.cancel(view.actor.user, query_id)
     text = "The query is cancelled." if was_running else "No query of yours is running."
     return Done(view.say(text))
 

@@ -33,6 +33,8 @@ _LENGTH = struct.Struct(">I")
 _ANSWER_MAX = 256 << 20
 _RUNNING_MAX = 4
 _RESULTS_MAX = 8
+_ID_LENGTH = 64
+_CANCELLED = "the query is cancelled"
 _MISSING = "SQL needs DuckDB, which is not installed: pip install 'ottla[sql]'"
 
 
@@ -46,6 +48,7 @@ class _Running:
     """A query that runs; the process is ended by `stop`, from any thread."""
 
     sql: str
+    query_id: str = ""
     reason: str = ""
     _process: "subprocess.Popen[bytes] | None" = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -77,6 +80,8 @@ class Queries:
         self._clock = clock
         self._lock = threading.Lock()
         self._running: dict[str, _Running] = {}
+        # By user: the query that was cancelled before it began, or after its end.
+        self._cancelled: dict[str, str] = {}
         self._results: OrderedDict[str, StoredResult] = OrderedDict()
 
     def run(
@@ -85,14 +90,21 @@ class Queries:
         user: str,
         sql: str,
         masking: tuple[MaskingRule, ...] = (),
+        *,
+        query_id: str = "",
     ) -> QueryResult:
         """Run a statement and keep its result for downloads.
 
-        QueryBusy if another one of the user runs, QueryRejected if it cannot be run.
+        `query_id`, which the caller chooses, names the query to `cancel`. QueryBusy if another one
+        of the user runs, QueryRejected if it cannot be run or is cancelled.
         """
         self._check(sql)
-        running = _Running(sql)
+        if len(query_id) > _ID_LENGTH:
+            raise QueryRejected(f"the id of a query has {_ID_LENGTH} characters at most")
+        running = _Running(sql, query_id)
         with self._lock:
+            if query_id and self._cancelled.get(user) == query_id:
+                raise QueryRejected(_CANCELLED)
             if user in self._running:
                 raise QueryBusy("a query of yours is running: wait for it, or cancel it")
             if len(self._running) >= _RUNNING_MAX:
@@ -110,10 +122,17 @@ class Queries:
         self._keep(user, stored)
         return stored.result
 
-    def cancel(self, user: str) -> bool:
-        """Cancel the running query of a user; return False if there is none."""
+    def cancel(self, user: str, query_id: str = "") -> bool:
+        """Cancel the running query of a user; return False if it does not run.
+
+        With `query_id`, no other query is cancelled, and this one is rejected if it begins later:
+        a cancel that is sent while the statement is on its way may arrive first.
+        """
         with self._lock:
             running = self._running.get(user)
+            if query_id and (running is None or running.query_id != query_id):
+                self._cancelled[user] = query_id[:_ID_LENGTH]
+                return False
         if running is not None:
             running.stop("cancelled")
         return running is not None
@@ -123,6 +142,12 @@ class Queries:
         with self._lock:
             running = self._running.get(user)
         return running.sql if running else ""
+
+    def running_id(self, user: str) -> str:
+        """Return the id of the query of a user that runs, or an empty text."""
+        with self._lock:
+            running = self._running.get(user)
+        return running.query_id if running else ""
 
     def last(self, user: str) -> StoredResult | None:
         """Return the last result of a user, if it is still kept."""
@@ -216,7 +241,7 @@ class Queries:
         if running.reason == "timeout":
             return f"the query is stopped after {self.limits.timeout_s:g} s: read less, by _time"
         if running.reason:
-            return "the query is cancelled"
+            return _CANCELLED
         megabytes = self.limits.memory_bytes // (1 << 20)
         return f"the query has ended: it needs more than {megabytes} MiB of memory, or too long"
 

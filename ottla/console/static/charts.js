@@ -8,6 +8,7 @@
 
 (() => {
   const MAX_POINTS = 900;
+  const FEW_POINTS = 60;
   const COLOURS = ["#3b7ddd", "#d9822b", "#2a9d6f", "#b0529e", "#7a6ff0", "#c0392b"];
 
   function units(value) {
@@ -19,7 +20,27 @@
     return Number.isInteger(value) ? String(value) : value.toFixed(1);
   }
 
-  function draw(figure, names, data) {
+  function pad(number, digits = 2) { return String(number).padStart(digits, "0"); }
+
+  // The time of day as exactly as ticks that are `step` seconds apart need it; days have their date.
+  function clockText(at, step) {
+    const date = new Date(at * 1000);
+    const isMidnight = !date.getHours() && !date.getMinutes() && !date.getSeconds() && !date.getMilliseconds();
+    if (step >= 86400 || (isMidnight && step >= 60)) return `${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+    const text = `${pad(date.getHours())}:${pad(date.getMinutes())}`;
+    if (step >= 60) return text;
+    return `${text}:${pad(date.getSeconds())}` + (step >= 1 ? "" : `.${pad(date.getMilliseconds(), 3)}`);
+  }
+
+  // A new chart that grows shows a minute, so that its first points do not fill it; a chart of given points shows all of them.
+  function timeRange(isGrowing) {
+    return (_, low, high) => {
+      if (isGrowing) return [Math.min(low, high - 60), high];
+      return high > low ? [low, high] : [low - 30, high + 30];
+    };
+  }
+
+  function draw(figure, names, data, isGrowing = true) {
     const style = getComputedStyle(document.documentElement);
     const ink = style.getPropertyValue("--muted").trim();
     const line = style.getPropertyValue("--line").trim();
@@ -27,20 +48,19 @@
     const options = {
       width: Math.max(260, figure.clientWidth - 2),
       height: Number(figure.dataset.height || 170),
+      // Half of the last tick's text is beyond the axis.
+      padding: [null, 34, null, null],
       cursor: { y: false },
       axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(units) }],
-      // A new chart shows a minute, so that its first points do not fill it.
-      scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
+      scales: { x: { range: timeRange(isGrowing) }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
       series: [{}, ...names.map((name, index) => ({
         label: name, stroke: COLOURS[index % COLOURS.length], width: 1.6, value: (_, value) => units(value),
-        spanGaps: false, points: { show: false },
+        spanGaps: false, points: { show: !isGrowing && data[0].length <= FEW_POINTS, size: 4, fill: COLOURS[index % COLOURS.length] },
       }))],
     };
-    const isLong = () => data[0].length > 1 && data[0].at(-1) - data[0][0] > 100000;
-    const time = (_, ticks) => ticks.map((tick) => isLong() ? new Date(tick * 1000).toLocaleDateString([], { month: "numeric", day: "numeric" })
-      : new Date(tick * 1000).toLocaleTimeString([], { hour12: false }));
-    options.axes[0] = { ...axis, values: time, space: 80 };
-    options.series[0] = { value: (_, at) => at ? new Date(at * 1000).toLocaleString([], isLong() ? { hour12: false } : { hour12: false, timeStyle: "medium" }) : "–" };
+    options.axes[0] = { ...axis, space: 80, values: (_, ticks, axisIndex, space, step) => ticks.map((tick) => clockText(tick, step)) };
+    const isShort = () => data[0].length > 1 && data[0].at(-1) - data[0][0] < 10;
+    options.series[0] = { value: (_, at) => at ? `${clockText(at, 86400)} ${clockText(at, isShort() ? 0.001 : 1)}` : "–" };
     return new uPlot(options, data, figure);
   }
 
@@ -137,7 +157,7 @@
         history(figure);
       } else {
         const points = JSON.parse(figure.dataset.points);
-        draw(figure, Object.keys(points.series), [points.at_s, ...Object.values(points.series)]);
+        draw(figure, Object.keys(points.series), [points.at_s, ...Object.values(points.series)], false);
       }
     }
   }

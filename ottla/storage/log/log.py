@@ -59,12 +59,18 @@ class Log(LogState):
     # Appending
 
     def append_as_leader(
-        self, records: Buffer, leader_epoch: int, *, from_client: bool = True
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        from_client: bool = True,
+        must_begin: bool = False,
     ) -> AppendInfo:
         """Check one produced batch, assign it the next offset and write it.
 
         A writable buffer is patched in place. Raises ApiError (`InvalidRecordsError` lists the
-        invalid records) and StorageError. `from_client` is false for batches of coordinators.
+        invalid records) and StorageError. `from_client` is false for batches of coordinators;
+        `must_begin` is as in `ProducerState.check`.
         """
         if self.failure is not None:
             raise self.failure
@@ -82,7 +88,7 @@ class Log(LogState):
                 marker = producers.parse_marker(data, header)
                 self.producers.check_marker(header, marker)
             else:
-                duplicate = self.producers.check(header)
+                duplicate = self.producers.check(header, must_begin=must_begin)
                 if duplicate is not None:
                     return validation.repeated(duplicate, header, self.log_start_offset)
         base_offset = self.log_end_offset

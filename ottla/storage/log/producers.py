@@ -106,14 +106,23 @@ class ProducerState:
 
     # Deciding
 
-    def check(self, header: BatchHeader) -> WrittenBatch | None:
+    def check(self, header: BatchHeader, *, must_begin: bool = False) -> WrittenBatch | None:
         """Check a produced batch; return None if it is the next one, or the batch that it
         duplicates.
 
-        Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        An unknown producer may continue with any sequence number, because its state may have
+        expired; with `must_begin` it has to begin with 0.
+        Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID or
+        INVALID_TXN_STATE.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None:
+            if must_begin and header.base_sequence > 0:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_PRODUCER_ID,
+                    f"Producer {header.producer_id} is unknown and does not begin with sequence "
+                    f"number 0 but with {header.base_sequence}.",
+                )
             return None
         if header.producer_epoch < producer.epoch:
             raise ApiError(

@@ -2,21 +2,22 @@
 coordinator.
 """
 
-import json
 from pathlib import Path
 
 from ottla.testing.workloads.plan import parse_plan
 from ottla.tools.loading import deferred
-from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.flags import split_output
+from ottla.tools.scripts.printing import as_json, err, out
 
 _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
+# The report is JSON of its own.
+READS_OUTPUT = True
 
 
 def run(name: str, words: list[str]) -> int:
     """Run or check a workload; the exit code is 1 if an acknowledged record is missing."""
-    is_json = "--output" in words and words[words.index("--output") + 1 :][:1] == ["json"]
-    arguments = [word for word in words if word not in ("--output", "json")]
+    arguments, is_json = split_output(words)
     if len(arguments) != 2 or arguments[0] not in ("run", "check"):
         if arguments[:1] and arguments[0] in ("agent", "coordinator", "client"):
             err(
@@ -27,12 +28,15 @@ def run(name: str, words: list[str]) -> int:
         return 1
     plan = parse_plan(Path(arguments[1]).read_text(encoding="utf-8"))
     if arguments[0] == "check":
-        out(f"{arguments[1]}: no problems found.")
+        if is_json:
+            as_json({"file": arguments[1], "problems": []})
+        else:
+            out(f"{arguments[1]}: no problems found.")
         return 0
     report = _run_plan(plan, err)
     facts = report.facts()
     if is_json:
-        out(json.dumps(facts))
+        as_json(facts)
     else:
         _print(facts)
     return 1 if report.problems else 0

@@ -6,13 +6,15 @@ Exit codes are Apache Kafka's: 0 for success, 1 for failure, unless a tool says 
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 
 from ottla.base.errors import OttlaError
 from ottla.tools.loading import load_module
 from ottla.tools.scripts.exits import Exit, UsageError
-from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse
-from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse, split_output
+from ottla.tools.scripts.printing import err, out, sentences_as_json
 from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, Script
 
 _SUFFIXES = (".sh", ".bat", ".exe", ".py")
@@ -71,7 +73,7 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         )
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
-        return int(module.run(name, words))
+        return _run_plain(module, name, words)
     if not words or "--help" in words:
         _print_help(name, spec)
         return 1
@@ -88,11 +90,21 @@ def _run(name: str, script: Script, words: list[str]) -> int:
     try:
         options = parse(spec, words)
         options.used_zookeeper = used_zookeeper
-        return int(module.run(options))
+        with sentences_as_json() if options.is_json else nullcontext():
+            return int(module.run(options))
     except UsageError as error:
         if error.is_parse_error and handler is not None:
             return int(handler(error))
         raise
+
+
+def _run_plain(module: ModuleType, name: str, words: list[str]) -> int:
+    """Run a script that reads its words itself, apart from `--output json`."""
+    rest, is_json = split_output(words)
+    if not is_json or getattr(module, "READS_OUTPUT", False):
+        return int(module.run(name, words))
+    with sentences_as_json():
+        return int(module.run(name, rest))
 
 
 def _without_zookeeper(words: list[str]) -> list[str]:

@@ -143,6 +143,17 @@ def pairs(values: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (text.partition("=") for text in values)}
 
 
+def split_output(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Return words without `--output json`, and True if it was there: for scripts without Spec."""
+    rest = [word for word in words if word != "--output=json"]
+    is_json = len(rest) < len(words)
+    while "--output" in rest and rest[rest.index("--output") + 1 :][:1] == ["json"]:
+        at = rest.index("--output")
+        del rest[at : at + 2]
+        is_json = True
+    return rest, is_json
+
+
 class _Reader:
     """One pass over the words of a command line."""
 

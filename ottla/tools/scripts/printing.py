@@ -3,13 +3,64 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from ottla.base.errors import ApiError
 
-def out(text: str = "") -> None:
-    """Write a line to standard output."""
+
+class _Sentences:
+    """The sentences of a script with `--output json`, and whether it wrote JSON of its own."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.has_json = False
+
+
+_sentences: _Sentences | None = None
+
+
+@contextmanager
+def sentences_as_json() -> Iterator[None]:
+    """Print the sentences that `out` gets in this block as one line of JSON: `{"messages": […]}`.
+
+    The line is left out if there are no sentences but JSON of the script itself.
+    """
+    global _sentences
+    former, _sentences = _sentences, (sentences := _Sentences())
+    try:
+        yield
+    finally:
+        _sentences = former
+        lines = [line for text in sentences.lines for line in text.splitlines() if line.strip()]
+        if lines or not sentences.has_json:
+            sys.stdout.write(f"{json.dumps({'messages': lines})}\n")
+
+
+def collects_sentences() -> bool:
+    """Return True within `sentences_as_json`."""
+    return _sentences is not None
+
+
+def out(text: str = "", *, end: str = "\n") -> None:
+    """Write a line to standard output; `sentences_as_json` collects it instead."""
+    if _sentences is None:
+        sys.stdout.write(f"{text}{end}")
+    else:
+        _sentences.lines.append(text)
+
+
+def json_line(text: str) -> None:
+    """Write a line that is JSON to standard output, also within `sentences_as_json`."""
+    begin_json()
     sys.stdout.write(f"{text}\n")
+
+
+def begin_json() -> None:
+    """Note that the script writes JSON to standard output itself."""
+    if _sentences is not None:
+        _sentences.has_json = True
 
 
 def err(text: str = "") -> None:
@@ -20,7 +71,7 @@ def err(text: str = "") -> None:
 
 def as_json(value: Any) -> None:
     """Write a value as JSON: the extension `--output json`."""
-    out(json.dumps(value, default=str))
+    json_line(json.dumps(value, default=str))
 
 
 def compact(value: Any) -> str:
@@ -55,3 +106,9 @@ def java_double(value: float) -> str:
         del digits
         return f"{mantissa}E{int(exponent)}"
     return repr(float(value))
+
+
+def java_exception(error: ApiError) -> str:
+    """Return an error as the Java client's exception prints it."""
+    name = "".join(part.capitalize() for part in error.code.name.split("_"))
+    return f"org.apache.kafka.common.errors.{name}Exception: {error}"

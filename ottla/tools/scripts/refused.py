@@ -5,7 +5,6 @@ from ottla.tools.scripts.printing import err
 _SHARE = "share groups (KIP-932) are not supported; use a consumer group and kafka-consumer-groups"
 _QUORUM = "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree"
 REASONS = {
-    "kafka-acls": "the broker has no authorizer, so that access control lists would have no effect",
     "kafka-delegation-tokens": "the broker issues no delegation tokens",
     "kafka-share-groups": _SHARE,
     "kafka-share-consumer-perf-test": _SHARE,

@@ -27,6 +27,7 @@ CLASSES = {
     "StreamsResetter": "kafka-streams-application-reset",
     "ReplicaVerificationTool": "kafka-replica-verification",
     "MirrorMaker": "kafka-mirror-maker",
+    "AclCommand": "kafka-acls",
     "JmxTool": "kafka-jmx",
     "Kafka": "kafka-server-start",
 }

@@ -81,7 +81,9 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.topics", "topic", "Create, list, describe, alter and delete topics."
     ),
     "kafka-configs": Script(
-        f"{_HERE}.admin.configs", "topic config", "Show and change configurations and quotas."
+        f"{_HERE}.admin.configs",
+        "topic config",
+        "Show and change configurations, quotas and users.",
     ),
     "kafka-console-producer": Script(
         f"{_HERE}.console.producer", "produce", "Write records, one per line of input.", True
@@ -130,6 +132,9 @@ SCRIPTS: Mapping[str, Script] = {
         "",
         "Elect preferred leaders (now kafka-leader-election).",
     ),
+    "kafka-acls": Script(
+        f"{_HERE}.access.acls", "", "Manage access control lists of clusters that have them."
+    ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
     "kafka-cluster": Script(f"{_HERE}.admin.cluster", "", "Show the cluster's id and brokers."),
     "kafka-broker-api-versions": Script(
@@ -140,7 +145,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.client_metrics", "", "Manage subscriptions to metrics of clients."
     ),
     "kafka-transactions": Script(
-        f"{_HERE}.admin.transactions", "", "List and describe transactions and their producers."
+        f"{_HERE}.admin.transactions", "", "List, describe and abort transactions."
     ),
     "kafka-run-class": Script(
         f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."

@@ -37,6 +37,8 @@ _JVM = (
 )
 HOST = "127.0.0.1"
 TICK_MS = 1_000
+# As with the usual tickTime of 2 000; by default, the limit is 20 ticks.
+LONGEST_SESSION_MS = 40_000
 
 
 class Ports(NamedTuple):
@@ -78,6 +80,7 @@ def write_config(folder: Path, number: int, ensemble: Sequence[Ports]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
         f"tickTime={TICK_MS}",
+        f"maxSessionTimeout={LONGEST_SESSION_MS}",
         "initLimit=20",
         "syncLimit=5",
         f"dataDir={folder.absolute()}",

@@ -26,6 +26,7 @@ CLASSES = {
     "kafka-groups": f"{_TOOLS}.GroupsCommand",
     "kafka-replica-verification": f"{_TOOLS}.ReplicaVerificationTool",
     "kafka-streams-application-reset": f"{_TOOLS}.StreamsResetter",
+    "kafka-acls": f"{_TOOLS}.AclCommand",
     "kafka-jmx": f"{_TOOLS}.JmxTool",
     "kafka-mirror-maker": "kafka.tools.MirrorMaker",
     "kafka-preferred-replica-election": "kafka.admin.PreferredReplicaLeaderElectionCommand",

@@ -66,7 +66,12 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         jmx_url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
     with contextlib.ExitStack() as stack:
         target = stack.enter_context(
-            peers.running(transcript.version, folder / "kafka", {}, java_options)
+            peers.running(
+                transcript.version,
+                folder / "kafka",
+                transcript.options("broker", "kafka"),
+                java_options,
+            )
         )
         if transcript.uses("$C"):
             other = stack.enter_context(peers.running(transcript.version, folder / "second", {}))
@@ -84,7 +89,7 @@ class Tools:
 
     def run(self, command: Command, places: Places) -> None:
         """Run one command and store its result."""
-        command.write_files(places)
+        command.prepare(places)
         script, *words = command.words(places)
         line = java.command(self._class_path, CLASSES[script], *words)
         code: int | None

@@ -43,7 +43,7 @@ def test_output_against_apache_kafka_is_that_of_its_tools(
             if "K" in command.marks:
                 continue
             command.marks = command.marks.replace("W", "")
-            command.write_files(places)
+            command.prepare(places)
             deadline = time.monotonic() + _PATIENCE_S
             while True:
                 done = run_script(own_words(command, places), command.stdin, monkeypatch)

@@ -59,7 +59,7 @@ def run_script(words: list[str], stdin: list[str], monkeypatch: pytest.MonkeyPat
 def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
     """Run the clusters of a transcript until the end of the block."""
     with ExitStack() as stack:
-        options = dict(_OPTIONS)
+        options = _OPTIONS | transcript.options("broker")
         if transcript.uses("$J"):
             options["metrics.listener"] = "127.0.0.1:0"
         cluster = stack.enter_context(Cluster(options=options))
@@ -82,9 +82,9 @@ def test_output_is_that_of_apache_kafka(
     differences: list[str] = []
     with places_of(transcript, tmp_path) as places:
         for command in transcript.commands:
-            if "K" in command.marks:
+            if {"K", "A"} & set(command.marks):
                 continue
-            command.write_files(places)
+            command.prepare(places)
             done = run_script(own_words(command, places), command.stdin, monkeypatch)
             differences += compare(command, done, places)
     assert not differences, "\n".join(differences)

@@ -8,6 +8,7 @@ A transcript is a text file. A line starts with one of these marks; the commands
     ! a line                                        its standard error
     = 1                                             its exit code, unless it is 0
     + plan.json {"version": 1}                      a line of a file below $D, written first
+broker super.users=User:ANONYMOUS               an option of the recorded broker
     version 3.9.2                                   the tools of the next commands; else 4.3.0
     # a comment
 
@@ -18,11 +19,12 @@ $J the broker's JMX URL. The broker has the version of the first command's tools
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
 compared. `$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
 `$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table. `$K
-kafka-…` is only run against Apache Kafka: Ottla's broker lacks the feature. `$O kafka-…` is only
-run by our scripts: an old flag that the recorded version has removed, or an extension. `$E kafka-…`
-ends only by a signal: the recorder sends it once cluster $C has received as many records as $B has;
-our script ends with `--until-end`. Texts that differ in each run (addresses, ids, times) are
-replaced by words.
+kafka-…` is only recorded: Ottla's broker lacks the feature, and some of our scripts lack it, too.
+`$A kafka-…` is only run against Apache Kafka: our script has the feature, Ottla's broker lacks it.
+`$O kafka-…` is only run by our scripts: an old flag that the recorded version has removed, or an
+extension. `$E kafka-…` ends only by a signal: the recorder sends it once cluster $C has received as
+many records as $B has; our script ends with `--until-end`. Texts that differ in each run
+(addresses, ids, times) are replaced by words.
 """
 
 import re
@@ -31,10 +33,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.compat.scripts.actions import perform
+
 FOLDER = Path(__file__).parent / "transcripts"
 FILES = Path(__file__).parent / "files"
 MODERN = "4.3.0"
-_COMMAND = re.compile(r"\$([NSOWUKE]*) (.*)")
+_COMMAND = re.compile(r"\$([NSOWUKEA]*) (.*)")
 _BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
 # joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's
 # own.
@@ -106,6 +110,7 @@ class Command:
     version: str = MODERN
     stdin: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
     out: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     code: int = 0
@@ -114,8 +119,10 @@ class Command:
         """Return the words of the command line for one run."""
         return shlex.split(places.fill(self.text))
 
-    def write_files(self, places: Places) -> None:
-        """Write the files that the command reads."""
+    def prepare(self, places: Places) -> None:
+        """Write the files that the command reads, and do what precedes it."""
+        for action in self.actions:
+            perform(action, places.bootstrap)
         contents: dict[str, list[str]] = {}
         for name, line in self.files:
             contents.setdefault(name, []).append(places.fill(line))
@@ -136,6 +143,11 @@ class Transcript:
         """The version of the broker."""
         return self.commands[0].version
 
+    def options(self, *marks: str) -> dict[str, str]:
+        """Return the options of a broker from the lines with these marks."""
+        rows = (line.split(" ", 1) for line in self.lines if line.startswith(marks))
+        return {name: value for name, _, value in (row[1].partition("=") for row in rows)}
+
     def uses(self, word: str) -> bool:
         """Return True if a command or a file names this place."""
         return any(word in line for line in self.lines)
@@ -146,12 +158,16 @@ def read(path: Path) -> Transcript:
     commands: list[Command] = []
     lines = path.read_text(encoding="utf-8").splitlines()
     version, waiting = MODERN, []
+    actions: list[str] = []
     for line in lines:
         mark, _, rest = line.partition(" ")
         found = _COMMAND.fullmatch(line)
         if found is not None:
-            commands.append(Command(line, found.group(1), found.group(2), version, files=waiting))
-            waiting = []
+            marks, text = found.groups()
+            commands.append(Command(line, marks, text, version, files=waiting, actions=actions))
+            waiting, actions = [], []
+        elif mark == "@":
+            actions.append(rest)
         elif mark == "+":
             name, _, text = rest.partition(" ")
             waiting.append((name, text))

@@ -7,6 +7,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import PartitionState
 from ottla.replication import leading
+from ottla.replication.isr import CLIENT_WAIT_SECONDS
 from ottla.replication.partition import ACKS_ALL
 from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch
@@ -71,6 +72,45 @@ async def test_a_deserted_leader_does_not_judge_sequences(
     with pytest.raises(ApiError) as refused:
         partition.append_as_leader(third, acks=ACKS_ALL)
     assert refused.value.code is expected
+
+
+async def test_a_new_leader_waits_for_the_first_batch_of_a_producer(broker: LogsBroker) -> None:
+    """The second batch of an unknown producer cannot overtake the first one.
+
+    A client may still wait for the former leader's answer to the first batch when it sends the
+    second one to the new leader. If the second was written, the first was out of order for ever.
+    """
+    broker.create("t", replicas=(NODE, OTHER), leader_epoch=1)
+    partition = broker.partition("t")
+    producer = {"producer_id": 1, "producer_epoch": 0, "timestamp": 1}
+    first, second = (
+        encode_batch([Record(None, b"a")], base_sequence=number, **producer) for number in (0, 1)
+    )
+    with pytest.raises(ApiError) as refused:
+        partition.append_as_leader(second, acks=ACKS_ALL)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    offsets = [
+        partition.append_as_leader(records, acks=ACKS_ALL).base_offset
+        for records in (first, second)
+    ]
+    assert offsets == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "replicas", "seconds"),
+    [(0, (NODE, OTHER), 0.0), (1, (NODE,), 0.0), (1, (NODE, OTHER), CLIENT_WAIT_SECONDS)],
+    ids=["first leader", "only replica", "no client waits"],
+)
+async def test_an_unknown_producer_continues_if_it_had_no_other_leader(
+    broker: LogsBroker, epoch: int, replicas: tuple[int, ...], seconds: float
+) -> None:
+    """A producer whose state has expired continues with its next sequence number."""
+    broker.create("t", replicas=replicas, leader_epoch=epoch)
+    partition = broker.partition("t")
+    broker.clock.now += seconds
+    producer = {"producer_id": 1, "producer_epoch": 0, "timestamp": 1}
+    records = encode_batch([Record(None, b"a")], base_sequence=5, **producer)
+    assert partition.append_as_leader(records, acks=ACKS_ALL).base_offset == 0
 
 
 async def test_a_repeated_state_keeps_the_proposal_on_its_way(broker: LogsBroker) -> None:

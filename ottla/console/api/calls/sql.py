@@ -23,18 +23,23 @@ def query_topics(
     caller: str,
     *,
     sql: str,
+    query_id: str = "",
     masking: tuple[MaskingRule, ...] = (),
 ) -> QueryResult:
     """Run one SELECT statement over topics, in DuckDB's dialect. Columns are _partition, _offset,
     _time, _key, _value, headers, and the fields of JSON objects. Limit _time: the newest 100000
-    records of a topic are read at most.
+    records of a topic are read at most. query_id is a name of the query's own, for its cancel.
     """
-    return queries.run(connection, caller, sql, masking)
+    return queries.run(connection, caller, sql, masking, query_id=query_id)
 
 
-def cancel_query(connection: ClusterConnection, queries: Queries, caller: str) -> Cancelled:
-    """Cancel the caller's running query."""
-    return Cancelled(queries.cancel(caller))
+def cancel_query(
+    connection: ClusterConnection, queries: Queries, caller: str, *, query_id: str = ""
+) -> Cancelled:
+    """Cancel the caller's running query. With query_id only that query is cancelled, also if its
+    statement arrives after this call.
+    """
+    return Cancelled(queries.cancel(caller, query_id))
 
 
 _SQL = f"{CLUSTER_PATH}/sql"

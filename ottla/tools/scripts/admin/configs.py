@@ -1,6 +1,6 @@
 """`kafka-configs` (kafka.admin.ConfigCommand).
 
-Not done: SCRAM credentials; `--bootstrap-controller`.
+Not done: `--bootstrap-controller`.
 """
 
 import re

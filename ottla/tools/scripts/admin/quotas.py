@@ -1,10 +1,11 @@
-"""`kafka-configs` for users, clients and addresses: their quotas (KIP-546)."""
+"""`kafka-configs` for users, clients and addresses: quotas (KIP-546) and SCRAM credentials."""
 
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.quotas import Quota, alter_quotas, describe_quotas
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.access import scram_users
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, java_double, out
@@ -22,8 +23,8 @@ _KEYS = {
 
 
 def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
-    """Print the quotas of an entity, or of all of its types."""
-    rows = []
+    """Print the quotas and SCRAM credentials of an entity, or of all of its types."""
+    rows: list[dict[str, object]] = []
     for entity, values in _read(brokers, entities):
         names = [
             f"{_WORDS[kind]} '{entity[kind]}'"
@@ -38,15 +39,24 @@ def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
                 f"{key}={java_double(value)}" for key, value in sorted(values.items())
             )
             out(f"Quota configs for {', '.join(names)} are {listed}")
+    credentials: scram_users.Iterations = {}
+    if entities.types == ["users"] and "" not in entities.names:
+        credentials = scram_users.describe(brokers, entities.names)
     if options.is_json:
-        as_json(rows)
+        scram = [{"entity": {"user": user}, "scram": found} for user, found in credentials.items()]
+        as_json([*rows, *scram])
+    else:
+        scram_users.print_described(credentials)
 
 
 def alter(
     brokers: Brokers, entities: Entities, added: Mapping[str, str], deleted: Sequence[str]
 ) -> None:
-    """Set and remove quotas of one entity."""
+    """Set and remove quotas, or SCRAM credentials, of one entity."""
     _check(entities, added, deleted)
+    if scram_users.MECHANISMS & {*added, *deleted}:
+        scram_users.alter(brokers, entities.names[0], added, deleted)
+        return
     known = next((values for _, values in _read(brokers, entities)), {})
     missing = [key for key in deleted if key not in known]
     if missing:
@@ -60,20 +70,36 @@ def alter(
 
 def _check(entities: Entities, added: Mapping[str, str], deleted: Sequence[str]) -> None:
     kind = "clients" if len(entities.types) == 2 else entities.types[0]
-    allowed = _KEYS[kind]
+    allowed = _KEYS[kind] | (scram_users.MECHANISMS if kind == "users" else frozenset())
     noun = {"clients": "quota", "users": "quota and SCRAM credential", "ips": "connection quota"}[
         kind
     ]
-    for verb, names in (("added", added), ("deleted", deleted)):
+    # The names of Scala's collections are part of Kafka's sentences.
+    for verb, collection, names in (("added", "Set", added), ("deleted", "ArrayBuffer", deleted)):
         unknown = [name for name in names if name not in allowed]
-        if any(name.startswith("SCRAM-") for name in unknown) and kind == "users":
-            raise ConfigError("SCRAM credentials are not supported by this script yet")
         if unknown:
-            listed = f"Set({', '.join(unknown)})" if kind != "ips" else ",".join(unknown)
+            listed = f"{collection}({', '.join(unknown)})" if kind != "ips" else ",".join(unknown)
             raise ConfigError(
                 f"Only {noun} configs can be {verb} for '{kind}' using --bootstrap-server. "
                 f"Unexpected config names: {listed}"
             )
+    if kind == "users":
+        _check_user(entities, {*added, *deleted})
+
+
+def _check_user(entities: Entities, names: set[str]) -> None:
+    if not names & scram_users.MECHANISMS:
+        return
+    if "" in entities.names:
+        raise ConfigError(
+            "The use of --entity-default or --user-defaults is not allowed with User SCRAM "
+            "Credentials using --bootstrap-server."
+        )
+    if names - scram_users.MECHANISMS:
+        raise ConfigError(
+            "Cannot alter both quota and SCRAM credential configs simultaneously for 'users' using "
+            "--bootstrap-server."
+        )
 
 
 def _number(key: str, text: str) -> float:

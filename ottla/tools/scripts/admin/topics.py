@@ -177,6 +177,8 @@ def _alter(brokers: Brokers, options: Options) -> None:
     for topic in existing:
         added = list(assignment.values())[len(topic.partitions) :]
         add_partitions(brokers, topic.name, options["partitions"], added)
+        if options.is_json:
+            as_json({"topic": topic.name, "partitions": options["partitions"]})
 
 
 def _describe(brokers: Brokers, options: Options) -> None:
@@ -197,7 +199,9 @@ def _describe(brokers: Brokers, options: Options) -> None:
 def _delete(brokers: Brokers, options: Options) -> None:
     for topic in _existing(brokers, options):
         topics.delete_topic(brokers, topic.name)
-        if options.used_zookeeper:
+        if options.is_json:
+            as_json({"topic": topic.name, "deleted": True})
+        elif options.used_zookeeper:
             out(f"Topic {topic.name} is marked for deletion.")
             out("Note: This will have no impact if delete.topic.enable is not set to true.")
 

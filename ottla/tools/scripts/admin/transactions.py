@@ -1,13 +1,13 @@
-"""`kafka-transactions` (org.apache.kafka.tools.TransactionsCommand).
-
-Not done: `abort`, `find-hanging`, `force-terminate`.
-"""
+"""`kafka-transactions` (org.apache.kafka.tools.TransactionsCommand)."""
 
 import time
+from collections.abc import Callable, Mapping
 
-from ottla.base.errors import ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin import hanging
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -27,19 +27,31 @@ from ottla.tools.scripts.subcommands import (
     print_usage_error,
     require,
 )
-from ottla.wire.messages import describe_producers, describe_transactions, list_transactions
+from ottla.wire.messages import describe_transactions, list_transactions
 
-_ACTIONS = ("list", "describe", "describe-producers", "abort", "find-hanging", "force-terminate")
+_FORCE = "forceTerminateTransaction"
+_ACTIONS = ("list", "describe", "describe-producers", "abort", "find-hanging", _FORCE)
 SPEC = Spec(
     "This tool is used to analyze the transactional state of producers in the cluster.",
     {
-        "action": Flag("list, describe or describe-producers.", "command"),
+        "action": Flag(f"{', '.join(_ACTIONS[:-1])} or {_FORCE}.", "command"),
         "bootstrap-server": BOOTSTRAP,
         "command-config": COMMAND_CONFIG,
         "transactional-id": Flag("The transactional id.", "id"),
         "topic": Flag("The topic.", "topic"),
         "partition": Flag("The partition.", "partition", integer),
         "broker-id": Flag("The broker; default: the leader.", "id", integer),
+        "start-offset": Flag("abort: the first offset of the transaction.", "offset", long),
+        "producer-id": Flag("abort: the producer, without --start-offset.", "id", long),
+        "producer-epoch": Flag("abort: the producer's epoch.", "epoch", integer),
+        "coordinator-epoch": Flag("abort: the coordinator's epoch.", "epoch", integer),
+        "max-transaction-timeout": Flag(
+            "find-hanging: only transactions open for longer, in minutes.",
+            "minutes",
+            integer,
+            default=15,
+        ),
+        "transactionalId": Flag(f"{_FORCE}: the transactional id.", "id"),
         "duration-filter": Flag(
             "Only transactions open for longer, in ms.", "ms", long, default=-1
         ),
@@ -48,6 +60,15 @@ SPEC = Spec(
 )
 _VALUED = ("bootstrap-server", "command-config")
 Rows = list[list[object]]
+Table = tuple[list[str], Rows]
+_REQUIRED = {
+    "list": (),
+    "describe": ("transactional-id",),
+    "describe-producers": ("topic", "partition"),
+    "abort": ("topic", "partition"),
+    "find-hanging": (),
+    _FORCE: ("transactionalId",),
+}
 
 
 def rewrite(words: list[str]) -> list[str]:
@@ -58,24 +79,18 @@ def rewrite(words: list[str]) -> list[str]:
 def run(options: Options) -> int:
     """Run the subcommand."""
     action = action_of(options, "kafka-transactions.sh", _ACTIONS)
-    require(options, "bootstrap-server")
+    require(options, "bootstrap-server", *_REQUIRED[action])
     try:
         with cluster(options) as brokers:
-            if action == "list":
-                heads, rows = _list(brokers, options)
-            elif action == "describe":
-                require(options, "transactional-id")
-                heads, rows = _describe(brokers, options["transactional-id"])
-            elif action == "describe-producers":
-                require(options, "topic", "partition")
-                heads, rows = _producers(brokers, options)
-            else:
-                raise OttlaError(
-                    f"{action} is not supported yet; a transaction ends at its timeout"
-                )
+            result = _RUN[action](brokers, options)
     except OttlaError as error:
         err(str(error))
         return 1
+    if result is None:
+        if options.is_json:
+            as_json({"done": action})
+        return 0
+    heads, rows = result
     if options.is_json:
         as_json([dict(zip(heads, row, strict=True)) for row in rows])
     else:
@@ -88,7 +103,7 @@ def on_parse_error(error: UsageError) -> int:
     return print_usage_error("kafka-transactions.sh", error)
 
 
-def _list(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
+def _list(brokers: Brokers, options: Options) -> Table:
     request = list_transactions.ListTransactionsRequest(
         duration_filter=options["duration-filter"],
         transactional_id_pattern=options["transactional-id-pattern"],
@@ -104,7 +119,8 @@ def _list(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
     return ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], rows
 
 
-def _describe(brokers: Brokers, transactional_id: str) -> tuple[list[str], Rows]:
+def _describe(brokers: Brokers, options: Options) -> Table:
+    transactional_id = options["transactional-id"]
     request = describe_transactions.DescribeTransactionsRequest(
         transactional_ids=[transactional_id]
     )
@@ -146,32 +162,48 @@ def _describe(brokers: Brokers, transactional_id: str) -> tuple[list[str], Rows]
     return heads, [row]
 
 
-def _producers(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
-    key = options["topic"], options["partition"]
-    node_id = options["broker-id"]
-    if node_id is None:
-        node_id = brokers.leaders([key])[key]
-    request = describe_producers.DescribeProducersRequest(
-        topics=[describe_producers.TopicRequest(name=key[0], partition_indexes=[key[1]])]
-    )
-
-    def attempt() -> Rows:
-        response = brokers.ask_node(node_id, request, describe_producers.DescribeProducersResponse)
-        (topic,) = response.topics
-        (result,) = topic.partitions
-        check(result.error_code, result.error_message)
-        return [
-            [
-                row.producer_id,
-                row.producer_epoch,
-                row.coordinator_epoch,
-                row.last_sequence,
-                row.last_timestamp,
-                "None" if row.current_txn_start_offset < 0 else row.current_txn_start_offset,
-            ]
-            for row in result.active_producers
+def _producers(brokers: Brokers, options: Options) -> Table:
+    topic, partition, node_id = options["topic"], options["partition"], options["broker-id"]
+    try:
+        producers = admin.describe_producers(brokers, topic, partition, node_id=node_id)
+    except ApiError as error:
+        where = "leader" if node_id is None else f"broker {node_id}"
+        raise OttlaError(
+            f"Failed to describe producers for partition {topic}-{partition} on {where}: "
+            f"{hanging.reason(error)}"
+        ) from None
+    rows: Rows = [
+        [
+            row.producer_id,
+            row.producer_epoch,
+            row.coordinator_epoch,
+            row.last_sequence,
+            row.last_timestamp,
+            "None" if row.transaction_start_offset < 0 else row.transaction_start_offset,
         ]
-
+        for row in producers
+    ]
     heads = ["ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence",
              "LastTimestamp", "CurrentTransactionStartOffset"]  # fmt: skip
-    return heads, brokers.retry(attempt)
+    return heads, rows
+
+
+def _force_terminate(brokers: Brokers, options: Options) -> None:
+    transactional_id = options["transactionalId"]
+    try:
+        admin.fence_producer(brokers, transactional_id)
+    except ApiError as error:
+        raise OttlaError(
+            f"Failed to force terminate transactionalId `{transactional_id}`: "
+            f"{hanging.reason(error)}"
+        ) from None
+
+
+_RUN: Mapping[str, Callable[[Brokers, Options], Table | None]] = {
+    "list": _list,
+    "describe": _describe,
+    "describe-producers": _producers,
+    "abort": hanging.abort,
+    "find-hanging": hanging.find,
+    _FORCE: _force_terminate,
+}

@@ -15,7 +15,7 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
-from ottla.tools.scripts.console.formatter import Format, formatter
+from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
@@ -29,7 +29,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
-from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.printing import begin_json, err, out
 from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import StopSignals
 
@@ -87,6 +87,9 @@ def run(options: Options) -> int:
     _print_notices(options)
     properties = _properties(options)
     write = formatter(options["formatter"], _formatter_properties(options))
+    if options.is_json:
+        begin_json()
+        write = format_as_json
     copy = _Copy(options, write)
     try:
         with StopSignals() as stop:
@@ -96,7 +99,7 @@ def run(options: Options) -> int:
         copy.code = 1
     sys.stdout.flush()
     err(f"Processed a total of {copy.count} messages")
-    if "enable-systest-events" in options:
+    if "enable-systest-events" in options and not options.is_json:
         sys.stdout.write("shutdown_complete\n")
     return copy.code
 
@@ -121,7 +124,8 @@ def _check(options: Options) -> None:
 def _print_notices(options: Options) -> None:
     for old, new in _DEPRECATED.items():
         if old in options:
-            out(
+            # With --output json, standard output has only records.
+            (err if options.is_json else out)(
                 f"Option --{old} is deprecated and will be removed in a future version. "
                 f"Use --{new} instead."
             )

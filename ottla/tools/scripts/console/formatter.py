@@ -4,6 +4,7 @@ Not done: Java classes other than Apache Kafka's own formatters and deserializer
 internal topics (`ottla log dump --records` decodes them).
 """
 
+import json
 import struct
 import uuid
 from collections.abc import Callable, Mapping
@@ -55,6 +56,27 @@ def formatter(name: str, properties: Mapping[str, str]) -> Format:
     raise ConfigError(
         f"--formatter {name} is a Java class: known are DefaultMessageFormatter and NoOpMessageFormatter"
     )
+
+
+def format_as_json(record: ConsumedRecord) -> bytes:
+    """Return a record as a line of JSON: `--output json`, an extension.
+
+    Bytes that are not UTF-8 are replaced by U+FFFD.
+    """
+    row = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _as_text(record.key),
+        "value": _as_text(record.value),
+        "headers": [[name, _as_text(value)] for name, value in record.headers or ()],
+    }
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def _as_text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 class DefaultFormatter:

@@ -6,6 +6,7 @@ Not done: `--print-metrics`.
 import datetime
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 
 from ottla.base.errors import OttlaError
 from ottla.client.transport import ConsumedRecord, RecordConsumer
@@ -22,6 +23,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
+from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import read_properties
 
@@ -47,12 +49,15 @@ SPEC = Spec(
         "date-format": Flag("The format of times, as in Java's SimpleDateFormat.", "date format"),
         "print-metrics": Flag("Accepted, without effect."),
         "threads": Flag("Accepted, without effect.", "count", integer),
+        "plot": Flag("Write the rate as a picture (an extension of Ottla).", "FILE.svg"),
     },
     {"broker-list": Old("bootstrap-server")},
 )  # fmt: skip
 _COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 _MB = 1024 * 1024
 _AT_ONCE = 500
+_WINDOW_S = 0.1
+"""The shortest time whose rate is a point of the plot."""
 
 
 def run(options: Options) -> int:
@@ -64,8 +69,11 @@ def run(options: Options) -> int:
     if "hide-header" not in options and not options.is_json:
         out(f"{'time, threadId' if is_detailed else 'start.time, end.time'}, {_COLUMNS}")
     try:
+        plot.check_target(options["plot"])
         run = _ConsumerRun(options)
         run.run()
+        if options["plot"]:
+            plot.write(options["plot"], run.curve())
     except OttlaError as error:
         err(str(error))
         return 1
@@ -95,6 +103,8 @@ class _ConsumerRun:
         self.count = self.bytes = 0
         self._start = self._joined = time.time()
         self._end = self._start
+        # Seconds since the start, and the records until then.
+        self._progress = [(0.0, 0)]
 
     def run(self) -> None:
         """Read until the number of records or the timeout is reached."""
@@ -118,11 +128,18 @@ class _ConsumerRun:
                     last = now
                 self.count += len(records)
                 self.bytes += sum(len(r.key or b"") + len(r.value or b"") for r in records)
+                if now - self._start - self._progress[-1][0] >= _WINDOW_S:
+                    self._progress.append((now - self._start, self.count))
                 if now - reported >= interval_s:
                     if "show-detailed-stats" in options:
                         self._print_interval(reported, now, before)
                     reported, before = now, (self.count, self.bytes)
             self._end = time.time()
+            # The rate of a very short time would be noise.
+            elapsed_s = self._end - self._start
+            if len(self._progress) > 1 and elapsed_s - self._progress[-1][0] < _WINDOW_S / 2:
+                self._progress.pop()
+            self._progress.append((elapsed_s, self.count))
         if self.count < self._wanted and not options.is_json:
             out(
                 "WARNING: Exiting before consuming the expected number of records: timeout "
@@ -167,6 +184,15 @@ class _ConsumerRun:
             "fetch_mb_per_second": self.bytes / _MB / fetch_s,
             "fetch_records_per_second": self.count / fetch_s,
         }
+
+    def curve(self) -> plot.Curve:
+        """Return the rate over the time, for `--plot`."""
+        points = [
+            (end, (after - before) / max(end - start, 1e-3))
+            for (start, before), (end, after) in pairwise(self._progress)
+        ]
+        title = f"Rate of {self.count} records"
+        return plot.Curve(title, "seconds", "records/s", points)
 
     def total(self) -> str:
         """Return the last line."""

@@ -2,15 +2,14 @@
 
 import sys
 import time
-from pathlib import Path
 
+from ottla.tools.scripts.perf.plot import Curve
 from ottla.tools.scripts.printing import out
 
 _WINDOW_S = 5.0
 _SAMPLES_MAX = 500_000
 _MB = 1024.0 * 1024.0
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
-_WIDTH, _HEIGHT = 720, 240
 
 
 class Latencies:
@@ -20,7 +19,6 @@ class Latencies:
         self._start = self._window_start = time.monotonic()
         self._sampling = max(records // min(records, _SAMPLES_MAX), 1) if records else 1
         self._samples: list[int] = []
-        self._rates: list[tuple[float, float]] = []
         self.count = self.bytes = self._total_ms = self._max_ms = 0
         self._window = [0, 0, 0, 0]
         self._has_line = sys.stderr.isatty()
@@ -48,7 +46,6 @@ class Latencies:
 
     def _print_window(self, elapsed_s: float) -> None:
         count, size, total_ms, max_ms = self._window
-        self._rates.append((time.monotonic() - self._start, count / elapsed_s))
         out(
             f"{count} records sent, {count / elapsed_s:.1f} records/sec "
             f"({size / elapsed_s / _MB:.2f} MB/sec), {total_ms / max(count, 1):.1f} ms avg latency, "
@@ -83,18 +80,7 @@ class Latencies:
             f"{facts['p95']} ms 95th, {facts['p99']} ms 99th, {facts['p99.9']} ms 99.9th."
         )
 
-    def write_plot(self, path: str) -> None:
-        """Write the latencies in their order as a picture (SVG)."""
-        samples = self._samples or [0]
-        top = max(max(samples), 1)
-        step = max(len(samples) // _WIDTH, 1)
-        points = " ".join(
-            f"{at * _WIDTH / len(samples):.1f},{_HEIGHT - max(samples[at : at + step]) * _HEIGHT / top:.1f}"
-            for at in range(0, len(samples), step)
-        )
-        Path(path).write_text(
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -20 {_WIDTH} {_HEIGHT + 20}">'
-            f'<text y="-6" font-size="12">latency in ms, maximum {top}; {self.count} records</text>'
-            f'<polyline fill="none" stroke="black" points="{points}"/></svg>\n',
-            encoding="utf-8",
-        )
+    def curve(self) -> Curve:
+        """Return the latencies in the order of the records, for `--plot`."""
+        points = [(at * self._sampling, ms) for at, ms in enumerate(self._samples, 1)]
+        return Curve(f"Latency of {self.count} records", "record", "ms", points)

@@ -19,6 +19,8 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.perf import plot
+from ottla.tools.scripts.perf.plot import Curve
 from ottla.tools.scripts.printing import as_json, err, java_double, out
 from ottla.tools.scripts.session import read_properties
 
@@ -31,6 +33,7 @@ SPEC = Spec(
         "producer-acks": Flag("1 or all.", "acks"),
         "record-size": Flag("The size of values in bytes.", "bytes", integer),
         "command-config": COMMAND_CONFIG,
+        "plot": Flag("Write the latencies as a picture (an extension of Ottla).", "FILE.svg"),
     },
 )
 _NAMES = (
@@ -68,6 +71,7 @@ def run(options: Options) -> int:
     if options["num-records"] < 1:
         raise UsageError("Value for --num-records must be a positive integer.")
     try:
+        plot.check_target(options["plot"])
         latencies_ms = _measure(options)
     except OttlaError as error:
         err(str(error))
@@ -75,6 +79,10 @@ def run(options: Options) -> int:
     ordered = sorted(int(value) for value in latencies_ms)
     p50, p99, p999 = (ordered[int(len(ordered) * part)] for part in (0.5, 0.99, 0.999))
     average = sum(latencies_ms) / len(latencies_ms)
+    if options["plot"]:
+        points = list(enumerate(latencies_ms, 1))
+        title = f"Latency of {len(points)} records, there and back"
+        plot.write(options["plot"], Curve(title, "record", "ms", points))
     if options.is_json:
         as_json({"average_ms": average, "p50": p50, "p99": p99, "p99.9": p999})
     else:

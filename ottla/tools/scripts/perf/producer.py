@@ -14,6 +14,7 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
+from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.perf.latencies import Latencies
 from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
 from ottla.tools.scripts.printing import as_json, err, out
@@ -47,6 +48,7 @@ def run(options: Options) -> int:
     """Send records and print rates and latencies."""
     _check(options)
     try:
+        plot.check_target(options["plot"])
         # As in Kafka, the file of payloads is read before the notices.
         values = _values(options)
         for old, new in _DEPRECATED.items():
@@ -108,7 +110,7 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
             if pause_s and due > time.monotonic():
                 time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
     if options["plot"]:
-        latencies.write_plot(options["plot"])
+        plot.write(options["plot"], latencies.curve())
     if options.is_json:
         as_json(latencies.summary())
     else:

@@ -4,12 +4,12 @@ import sys
 import time
 from typing import Any
 
-from ottla.tools.scripts.printing import compact, out
+from ottla.tools.scripts.printing import compact, json_line
 
 
 def event(name: str, **fields: Any) -> None:
     """Print an event, and flush: another program reads it at once."""
-    out(compact({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}))
+    json_line(compact({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}))
     sys.stdout.flush()
 
 

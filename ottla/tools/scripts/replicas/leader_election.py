@@ -10,7 +10,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.json_files import partition_of, read_json
-from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.session import cluster
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -169,12 +169,6 @@ def divided(
     for key in needless:
         del failed[key]
     return done, needless, failed
-
-
-def java_exception(error: ApiError) -> str:
-    """Return an error as the Java client's exception prints it."""
-    name = "".join(part.capitalize() for part in error.code.name.split("_"))
-    return f"org.apache.kafka.common.errors.{name}Exception: {error}"
 
 
 def text_of(key: TopicPartition) -> str:

@@ -7,13 +7,12 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec
 from ottla.tools.scripts.json_files import partition_of, read_json
-from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.replicas.leader_election import (
     Results,
     TopicPartition,
     divided,
     elect,
-    java_exception,
     text_of,
 )
 from ottla.tools.scripts.session import cluster

@@ -6,7 +6,6 @@ Not done: `--bootstrap-controller`.
 """
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
@@ -300,7 +299,7 @@ def _cancel(brokers: Brokers, options: Options) -> None:
         log_dir_moves.move(brokers, back, options["timeout"])
     else:
         # As with Apache Kafka's tool, the next sentence follows on the same line.
-        sys.stdout.write("None of the specified partition moves are active.")
+        out("None of the specified partition moves are active.", end="")
     if "preserve-throttles" not in options:
         _clear(brokers, plan)
 

@@ -1,7 +1,10 @@
 """`zookeeper-shell host:2181 [command]`: `ottla zookeeper shell` by Apache Kafka's name."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 from ottla.tools.loading import load_module
-from ottla.tools.scripts.printing import err
+from ottla.tools.scripts.printing import collects_sentences, err, out
 
 
 def run(name: str, words: list[str]) -> int:
@@ -10,4 +13,10 @@ def run(name: str, words: list[str]) -> int:
         err(f"USAGE: {name} zookeeper_host:port[/path] [args...]")
         return 1
     line = ["zookeeper", "shell", "--connect", words[0], *words[1:]]
-    return int(load_module("ottla.tools.main").run(line))
+    main = load_module("ottla.tools.main")
+    if not collects_sentences():
+        return int(main.run(line))
+    with redirect_stdout(StringIO()) as text:
+        code = int(main.run(line))
+    out(text.getvalue())
+    return code

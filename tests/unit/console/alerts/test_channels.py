@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import hmac
+import re
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email import message_from_string
+from email.policy import default
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -91,6 +94,23 @@ def test_feishu_is_signed_in_the_body(receiver: Receiver) -> None:
     }
 
 
+def test_feishu_mentions_nobody(receiver: Receiver) -> None:
+    """The name of a group that looks like a mention stays text."""
+    named = NOTIFICATION._replace(text='Group <at user_id="all">x</at> lags')
+    send(channel(receiver, ChannelKind.FEISHU), named, NOW_MS, LOCAL)
+    assert "<at " not in receiver.last["content"]["text"]
+
+
+@pytest.mark.parametrize("kind", [ChannelKind.SLACK, ChannelKind.DINGTALK, ChannelKind.FEISHU])
+def test_a_long_text_stays_below_the_limit_of_the_service(
+    receiver: Receiver, kind: ChannelKind
+) -> None:
+    """DingTalk and Feishu refuse bodies of more than 20 000 bytes; quotes become longer as JSON."""
+    for text in ("积" * 30_000, '"' * 90_000):
+        request = request_of(channel(receiver, kind), NOTIFICATION._replace(text=text), NOW_MS)
+        assert len(request.body) < 20_000
+
+
 def test_wecom_has_a_limited_length(receiver: Receiver) -> None:
     """A long text is cut between characters, never inside of one."""
     send(channel(receiver, ChannelKind.WECOM), NOTIFICATION, NOW_MS, LOCAL)
@@ -141,6 +161,11 @@ def test_mail(mail: MailServer) -> None:
     send(item, NOTIFICATION._replace(title="lag\nBcc: x@y.z"), NOW_MS, LOCAL)
     assert mail.recipients == ["d@e.f", "g@h.i"]
     assert "Subject: lag Bcc: x@y.z\r\n" in mail.mails[0]
+    read = message_from_string(mail.mails[0], policy=default)
+    # RFC 5322 requires the date.
+    assert read["Date"].datetime.timestamp() == NOW_MS // 1000
+    assert re.fullmatch(rf"<{NOW_MS}\.[0-9a-f]{{16}}@b\.c>", read["Message-ID"])
+    assert read["Auto-Submitted"] == "auto-generated"
     assert NOTIFICATION.text in mail.mails[0]
     mail.refuses = True
     with pytest.raises(NotSent, match="cannot be reached"):

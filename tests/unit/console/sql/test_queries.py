@@ -226,3 +226,31 @@ def test_one_query_at_a_time_for_each_user_and_cancel(connection: ClusterConnect
     thread.join()
     assert reasons == ["the query is cancelled"]
     assert queries.run(connection, "ada", "SELECT 1").rows == ((1,),)
+
+
+def test_a_cancel_counts_for_the_query_that_it_names(connection: ClusterConnection) -> None:
+    """It may arrive before the statement, which is then rejected, or after the next one began."""
+    queries = Queries(RealClock())
+    assert not queries.cancel("ada", "first")
+    with pytest.raises(QueryRejected, match="the query is cancelled"):
+        queries.run(connection, "ada", ENDLESS, query_id="first")
+    assert queries.run(connection, "bob", "SELECT 1", query_id="first").rows == ((1,),)
+    reasons: list[str] = []
+
+    def run() -> None:
+        try:
+            queries.run(connection, "ada", ENDLESS, query_id="second")
+        except QueryRejected as error:
+            reasons.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not queries.running("ada"):
+        connection.pause(0.005)
+    assert not queries.cancel("ada", "first")
+    assert queries.running_id("ada") == "second"
+    assert queries.cancel("ada", "second")
+    thread.join()
+    assert reasons == ["the query is cancelled"]
+    with pytest.raises(QueryRejected, match="64 characters"):
+        queries.run(connection, "ada", "SELECT 1", query_id="x" * 65)

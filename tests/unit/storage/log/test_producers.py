@@ -53,6 +53,15 @@ def test_unknown_producer_may_begin_with_any_sequence() -> None:
     assert ProducerState().check(header_of(1234)) is None
 
 
+def test_unknown_producer_may_have_to_begin_with_zero() -> None:
+    """While an earlier batch may still arrive, a producer without state begins with 0."""
+    state = ProducerState()
+    with pytest.raises(ApiError) as error:
+        state.check(header_of(1234), must_begin=True)
+    assert error.value.code is ErrorCode.UNKNOWN_PRODUCER_ID
+    assert state.check(header_of(0), must_begin=True) is None
+
+
 def test_sequence_numbers_follow_one_another() -> None:
     """The next batch begins after the last sequence number; any other one is a gap."""
     written = Written()

@@ -1,0 +1,209 @@
+"""Access control lists: describe, create, delete (DescribeAcls, CreateAcls, DeleteAcls; KIP-140).
+
+Types, names and numbers are those of org.apache.kafka.common.resource and .acl.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages import create_acls as creating
+from ottla.wire.messages import delete_acls as deleting
+from ottla.wire.messages import describe_acls as describing
+
+
+class ResourceType(IntEnum):
+    """The type of a resource; ANY is for filters, UNKNOWN for types of newer brokers."""
+
+    UNKNOWN, ANY, TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(8)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ResourceType":
+        return cls.UNKNOWN
+
+
+class PatternType(IntEnum):
+    """The way in which the name of a resource is compared (KIP-290).
+
+    ANY (the same name with any type) and MATCH (every pattern that matches the name) are for
+    filters.
+    """
+
+    UNKNOWN, ANY, MATCH, LITERAL, PREFIXED = range(5)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PatternType":
+        return cls.UNKNOWN
+
+
+class AclOperation(IntEnum):
+    """An operation on a resource; ANY is for filters."""
+
+    UNKNOWN, ANY, ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = range(9)
+    CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(9, 13)
+    CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT = range(13, 16)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "AclOperation":
+        return cls.UNKNOWN
+
+
+class PermissionType(IntEnum):
+    """ALLOW or DENY; ANY is for filters."""
+
+    UNKNOWN, ANY, DENY, ALLOW = range(4)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PermissionType":
+        return cls.UNKNOWN
+
+
+class ResourcePattern(NamedTuple):
+    """The resources of a type with a name; in a filter, None is any name."""
+
+    resource_type: ResourceType
+    name: str | None
+    pattern_type: PatternType = PatternType.LITERAL
+
+
+class AccessControlEntry(NamedTuple):
+    """A permission: `principal` as in "User:anna", `host` an address or "*".
+
+    In a filter, None is any principal or any host.
+    """
+
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission_type: PermissionType = PermissionType.ANY
+
+
+class AclBinding(NamedTuple):
+    """One access control list entry of a resource, or a filter for such entries."""
+
+    pattern: ResourcePattern = ResourcePattern(ResourceType.ANY, None, PatternType.ANY)
+    entry: AccessControlEntry = AccessControlEntry()
+
+
+ANY = AclBinding()
+"""The filter that every binding matches."""
+
+
+def describe_acls(brokers: Brokers, matching: AclBinding = ANY) -> list[AclBinding]:
+    """Return the bindings that match a filter, in the broker's order.
+
+    ApiError SECURITY_DISABLED if the brokers have no authorizer.
+    """
+    pattern, entry = matching
+    request = describing.DescribeAclsRequest(
+        resource_type_filter=pattern.resource_type,
+        resource_name_filter=pattern.name,
+        pattern_type_filter=pattern.pattern_type,
+        principal_filter=entry.principal,
+        host_filter=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
+
+    def attempt() -> list[AclBinding]:
+        response = brokers.ask(request, describing.DescribeAclsResponse)
+        check(response.error_code, response.error_message)
+        return [_binding(resource, acl) for resource in response.resources for acl in resource.acls]
+
+    return brokers.retry(attempt)
+
+
+def create_acls(brokers: Brokers, bindings: Iterable[AclBinding]) -> None:
+    """Add bindings; those that exist are not an error.
+
+    Raises the ApiError of the first binding that was rejected; the others are added.
+    """
+    request = creating.CreateAclsRequest(
+        creations=[
+            creating.AclCreation(
+                resource_type=pattern.resource_type,
+                resource_name=pattern.name or "",
+                resource_pattern_type=pattern.pattern_type,
+                principal=entry.principal or "",
+                host=entry.host or "*",
+                operation=entry.operation,
+                permission_type=entry.permission_type,
+            )
+            for pattern, entry in bindings
+        ]
+    )
+
+    def attempt() -> None:
+        response = brokers.ask(request, creating.CreateAclsResponse)
+        for result in response.results:
+            check(result.error_code, result.error_message)
+
+    brokers.retry(attempt)
+
+
+def delete_acls(brokers: Brokers, filters: Iterable[AclBinding]) -> list[AclBinding]:
+    """Delete the bindings that match at least one of the filters, and return them.
+
+    Raises the first ApiError; the bindings of other filters may have been deleted.
+    """
+    request = deleting.DeleteAclsRequest(
+        filters=[
+            deleting.DeleteAclsFilter(
+                resource_type_filter=pattern.resource_type,
+                resource_name_filter=pattern.name,
+                pattern_type_filter=pattern.pattern_type,
+                principal_filter=entry.principal,
+                host_filter=entry.host,
+                operation=entry.operation,
+                permission_type=entry.permission_type,
+            )
+            for pattern, entry in filters
+        ]
+    )
+    # A retry must not forget what an earlier attempt has deleted.
+    deleted: dict[AclBinding, None] = {}
+
+    def attempt() -> None:
+        response = brokers.ask(request, deleting.DeleteAclsResponse)
+        error: ApiError | None = None
+        for result in response.filter_results:
+            error = error or _error_of(result.error_code, result.error_message)
+            for row in result.matching_acls:
+                error = error or _error_of(row.error_code, row.error_message)
+                if not row.error_code:
+                    deleted[_binding(row, row)] = None
+        if error is not None:
+            raise error
+
+    brokers.retry(attempt)
+    return list(deleted)
+
+
+def _error_of(code: int, message: str | None) -> ApiError | None:
+    try:
+        check(code, message)
+    except ApiError as error:
+        return error
+    return None
+
+
+def _binding(
+    resource: describing.DescribeAclsResource | deleting.DeleteAclsMatchingAcl,
+    acl: describing.AclDescription | deleting.DeleteAclsMatchingAcl,
+) -> AclBinding:
+    return AclBinding(
+        ResourcePattern(
+            ResourceType(resource.resource_type),
+            resource.resource_name,
+            PatternType(resource.pattern_type),
+        ),
+        AccessControlEntry(
+            acl.principal,
+            acl.host,
+            AclOperation(acl.operation),
+            PermissionType(acl.permission_type),
+        ),
+    )
