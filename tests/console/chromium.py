@@ -68,10 +68,10 @@ class Watched:
 
     def violations(self) -> list[str]:
         """Return the serious violations that axe-core finds, with the first element of each."""
-        found = Axe().run(self.page).response["violations"]
+        response = Axe().run(self.page).response["violations"]
         return [
             f"{item['id']}: {item['nodes'][0]['html'][:200]}"
-            for item in found
+            for item in response
             if item["impact"] in _SERIOUS
         ]
 
@@ -97,8 +97,8 @@ class Watched:
         size = self.page.viewport_size
         assert size is not None, "each page has a size"
         height = self.page.evaluate("document.documentElement.scrollHeight")
-        shown = max(size["height"], min(height, _PICTURE_HEIGHT))
-        clip: FloatRect = {"x": 0, "y": 0, "width": size["width"], "height": shown}
+        largest = max(size["height"], min(height, _PICTURE_HEIGHT))
+        clip: FloatRect = {"x": 0, "y": 0, "width": size["width"], "height": largest}
         self.page.screenshot(path=path, full_page=True, clip=clip)
         # A palette halves the size of a picture of text.
         Image.open(path).convert("RGB").quantize(48).save(path, optimize=True)

@@ -15,7 +15,7 @@ _ALERT = re.compile(r'class="notice error" role="alert">(.*?)</p>', re.S)
 _STATUS = re.compile(r'class="notice" role="status">(.*?)</p>', re.S)
 
 
-class Answer(NamedTuple):
+class PageResponse(NamedTuple):
     """A response; `text` is its body."""
 
     status: int
@@ -25,14 +25,14 @@ class Answer(NamedTuple):
     @property
     def alert(self) -> str:
         """The error that the page shows, or an empty text."""
-        found = _ALERT.search(self.text)
-        return html.unescape(found.group(1)) if found else ""
+        match = _ALERT.search(self.text)
+        return html.unescape(match.group(1)) if match else ""
 
     @property
     def notice(self) -> str:
         """The success that the page shows, or an empty text."""
-        found = _STATUS.search(self.text)
-        return html.unescape(found.group(1)) if found else ""
+        match = _STATUS.search(self.text)
+        return html.unescape(match.group(1)) if match else ""
 
     @property
     def json(self) -> Any:
@@ -49,7 +49,7 @@ class ConsoleSession:
 
     def request(
         self, method: str, path: str, body: str = "", headers: dict[str, str] | None = None
-    ) -> Answer:
+    ) -> PageResponse:
         """Send one request and return the response, also a redirect."""
         connection = http.client.HTTPConnection(self.address, timeout=30)
         try:
@@ -59,32 +59,32 @@ class ConsoleSession:
                 name, _, value = cookie.partition(";")[0].partition("=")
                 self.cookies[name] = value.strip('"')
             text = response.read().decode()
-            return Answer(response.status, dict(response.msg.items()), text)
+            return PageResponse(response.status, dict(response.msg.items()), text)
         finally:
             connection.close()
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> PageResponse:
         """Return a page, after redirects."""
-        answer = self.request("GET", path)
-        while answer.status == 303:
-            answer = self.request("GET", answer.headers["location"])
-        return answer
+        response = self.request("GET", path)
+        while response.status == 303:
+            response = self.request("GET", response.headers["location"])
+        return response
 
-    def login(self, user: str, password: str) -> Answer:
+    def login(self, user: str, password: str) -> PageResponse:
         """Log in; return the next page."""
         form = urlencode({"user": user, "password": password})
         return self._follow(self.request("POST", "/login", form, FORM))
 
-    def post(self, path: str, action: str, form: dict[str, Any] | None = None) -> Answer:
+    def post(self, path: str, action: str, form: dict[str, Any] | None = None) -> PageResponse:
         """Send a form of the page with its CSRF token; return the next page."""
         fields = {"csrf": self.csrf(), "action": action, **(form or {})}
         return self._follow(self.request("POST", path, urlencode(fields, doseq=True), FORM))
 
     def csrf(self) -> str:
         """Return the token of this session's forms."""
-        found = _CSRF.search(self.get("/account").text)
-        assert found is not None, "the account page has a form"
-        return found.group(1)
+        match = _CSRF.search(self.get("/account").text)
+        assert match is not None, "the account page has a form"
+        return match.group(1)
 
     def events(self, path: str) -> Iterator[tuple[str, Any]]:
         """Yield the events of a stream with their data."""
@@ -103,8 +103,8 @@ class ConsoleSession:
         finally:
             connection.close()
 
-    def _follow(self, answer: Answer) -> Answer:
-        return self.get(answer.headers["location"]) if answer.status == 303 else answer
+    def _follow(self, response: PageResponse) -> PageResponse:
+        return self.get(response.headers["location"]) if response.status == 303 else response
 
     def _headers(self, headers: dict[str, str] | None) -> dict[str, str]:
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())

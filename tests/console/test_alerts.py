@@ -113,8 +113,8 @@ def test_a_local_address_is_refused_and_the_page_says_why(
     for url in (console.url, "http://169.254.169.254/latest/meta-data", "http://[::1]:1"):
         add_channel(admin, "inside", url)
         (channel,) = console.console.alerts.store.channels()
-        answer = admin.post("/alerts", "test-channel", {"channel": channel.id})
-        assert "allowed_networks" in answer.alert
+        response = admin.post("/alerts", "test-channel", {"channel": channel.id})
+        assert "allowed_networks" in response.alert
         admin.post("/alerts", "delete-channel", {"channel": channel.id})
 
 
@@ -155,9 +155,9 @@ def test_wrong_input_is_refused_with_a_reason(
     admin: ConsoleSession, console: ConsoleServer, action: str, form: dict[str, str]
 ) -> None:
     """The page is shown again with the error, and nothing is stored."""
-    answer = admin.post("/alerts", action, form)
-    assert 400 <= answer.status < 500
-    assert answer.alert
+    response = admin.post("/alerts", action, form)
+    assert 400 <= response.status < 500
+    assert response.alert
     assert console.console.alerts.store.rules() == []
     assert console.console.alerts.store.channels() == []
 
@@ -274,9 +274,9 @@ def test_a_channel_is_edited_and_keeps_its_secrets(
     moved = admin.post("/alerts", "change-channel", mail | {"host": "evil.example"})
     assert "Enter the password again" in moved.alert
     assert admin.post("/alerts", "change-channel", mail | {"sender": "x@b.c"}).alert == ""
-    kept = store.channel(row.id).mail
-    assert kept is not None
-    assert (kept.sender, kept.password) == ("x@b.c", "mail-password")
+    remaining = store.channel(row.id).mail
+    assert remaining is not None
+    assert (remaining.sender, remaining.password) == ("x@b.c", "mail-password")
     headers = {"content-type": "application/json", "x-csrf-token": admin.csrf()}
     body = json.dumps({"channel": {"name": "crew", "kind": "slack", "url": "https://a.b"}})
     path = f"/api/v1/alerts/channels/{row.id}"

@@ -28,10 +28,10 @@ def test_a_page_reports_that_the_cluster_is_away_and_recovers() -> None:
             assert "orders" in session.get("/c/local/topics").text
             cluster.kill(1)
             server.console.clusters.get("local").forget()
-            answer = session.get("/c/local/topics")
-            assert answer.status == 503
-            assert answer.headers["refresh"]
-            assert "does not answer" in answer.text
+            response = session.get("/c/local/topics")
+            assert response.status == 503
+            assert response.headers["refresh"]
+            assert "does not answer" in response.text
             assert session.get("/").status == 200
             cluster.restart(1)
             assert "orders" in session.get("/c/local/topics").text

@@ -118,9 +118,9 @@ def test_a_query_is_cancelled_before_it_begins(
     """The cancel overtakes the statement: the statement is rejected when it arrives."""
     held = hold_one(page, "**/c/local/sql")
     run(page, ENDLESS)
-    with page.expect_response("**/sql/cancel") as answer:
+    with page.expect_response("**/sql/cancel") as response:
         page.get_by_role("button", name="Cancel").click()
-    assert answer.value.ok
+    assert response.value.ok
     held[0].continue_()
     expect_cancelled(page, watched, console)
 
@@ -139,9 +139,9 @@ def test_a_late_cancel_leaves_the_result(
     watched.forgive()
     run(page, ENDLESS)
     wait_for_a_query(console)
-    with page.expect_response("**/sql/cancel") as answer:
+    with page.expect_response("**/sql/cancel") as response:
         held[0].continue_()
-    assert answer.value.ok
+    assert response.value.ok
     assert console.console.queries.running("admin")
     page.get_by_role("button", name="Cancel").click()
     expect_cancelled(page, watched, console)

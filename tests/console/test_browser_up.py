@@ -28,11 +28,11 @@ _CONSOLE = re.compile(
 @contextmanager
 def up(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Run `ottla up --console` with its data in a folder; it is killed if it still runs at the end."""
-    words = ["up", "--port", "0", "--console", "--console-port", "0", "--data", str(folder)]
+    arguments = ["up", "--port", "0", "--console", "--console-port", "0", "--data", str(folder)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     environment.pop("OTTLA_CONSOLE_PASSWORD", None)
     process = subprocess.Popen(
-        [*COMMAND, *words],
+        [*COMMAND, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -123,8 +123,8 @@ def test_clients_are_shown_on_pages(session: ConsoleSession, connection: Cluster
     assert (listed.status, listed.alert) == (200, "")
     assert f'href="{path}"' in listed.text
     assert "No client matches." in session.get("/c/local/clients?q=absent").text
-    shown = session.get(path)
-    assert "org.apache.kafka.producer." in shown.text
+    output = session.get(path)
+    assert "org.apache.kafka.producer." in output.text
     assert "No metric matches." in session.get(f"{path}?q=absent").text
     unknown = session.get("/c/local/clients/nobody")
     assert unknown.status == 404

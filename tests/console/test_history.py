@@ -40,9 +40,9 @@ def test_the_pages_offer_periods_and_a_forecast(admin: ConsoleSession, sampled: 
 def test_wrong_values_are_refused(admin: ConsoleSession) -> None:
     """An unknown period, chart or kind is an error of the reader."""
     for query in ("chart=lag&kind=group&period=year", "chart=x&kind=group", "chart=lag&kind=x"):
-        answer = admin.get(f"/c/local/history.json?{query}")
-        assert answer.status == 400
-        assert "error" in answer.json
+        response = admin.get(f"/c/local/history.json?{query}")
+        assert response.status == 400
+        assert "error" in response.json
     assert admin.get("/c/local/overview?period=year").status == 400
 
 
@@ -58,9 +58,9 @@ def test_the_api_has_history_and_forecast(
 
     def get(path: str) -> dict[str, object]:
         headers = {"authorization": f"Basic {credentials}"}
-        answer = session.request("GET", f"/api/v1/clusters/local{path}", headers=headers)
-        assert answer.status == 200, answer.text
-        return answer.json
+        response = session.request("GET", f"/api/v1/clusters/local{path}", headers=headers)
+        assert response.status == 200, response.text
+        return response.json
 
     group = get(f"/groups/{sampled}/history?period=hour")
     assert group["items"][-1]["lag"] == 40

@@ -46,25 +46,25 @@ def address(path: str, is_global: bool) -> str:
 )
 def test_every_page_is_shown_and_escapes_hostile_text(admin: ConsoleSession, page: Page) -> None:
     """No page fails, and a key, header or group name never becomes an element."""
-    answer = admin.get(address(page.path, page.is_global))
-    assert answer.status == 200, answer.alert
-    assert answer.alert == ""
-    assert "<img" not in answer.text
+    response = admin.get(address(page.path, page.is_global))
+    assert response.status == 200, response.alert
+    assert response.alert == ""
+    assert "<img" not in response.text
 
 
 def test_records_and_their_headers_are_shown_as_text(admin: ConsoleSession) -> None:
     """The hostile text is there, escaped."""
-    answer = admin.get("/c/local/topics/orders/messages/0/0")
-    assert HOSTILE in unescape(answer.text)
-    assert "<img" not in answer.text
+    response = admin.get("/c/local/topics/orders/messages/0/0")
+    assert HOSTILE in unescape(response.text)
+    assert "<img" not in response.text
 
 
 @pytest.mark.parametrize("path", ["/c/local/topics", "/", "/audit.csv", "/c/local/overview.json"])
 def test_nothing_is_shown_without_a_login(console: ConsoleServer, path: str) -> None:
     """Pages lead to the login; data for scripts is refused."""
-    answer = ConsoleSession(console.url).request("GET", path)
-    assert answer.status in (303, 401)
-    assert "orders" not in answer.text
+    response = ConsoleSession(console.url).request("GET", path)
+    assert response.status in (303, 401)
+    assert "orders" not in response.text
 
 
 def test_every_response_has_the_security_headers(admin: ConsoleSession) -> None:
@@ -81,8 +81,8 @@ def test_every_response_has_the_security_headers(admin: ConsoleSession) -> None:
 def test_the_cookie_of_a_session_is_not_readable_by_scripts(console: ConsoleServer) -> None:
     """HttpOnly and SameSite are set."""
     form = f"user=admin&password={quote(PASSWORD)}"
-    answer = ConsoleSession(console.url).request("POST", "/login", form, FORM)
-    cookie = answer.headers["set-cookie"].lower()
+    response = ConsoleSession(console.url).request("POST", "/login", form, FORM)
+    cookie = response.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
 
@@ -109,9 +109,9 @@ def test_a_topic_is_created_configured_emptied_copied_and_deleted(admin: Console
     """The life of a topic, with the sentences that the pages show."""
     form = {"name": "trial", "partitions": "2", "options": "retention.ms=60000"}
     assert "can be created" in admin.post("/c/local/topics/new", "validate", form).notice
-    answer = admin.post("/c/local/topics/new", "create", form)
-    assert answer.notice == "Topic trial is created."
-    assert "retention.ms=60000" in answer.text
+    response = admin.post("/c/local/topics/new", "create", form)
+    assert response.notice == "Topic trial is created."
+    assert "retention.ms=60000" in response.text
     path = "/c/local/topics/trial"
     assert "3 partitions" in admin.post(path, "grow", {"total": "3"}).notice
     record = {"key": "k", "key_format": "text", "value": '{"n": 1}', "value_format": "json",
@@ -236,10 +236,10 @@ def test_wrong_input_is_reported_beside_the_form(
     admin: ConsoleSession, path: str, action: str, form: dict[str, str]
 ) -> None:
     """The page is shown again with a sentence that says what is wrong; nothing fails inside."""
-    answer = admin.post(path, action, form)
-    assert answer.status in (400, 404, 409)
-    assert answer.alert
-    assert "<form" in answer.text
+    response = admin.post(path, action, form)
+    assert response.status in (400, 404, 409)
+    assert response.alert
+    assert "<form" in response.text
 
 
 def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
@@ -262,8 +262,8 @@ def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
 
 def test_a_form_that_is_too_large_is_refused(admin: ConsoleSession) -> None:
     """The body is not read beyond the limit."""
-    answer = admin.request("POST", "/c/local/topics/orders/produce", "x" * (MAX_BODY_BYTES + 1))
-    assert answer.status == 413
+    response = admin.request("POST", "/c/local/topics/orders/produce", "x" * (MAX_BODY_BYTES + 1))
+    assert response.status == 413
 
 
 def test_masked_fields_are_readable_by_admins_only(console: ConsoleServer) -> None:
@@ -276,9 +276,9 @@ def test_masked_fields_are_readable_by_admins_only(console: ConsoleServer) -> No
     path = "/c/local/topics/orders/messages"
     try:
         assert "4000-" in admin.get(path).text
-        for answer in (viewer.get(path), viewer.get(path + ".jsonl"), viewer.get(path + "/0/0")):
-            assert answer.status == 200
-            assert "4000-" not in answer.text
+        for response in (viewer.get(path), viewer.get(path + ".jsonl"), viewer.get(path + "/0/0")):
+            assert response.status == 200
+            assert "4000-" not in response.text
         assert "4000-" not in viewer.get(path + "?operator0=contains&text0=4000").text
     finally:
         admin.post("/users", "delete-rule", {"rule": str(console.console.masking.all()[0].id)})
@@ -304,8 +304,8 @@ def test_the_search_streams_records_and_progress(admin: ConsoleSession) -> None:
     names = [name for name, _ in events]
     assert names[-1] == "end"
     assert "progress" in names
-    found = sum(data["count"] for name, data in events if name == "records")
-    assert found == len([number for number in range(RECORDS) if number % 7 == 3])
+    total = sum(data["count"] for name, data in events if name == "records")
+    assert total == len([number for number in range(RECORDS) if number % 7 == 3])
 
 
 def test_the_live_tail_streams_new_records(admin: ConsoleSession, cluster: Cluster) -> None:
@@ -350,9 +350,9 @@ def test_the_language_is_chinese_on_request(console: ConsoleServer) -> None:
     session = ConsoleSession(console.url)
     session.login("admin", PASSWORD)
     session.request("POST", "/preferences", "language=zh&next=/", FORM)
-    answer = session.get("/c/local/topics")
-    assert '<html lang="zh"' in answer.text
-    assert "创建主题" in answer.text
+    response = session.get("/c/local/topics")
+    assert '<html lang="zh"' in response.text
+    assert "创建主题" in response.text
 
 
 def test_users_are_created_and_lose_their_sessions(console: ConsoleServer) -> None:

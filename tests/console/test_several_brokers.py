@@ -13,7 +13,7 @@ from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
-from tests.console.session import PASSWORD, Answer, ConsoleSession
+from tests.console.session import PASSWORD, ConsoleSession, PageResponse
 
 MOVES = "/c/local/reassignments"
 _PATIENCE_S = 20.0
@@ -43,8 +43,8 @@ def session(three: Cluster) -> Iterator[ConsoleSession]:
     server.stop()
 
 
-def plan_of(answer: Answer) -> str:
-    return answer.text.split('name="plan" value="')[1].split('"')[0]
+def plan_of(response: PageResponse) -> str:
+    return response.text.split('name="plan" value="')[1].split('"')[0]
 
 
 def elect_leaders(session: ConsoleSession) -> None:
@@ -73,11 +73,11 @@ def wait_for(
 def test_partitions_are_moved_as_the_plan_shows(three: Cluster, session: ConsoleSession) -> None:
     """The preview changes nothing; the plan that was shown is executed."""
     form = {"goal": "explicit", "targets": "moved-0=2,3\nmoved-1=3,1"}
-    shown = session.post(MOVES, "preview", form)
-    assert shown.alert == ""
-    assert "Skew after" in shown.text
-    assert "Nothing has to be moved" not in shown.text
-    number = plan_of(shown)
+    output = session.post(MOVES, "preview", form)
+    assert output.alert == ""
+    assert "Skew after" in output.text
+    assert "Nothing has to be moved" not in output.text
+    number = plan_of(output)
     refused = session.post(MOVES, "start", {"plan": number, "throttle": "fast"})
     assert "not a number" in refused.alert
     assert plan_of(refused) == number
@@ -103,8 +103,8 @@ def test_a_reassignment_is_cancelled(three: Cluster, session: ConsoleSession) ->
     for _ in range(_LARGE_RECORDS):
         producer.produce("stays", b"x" * 100_000)
     assert producer.flush(20) == 0
-    shown = session.post(MOVES, "preview", {"goal": "explicit", "targets": f"stays-0={target}"})
-    started = session.post(MOVES, "start", {"plan": plan_of(shown), "throttle": "0.001"})
+    output = session.post(MOVES, "preview", {"goal": "explicit", "targets": f"stays-0={target}"})
+    started = session.post(MOVES, "start", {"plan": plan_of(output), "throttle": "0.001"})
     assert started.notice == "1 partitions are being moved."
     wait_for(session, MOVES, '<input type="hidden" name="topic" value="stays">')
     stopped = session.post(MOVES, "cancel", {"topic": "stays", "partition": "0"})
@@ -125,9 +125,9 @@ def test_goals_are_planned_without_being_executed(session: ConsoleSession) -> No
         {"goal": "empty-brokers", "broker": ["1", "2"], "topics": "moved"},
     ]
     for form in goals:
-        answer = session.post(MOVES, "preview", form)
-        assert answer.status == 200, (form, answer.alert)
-        assert "Skew after" in answer.text
+        response = session.post(MOVES, "preview", form)
+        assert response.status == 200, (form, response.alert)
+        assert "Skew after" in response.text
 
 
 def test_leaders_are_elected_and_a_dead_broker_is_shown(

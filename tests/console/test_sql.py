@@ -42,8 +42,8 @@ def test_parquet_is_a_file_that_arrow_reads(viewer: ConsoleSession, console: Con
     assert stored is not None
     table = pyarrow.parquet.read_table(io.BytesIO(stored.parquet))
     assert table.to_pylist() == [{"n": 7, "t": "x"}]
-    answer = viewer.request("HEAD", "/c/local/sql/result.parquet")
-    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    response = viewer.request("HEAD", "/c/local/sql/result.parquet")
+    assert response.headers["content-type"] == "application/vnd.apache.parquet"
 
 
 def test_charts_are_chosen_by_the_columns(viewer: ConsoleSession) -> None:
@@ -65,9 +65,9 @@ def test_masked_fields_stay_masked_for_a_viewer(
     try:
         form = {"sql": "SELECT upper(\"order\".card) FROM orders WHERE _value LIKE '%0007%'"}
         assert "4000-0007" in admin.post("/c/local/sql", "run", form).text
-        answer = viewer.post("/c/local/sql", "run", form)
-        assert "4000-0007" not in answer.text.replace(form["sql"], "")
-        assert answer.status == 200
+        response = viewer.post("/c/local/sql", "run", form)
+        assert "4000-0007" not in response.text.replace(form["sql"], "")
+        assert response.status == 200
     finally:
         console.console.masking.delete(rule.id)
 
@@ -97,11 +97,11 @@ def test_the_api_runs_statements(viewer: ConsoleSession) -> None:
     """The result has columns with types, rows, and what was read."""
     headers = {"content-type": "application/json", "x-csrf-token": viewer.csrf()}
     body = '{"sql": "SELECT count(*) AS n FROM payments"}'
-    answer = viewer.request("POST", "/api/v1/clusters/local/sql", body, headers)
-    assert answer.status == 200, answer.text
-    assert answer.json["columns"] == [{"name": "n", "type": "BIGINT"}]
-    assert answer.json["rows"] == [[1]]
-    assert answer.json["topics"][0]["topic"] == "payments"
+    response = viewer.request("POST", "/api/v1/clusters/local/sql", body, headers)
+    assert response.status == 200, response.text
+    assert response.json["columns"] == [{"name": "n", "type": "BIGINT"}]
+    assert response.json["rows"] == [[1]]
+    assert response.json["topics"][0]["topic"] == "payments"
     wrong = viewer.request("POST", "/api/v1/clusters/local/sql", '{"sql": "DROP"}', headers)
     assert wrong.status == 400
     cancelled = viewer.request("POST", "/api/v1/clusters/local/sql/cancel", "{}", headers)

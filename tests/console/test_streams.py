@@ -137,5 +137,5 @@ def test_applications_are_found_among_groups() -> None:
         row("ours-drivers", protocol="ottla-streams", assignor="active-driver"),
         row("ours"),
     ]
-    found = [(item.name, item.kind, item.lag) for item in select_applications(groups)]
-    assert found == [("java", "kafka", 5), ("newer", "kafka", 5), ("ours", "ottla", 5)]
+    rows = [(item.name, item.kind, item.lag) for item in select_applications(groups)]
+    assert rows == [("java", "kafka", 5), ("newer", "kafka", 5), ("ours", "ottla", 5)]

@@ -153,10 +153,10 @@ class BrokerCluster:
     def _spawn(self, number: int) -> "subprocess.Popen[str]":
         path = self.folder / f"server{number}.properties"
         path.write_text("\n".join(f"{key}={value}" for key, value in self._rows(number).items()))
-        words = ("broker", "start", "--config", str(path), "--supervised", "--output", "json")
+        arguments = ("broker", "start", "--config", str(path), "--supervised", "--output", "json")
         with (self.folder / f"broker{number}.err").open("ab") as errors:
             return subprocess.Popen(
-                [*self._prefixes.get(number, ()), *COMMAND, *words, "--log-level", "info"],
+                [*self._prefixes.get(number, ()), *COMMAND, *arguments, "--log-level", "info"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -261,16 +261,16 @@ class BrokerCluster:
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Return a partition's leader as the running brokers report it; waits for one that runs."""
-        found = -1
+        result = -1
 
         def is_led() -> bool:
-            nonlocal found
+            nonlocal result
             rows = self.partitions(topic)
-            found = rows[partition].leader if rows else -1
-            return found in self.running
+            result = rows[partition].leader if rows else -1
+            return result in self.running
 
         wait(is_led, f"{topic}-{partition} has a leader")
-        return found
+        return result
 
     def create_topic(
         self, name: str, *, partitions: int = 12, config: Mapping[str, str] | None = None
@@ -299,9 +299,9 @@ class BrokerCluster:
 
     def verify(self, *names: str) -> None:
         """Fail unless `ottla replica verify` finds all replicas identical."""
-        words = [word for name in names for word in ("--topic", name)]
+        arguments = [word for name in names for word in ("--topic", name)]
         done = subprocess.run(
-            [*COMMAND, "replica", "verify", "-b", self.bootstrap, "--output", "json", *words],
+            [*COMMAND, "replica", "verify", "-b", self.bootstrap, "--output", "json", *arguments],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -314,18 +314,18 @@ class BrokerCluster:
 
 def coordinator(cluster: BrokerCluster, key: str, key_type: int) -> int:
     """Return the broker that coordinates a group or a transactional id; waits for one that runs."""
-    found = -1
+    result = -1
 
     def is_known() -> bool:
-        nonlocal found
+        nonlocal result
         request = FindCoordinatorRequest(key=key, key_type=key_type)
         try:
             with cluster.admin() as brokers:
-                answer = brokers.ask(request, FindCoordinatorResponse, max_version=3)
+                response = brokers.ask(request, FindCoordinatorResponse, max_version=3)
         except (OttlaError, OSError):
             return False
-        found = answer.node_id
-        return answer.error_code == ErrorCode.NONE and found in cluster.running
+        result = response.node_id
+        return response.error_code == ErrorCode.NONE and result in cluster.running
 
     wait(is_known, f"{key} has a coordinator")
-    return found
+    return result

@@ -143,13 +143,13 @@ class Load:
 
     def check(self, bootstrap: str) -> None:
         """Fail unless every record is in its partition once, in order, at its acknowledged offset."""
-        found = read_all(bootstrap, self._topic, len(self.sent))
+        records = read_all(bootstrap, self._topic, len(self.sent))
         assert self.failures == []
         for partition, sent in enumerate(self.sent):
-            judge(partition, sent, self.acknowledged[partition], found[partition])
+            judge(partition, sent, self.acknowledged[partition], records[partition])
             unplaced = self.duplicates[partition]
             assert len(self.acknowledged[partition]) + len(unplaced) == sent
-            assert unplaced <= set(found[partition].values())
+            assert unplaced <= set(records[partition].values())
 
 
 class JavaLoad:
@@ -247,8 +247,8 @@ class JavaLoad:
             acknowledged[item["partition"]][item["offset"]] = int(item["value"])
         assert [item for item in self._events if item["name"] == "producer_send_error"] == []
         assert acknowledged
-        found = read_all(bootstrap, self._topic, self._partitions)
-        for partition, content in enumerate(found):
+        records = read_all(bootstrap, self._topic, self._partitions)
+        for partition, content in enumerate(records):
             numbers = list(content.values())
             assert acknowledged[partition].items() <= content.items(), partition
             assert numbers == sorted(set(numbers)), f"partition {partition}: order or duplicates"
@@ -259,12 +259,12 @@ Producing = Callable[..., Load | JavaLoad]
 
 
 def judge(
-    partition: int, sent: int, acknowledged: Mapping[int, int], found: Mapping[int, int]
+    partition: int, sent: int, acknowledged: Mapping[int, int], entries: Mapping[int, int]
 ) -> None:
     """Fail if a partition has lost, duplicated or reordered acknowledged records."""
-    lost = acknowledged.items() - found.items()
+    lost = acknowledged.items() - entries.items()
     assert not lost, f"partition {partition} lost {len(lost)}, first {sorted(lost)[:3]}"
-    numbers = list(found.values())
+    numbers = list(entries.values())
     if numbers == list(range(sent)):
         return
     doubled = len(numbers) - len(set(numbers))
@@ -290,7 +290,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[dict[int, int]
     consumer.assign(
         [confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(partitions)]
     )
-    found: list[dict[int, int]] = [{} for _ in range(partitions)]
+    rows: list[dict[int, int]] = [{} for _ in range(partitions)]
     ended: set[int] = set()
     deadline = time.monotonic() + _PATIENCE_S
     while len(ended) < partitions:
@@ -298,8 +298,8 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[dict[int, int]
         for message in consumer.consume(1000, timeout=1.0):
             error = message.error()
             if error is None:
-                found[message.partition()][message.offset()] = int(message.value())
+                rows[message.partition()][message.offset()] = int(message.value())
             elif error.code() == _EOF:
                 ended.add(message.partition())
     consumer.close()
-    return found
+    return rows

@@ -83,15 +83,15 @@ def machines(*numbers: int) -> Iterator[Machines]:
     for program in ("ip", "iptables"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-    found = Machines(numbers)
+    result = Machines(numbers)
     try:
         try:
-            found.open()
+            result.open()
         except (OSError, subprocess.CalledProcessError) as error:
             pytest.skip(f"network namespaces are not permitted here: {error}")
-        yield found
+        yield result
     finally:
-        found.close()
+        result.close()
 
 
 def _run(*words: str) -> None:

@@ -66,8 +66,8 @@ def produce(brokers: Brokers, topic: str, acks: int) -> None:
     data = PartitionProduceData(index=0, records=bytes(batch(b"value")))
     topic_data = [TopicProduceData(name=topic, partition_data=[data])]
     request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topic_data)
-    answer = brokers.ask_node(1, request, ProduceResponse, max_version=9)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    response = brokers.ask_node(1, request, ProduceResponse, max_version=9)
+    assert response.responses[0].partition_responses[0].error_code == 0
 
 
 def commit(brokers: Brokers, offset: int = 1, leader_epoch: int = -1) -> None:
@@ -77,8 +77,8 @@ def commit(brokers: Brokers, offset: int = 1, leader_epoch: int = -1) -> None:
     )
     topic = OffsetCommitRequestTopic(name="plain", partitions=[partition])
     request = OffsetCommitRequest(group_id="g", topics=[topic])
-    answer = brokers.ask_coordinator("g", request, OffsetCommitResponse, max_version=8)
-    raise_for(answer.topics[0].partitions[0].error_code)
+    response = brokers.ask_coordinator("g", request, OffsetCommitResponse, max_version=8)
+    raise_for(response.topics[0].partitions[0].error_code)
 
 
 def committed(brokers: Brokers) -> tuple[int, int]:
@@ -86,9 +86,9 @@ def committed(brokers: Brokers) -> tuple[int, int]:
     request = OffsetFetchRequest(
         group_id="g", topics=[OffsetFetchRequestTopic(name="plain", partition_indexes=[0])]
     )
-    answer = brokers.ask_coordinator("g", request, OffsetFetchResponse, max_version=7)
-    raise_for(answer.error_code)
-    partition = answer.topics[0].partitions[0]
+    response = brokers.ask_coordinator("g", request, OffsetFetchResponse, max_version=7)
+    raise_for(response.error_code)
+    partition = response.topics[0].partitions[0]
     return partition.committed_offset, partition.committed_leader_epoch
 
 
@@ -96,8 +96,8 @@ def fetch(brokers: Brokers, offset: int) -> int:
     """Fetch without waiting; return the error code."""
     partition = FetchPartition(fetch_offset=offset, partition_max_bytes=1000)
     request = FetchRequest(topics=[FetchTopic(topic="plain", partitions=[partition])])
-    answer = brokers.ask_node(1, request, FetchResponse, max_version=12)
-    return answer.responses[0].partitions[0].error_code
+    response = brokers.ask_node(1, request, FetchResponse, max_version=12)
+    return response.responses[0].partitions[0].error_code
 
 
 def end_of_epoch(brokers: Brokers, leader_epoch: int) -> int:
@@ -105,17 +105,17 @@ def end_of_epoch(brokers: Brokers, leader_epoch: int) -> int:
     partition = OffsetForLeaderPartition(leader_epoch=leader_epoch)
     topic = OffsetForLeaderTopic(topic="plain", partitions=[partition])
     request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
-    answer = brokers.ask_node(1, request, OffsetForLeaderEpochResponse)
-    return answer.topics[0].partitions[0].end_offset
+    response = brokers.ask_node(1, request, OffsetForLeaderEpochResponse)
+    return response.topics[0].partitions[0].end_offset
 
 
 def init_producer_id(brokers: Brokers) -> None:
     """Begin an epoch of a transactional producer."""
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
-    answer = brokers.ask_transaction_coordinator(
+    response = brokers.ask_transaction_coordinator(
         "t", request, InitProducerIdResponse, max_version=4
     )
-    raise_for(answer.error_code)
+    raise_for(response.error_code)
 
 
 @contextmanager
@@ -131,12 +131,12 @@ def traced(
 
 def steps(trace: Path, file: Path) -> list[str]:
     """Return the steps in their order: written, synced (the file), acknowledged (over the socket)."""
-    words = {
+    settings = {
         strace.Call("write", os.path.realpath(file)): "written",
         strace.Call("sync", os.path.realpath(file)): "synced",
         strace.Call("write", "socket"): "acknowledged",
     }
-    return [words[call] for call in strace.calls(trace) if call in words]
+    return [settings[call] for call in strace.calls(trace) if call in settings]
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -194,10 +194,10 @@ def test_a_new_topic_is_synced_before_the_acknowledgement(
     with traced(broker, trace) as brokers:
         topics.create_topic(brokers, "new")
     (journal,) = broker.data.glob("cluster.journal.*")
-    found = steps(trace, journal)
-    assert "written" in found
+    actual = steps(trace, journal)
+    assert "written" in actual
     # Each change is durable before it becomes visible.
-    pairs = found[: found.index("acknowledged")]
+    pairs = actual[: actual.index("acknowledged")]
     assert pairs == ["written", "synced"] * (len(pairs) // 2)
 
 

@@ -37,17 +37,17 @@ def read_address(process: "subprocess.Popen[str]") -> tuple[str, str]:
     """Return address and one-time password from the output."""
     assert process.stdout is not None
     for line in process.stdout:
-        found = _ADDRESS.fullmatch(line)
-        if found is not None:
-            return found.group(1), found.group(2)
+        match = _ADDRESS.fullmatch(line)
+        if match is not None:
+            return match.group(1), match.group(2)
     assert process.stderr is not None
     raise AssertionError(process.stderr.read())
 
 
 def test_the_console_starts_beside_the_broker_and_stops_with_it(tmp_path: Path) -> None:
     """The first start prints a one-time password, which has to be replaced; the second does not."""
-    words = ["up", "--port", "0", "--console", "--console-port", "0", "--data", str(tmp_path)]
-    with started(*words) as process:
+    arguments = ["up", "--port", "0", "--console", "--console-port", "0", "--data", str(tmp_path)]
+    with started(*arguments) as process:
         url, password = read_address(process)
         session = ConsoleSession(url)
         assert "one-time password" in session.login("admin", password).text
@@ -56,7 +56,7 @@ def test_the_console_starts_beside_the_broker_and_stops_with_it(tmp_path: Path) 
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
         assert (process.returncode, errors) == (0, "Ottla has stopped.\n")
-    with started(*words, "--output", "json") as process:
+    with started(*arguments, "--output", "json") as process:
         assert process.stdout is not None
         facts = [json.loads(process.stdout.readline()) for _ in range(2)]
         assert facts[1].keys() == {"console"}
@@ -69,8 +69,8 @@ def test_the_console_of_several_processes_browses_their_metadata(tmp_path: Path)
 
     Slow, because two brokers start as processes: only there the metadata has an address.
     """
-    words = ["up", "--brokers", "2", "--processes", "--port", "0", "--console"]
-    with started(*words, "--console-port", "0", "--data", str(tmp_path)) as process:
+    arguments = ["up", "--brokers", "2", "--processes", "--port", "0", "--console"]
+    with started(*arguments, "--console-port", "0", "--data", str(tmp_path)) as process:
         url, password = read_address(process)
         session = ConsoleSession(url)
         session.login("admin", password)
@@ -89,8 +89,8 @@ def test_a_taken_port_stops_the_start_before_the_broker(tmp_path: Path) -> None:
     """The error names the option, and no data directory is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        words = ["up", "--port", "0", "--console", "--console-port", port]
-        done = run_command(*words, "--data", str(tmp_path / "data"))
+        arguments = ["up", "--port", "0", "--console", "--console-port", port]
+        done = run_command(*arguments, "--data", str(tmp_path / "data"))
     assert done.returncode == 1
     assert "choose another port with --console-port" in done.stderr.decode()
     assert not (tmp_path / "data").exists()
@@ -100,14 +100,14 @@ def test_a_console_of_its_own_resets_a_lost_password(tmp_path: Path) -> None:
     """`ottla console` starts although its clusters cannot be reached, and resets a password without
     a start.
     """
-    words = ["console", "--data", str(tmp_path), "--console-port", "0"]
-    with started(*words, "--cluster", "test=127.0.0.1:1") as process:
+    arguments = ["console", "--data", str(tmp_path), "--console-port", "0"]
+    with started(*arguments, "--cluster", "test=127.0.0.1:1") as process:
         url, password = read_address(process)
         assert ConsoleSession(url).login("admin", password).status == 200
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=20)
         assert (process.returncode, errors) == (0, "The console has stopped.\n")
-    done = run_command(*words, "--reset-password", "admin")
+    done = run_command(*arguments, "--reset-password", "admin")
     assert done.stdout.decode().startswith("The one-time password of admin is ")
-    assert run_command(*words, "--reset-password", "nobody").returncode == 1
-    assert run_command(*words).returncode == 2
+    assert run_command(*arguments, "--reset-password", "nobody").returncode == 1
+    assert run_command(*arguments).returncode == 2

@@ -196,20 +196,20 @@ def test_group_continues_when_its_coordinator_is_killed(
 
 def check_committed(cluster: BrokerCluster, acknowledged: dict[int, int]) -> None:
     """Fail if the coordinator has forgotten a commit that it has acknowledged."""
-    found: dict[int, int] = {}
+    entries: dict[int, int] = {}
 
     def is_answered() -> bool:
         try:
             with cluster.admin() as brokers:
-                answer = offsets.committed_offsets(brokers, GROUP)
+                response = offsets.committed_offsets(brokers, GROUP)
         except (OttlaError, OSError):
             return False
-        found.update({key[1]: value.offset for key, value in answer.items()})
+        entries.update({key[1]: value.offset for key, value in response.items()})
         return True
 
     wait(is_answered, "the coordinator returns the committed offsets")
     for partition, offset in acknowledged.items():
-        assert found.get(partition, -1) >= offset, f"partition {partition} went back"
+        assert entries.get(partition, -1) >= offset, f"partition {partition} went back"
 
 
 class Transactions:
@@ -322,20 +322,20 @@ def read_committed(bootstrap: str) -> list[list[int]]:
     consumer.assign(
         [confluent_kafka.TopicPartition(TOPIC, partition, 0) for partition in range(_OUTPUTS)]
     )
-    found: list[list[int]] = [[] for _ in range(_OUTPUTS)]
+    rows: list[list[int]] = [[] for _ in range(_OUTPUTS)]
     ended: set[int] = set()
 
     def is_read() -> bool:
         for message in consumer.consume(500, timeout=0.5):
             if message.error() is None:
-                found[message.partition()].append(int(message.value()))
+                rows[message.partition()].append(int(message.value()))
             else:
                 ended.add(message.partition())
         return len(ended) == _OUTPUTS
 
     wait(is_read, "the topic is read to its end")
     consumer.close()
-    return found
+    return rows
 
 
 @campaign

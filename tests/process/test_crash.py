@@ -94,7 +94,7 @@ def _read_all(broker: BrokerProcess) -> list[dict[int, int]]:
     consumer.assign(
         [confluent_kafka.TopicPartition("t", partition, 0) for partition in range(PARTITIONS)]
     )
-    found: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
+    rows: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
     ended = set()
     while len(ended) < PARTITIONS:
         for message in consumer.consume(1000, timeout=1.0):
@@ -102,9 +102,9 @@ def _read_all(broker: BrokerProcess) -> list[dict[int, int]]:
                 assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
                 ended.add(message.partition())
             else:
-                found[message.partition()][message.offset()] = int(message.value())
+                rows[message.partition()][message.offset()] = int(message.value())
     consumer.close()
-    return found
+    return rows
 
 
 @pytest.mark.slow
@@ -130,10 +130,10 @@ def test_a_crash_keeps_every_acknowledged_record_in_order(
         writer.wait_for(RECORDS_BETWEEN_KILLS)
     finally:
         writer.finish()
-    found = _read_all(broker)
+    records = _read_all(broker)
     assert writer.failures == []
     for partition in range(PARTITIONS):
-        held, acknowledged = found[partition], writer.acknowledged[partition]
+        held, acknowledged = records[partition], writer.acknowledged[partition]
         assert acknowledged.items() <= held.items()
         numbers = list(held.values())
         if is_idempotent:

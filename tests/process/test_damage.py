@@ -30,8 +30,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 MiB for the log directory of broker 1."""
     folder = tmp_path / "data1"
     folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+    settings = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder)]
+    done = subprocess.run(settings, capture_output=True, text=True, timeout=10, check=False)
     if done.returncode:
         pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
     yield folder
@@ -82,8 +82,10 @@ def test_one_full_directory_of_two_moves_only_its_leaders(
         assert 0 < len(full) < PARTITIONS
         with producing(cluster.bootstrap, TOPIC) as load:
             load.wait_for(2000)
-            kept = {row.partition for row in cluster.partitions(TOPIC) if row.leader == 1} - full
-            assert kept
+            partitions = {
+                row.partition for row in cluster.partitions(TOPIC) if row.leader == 1
+            } - full
+            assert partitions
             filler = small_disk / "filler"
             with filler.open("wb") as file, pytest.raises(OSError, match="No space"):
                 while True:
@@ -91,7 +93,7 @@ def test_one_full_directory_of_two_moves_only_its_leaders(
                     file.flush()
             wait(lambda: not _led_by_1(cluster) & full, "other brokers lead the full partitions")
             load.wait_for(4000)
-            assert _led_by_1(cluster) == kept
+            assert _led_by_1(cluster) == partitions
             filler.unlink()
             cluster.kill(1)
             cluster.start(1)
@@ -111,8 +113,8 @@ def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster, producing: Pr
     with producing(cluster.bootstrap, "synced", partitions=3, rate=500) as load:
         victim = cluster.leader("synced")
         names = "fsync,fdatasync"
-        words = ("-e", f"trace={names}", "-e", f"inject={names}:error=EIO", "-o", "/dev/null")
-        tracer = strace.attach(cluster.process_id(victim), *words)
+        settings = ("-e", f"trace={names}", "-e", f"inject={names}:error=EIO", "-o", "/dev/null")
+        tracer = strace.attach(cluster.process_id(victim), *settings)
         others = [number for number in cluster.ids if number != victim]
         try:
             wait(

@@ -116,10 +116,10 @@ def test_ready_line_names_every_broker(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    found = re.fullmatch(r"Ottla is ready on ((127\.0\.0\.1:\d+,?){3}) \(data in (.+)\)\n", line)
-    assert found is not None, line
-    ports = [int(address.rpartition(":")[2]) for address in found.group(1).split(",")]
-    wait(lambda: brokers_of(found.group(1)) == dict(enumerate(ports, 1)))
+    match = re.fullmatch(r"Ottla is ready on ((127\.0\.0\.1:\d+,?){3}) \(data in (.+)\)\n", line)
+    assert match is not None, line
+    ports = [int(address.rpartition(":")[2]) for address in match.group(1).split(",")]
+    wait(lambda: brokers_of(match.group(1)) == dict(enumerate(ports, 1)))
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=_PATIENCE_S)
     assert (process.returncode, errors.splitlines()[-1]) == (0, "Ottla has stopped.")
@@ -146,8 +146,8 @@ def test_metadata_of_processes_can_be_seen_with_the_shell(start: Start, tmp_path
     up = start(
         "up", "--brokers", "2", "--processes", "--port", "0", "--data", str(tmp_path / "data")
     )
-    words = ("zookeeper", "shell", "--connect", up.facts["coordination"], "ls", "/brokers/ids")
-    assert run_command(*words).stdout == b"[1, 2]\n"
+    arguments = ("zookeeper", "shell", "--connect", up.facts["coordination"], "ls", "/brokers/ids")
+    assert run_command(*arguments).stdout == b"[1, 2]\n"
 
 
 def test_brokers_end_with_the_process_that_watches_them(start: Start, tmp_path: Path) -> None:
@@ -247,13 +247,11 @@ def test_live_line_shows_the_state_of_the_cluster(words: Sequence[str], tmp_path
         [*COMMAND, *command], stdout=subprocess.DEVNULL, stderr=slave, env=_wide_terminal()
     ) as process:
         os.close(slave)
-        shown = b""
-        while not re.search(
-            rb"2 brokers \xc2\xb7 0 under-replicated \xc2\xb7 controller \d", shown
-        ):
+        data = b""
+        while not re.search(rb"2 brokers \xc2\xb7 0 under-replicated \xc2\xb7 controller \d", data):
             readable, _, _ = select.select([master], [], [], _PATIENCE_S)
-            assert readable, shown
-            shown += os.read(master, 4096)
+            assert readable, data
+            data += os.read(master, 4096)
         process.terminate()
         process.wait(_PATIENCE_S)
     os.close(master)
@@ -270,7 +268,7 @@ async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
     continues.
     """
     address = f"127.0.0.1:{free_port(is_any=True)}"
-    words = (
+    arguments = (
         "--port",
         "0",
         "--data",
@@ -278,7 +276,7 @@ async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
         "-o",
         f"coordination.listener={address}",
     )
-    broker = await asyncio.to_thread(start, "up", *words)
+    broker = await asyncio.to_thread(start, "up", *arguments)
     session = await LiveSession.begin(address, timeout_ms=1_000)
     states: asyncio.Queue[SessionState] = asyncio.Queue()
     session.on_session(states.put_nowait)
@@ -318,10 +316,10 @@ def test_broker_without_an_id_gets_one_and_keeps_it(start: Start, tmp_path: Path
             f"log.dirs={tmp_path}/data{number}",
         )
         (tmp_path / f"{number}.properties").write_text("\n".join(lines))
-    words = ("broker", "start", "--config")
-    first = start(*words, str(tmp_path / "1.properties"))
-    second = start(*words, str(tmp_path / "2.properties"))
+    arguments = ("broker", "start", "--config")
+    first = start(*arguments, str(tmp_path / "1.properties"))
+    second = start(*arguments, str(tmp_path / "2.properties"))
     wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})
     first.stop()
-    start(*words, str(tmp_path / "1.properties"))
+    start(*arguments, str(tmp_path / "1.properties"))
     wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})

@@ -194,8 +194,8 @@ def create(brokers: Brokers) -> None:
 @pytest.fixture
 def network() -> Iterator[Machines]:
     """Four machines: three for brokers, one for ZooKeeper."""
-    with machines(1, 2, 3, _ZOOKEEPER) as found:
-        yield found
+    with machines(1, 2, 3, _ZOOKEEPER) as result:
+        yield result
 
 
 @pytest.fixture

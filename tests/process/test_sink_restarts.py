@@ -62,11 +62,11 @@ class _Query:
                 self._positions.latest(self._positions.partitions())
                 attempts = [Attempt("query", "run", batch, task) for task in range(TASKS)]
                 shares = []
-                for each in attempts:
+                for attempt in attempts:
                     with self._brokers() as brokers:
                         self._read(brokers)
-                        write = self._writer(brokers, each)
-                        shares.append(write_share(brokers, each, write, _TIMEOUT_MS))
+                        write = self._writer(brokers, attempt)
+                        shares.append(write_share(brokers, attempt, write, _TIMEOUT_MS))
                 with self._brokers() as brokers:
                     commit_shares(brokers, shares, _TIMEOUT_MS)
                 batch += 1
@@ -90,7 +90,7 @@ class _Query:
     def _read(self, brokers: Brokers) -> None:
         with Fetcher(brokers) as fetcher:
             batches = fetcher.fetch(ColumnDecoder("source", 0, ["value"]), 0, RECORDS)
-            assert sum(each.num_rows for each in batches) == RECORDS
+            assert sum(batch.num_rows for batch in batches) == RECORDS
 
     def _writer(self, brokers: Brokers, attempt: Attempt) -> Write:
         def write(transaction: Transaction) -> int:
@@ -131,7 +131,7 @@ def test_query_continues_while_its_broker_is_killed_and_stopped(tmp_path: Path) 
         finally:
             query.stopping.set()
         batches = running.result(_PATIENCE_S)
-        found = read_table(
+        table = read_table(
             "target", bootstrap=broker.bootstrap, columns=["value"], isolation="read_committed"
         )
     expected = Counter(
@@ -142,4 +142,4 @@ def test_query_continues_while_its_broker_is_killed_and_stopped(tmp_path: Path) 
             for value in _values(batch, task)
         }
     )
-    assert Counter(found["value"].to_pylist()) == expected
+    assert Counter(table["value"].to_pylist()) == expected

@@ -32,10 +32,10 @@ def test_one_line_says_that_it_is_ready(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    found = re.fullmatch(r"Ottla is ready on (127\.0\.0\.1:\d+) \(data in (.+)\)\n", line)
-    assert found is not None, line
-    assert found.group(2) == str(tmp_path / "data")
-    with Brokers(found.group(1)) as brokers:
+    match = re.fullmatch(r"Ottla is ready on (127\.0\.0\.1:\d+) \(data in (.+)\)\n", line)
+    assert match is not None, line
+    assert match.group(2) == str(tmp_path / "data")
+    with Brokers(match.group(1)) as brokers:
         assert topics.list_topics(brokers) == []
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=20) == ("", "Ottla has stopped.\n")
@@ -227,9 +227,9 @@ def test_an_unknown_name_in_a_configuration_file_is_reported(tmp_path: Path, lev
     """The unknown name is reported once, with a suggestion, also if the log level hides warnings."""
     config = tmp_path / "server.properties"
     config.write_text("num.partition=5\n")
-    words = ["up", "--port", "0", "--data", str(tmp_path / "data"), "--config", str(config)]
+    arguments = ["up", "--port", "0", "--data", str(tmp_path / "data"), "--config", str(config)]
     process = subprocess.Popen(
-        [*COMMAND, *words, "--log-level", level],
+        [*COMMAND, *arguments, "--log-level", level],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -298,10 +298,10 @@ def test_metrics_are_served_on_the_requested_port(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     line = process.stdout.readline()
-    found = re.fullmatch(r"Metrics are on (http://127\.0\.0\.1:\d+/metrics)\n", line)
-    assert found is not None, line
-    with urllib.request.urlopen(found.group(1)) as answer:
-        assert b"kafka_server_kafkaserver_brokerstate 3\n" in answer.read()
+    match = re.fullmatch(r"Metrics are on (http://127\.0\.0\.1:\d+/metrics)\n", line)
+    assert match is not None, line
+    with urllib.request.urlopen(match.group(1)) as response:
+        assert b"kafka_server_kafkaserver_brokerstate 3\n" in response.read()
     process.terminate()
     process.communicate(timeout=20)
 
@@ -313,15 +313,15 @@ def test_terminal_shows_status_line(tmp_path: Path) -> None:
         [*COMMAND, "up", "--port", "0", "--data", str(tmp_path)], stdout=slave, stderr=slave
     )
     os.close(slave)
-    shown = ""
-    while "partitions" not in shown:
-        shown += os.read(master, 4096).decode()
-    assert shown.startswith("Ottla is ready on ")
-    assert "0 messages/s · in 0 B/s · out 0 B/s · 0 partitions · 0 groups" in shown
+    output = ""
+    while "partitions" not in output:
+        output += os.read(master, 4096).decode()
+    assert output.startswith("Ottla is ready on ")
+    assert "0 messages/s · in 0 B/s · out 0 B/s · 0 partitions · 0 groups" in output
     process.send_signal(signal.SIGINT)
     with contextlib.suppress(OSError):
         while True:
-            shown += os.read(master, 4096).decode()
+            output += os.read(master, 4096).decode()
     assert process.wait(timeout=20) == 0
-    assert shown.endswith("\r\x1b[2KOttla has stopped.\r\n")
+    assert output.endswith("\r\x1b[2KOttla has stopped.\r\n")
     os.close(master)

@@ -79,8 +79,8 @@ def _granted_ms(address: str, timeout_ms: int) -> int:
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(len(request).to_bytes(4, "big") + request)
         # The length and the version of the protocol are before the timeout.
-        answer = connection.recv(12, socket.MSG_WAITALL)
-    return int.from_bytes(answer[8:12], "big")
+        response = connection.recv(12, socket.MSG_WAITALL)
+    return int.from_bytes(response[8:12], "big")
 
 
 def test_sessions_are_as_long_as_clients_request(
@@ -100,9 +100,9 @@ async def _is_leader(address: str) -> bool:
     host, _, port = address.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(b"srvr")
-    answer = await reader.read()
+    response = await reader.read()
     writer.close()
-    return b"Mode: leader" in answer
+    return b"Mode: leader" in response
 
 
 async def test_sessions_survive_the_death_of_the_leader(tmp_path: Path) -> None:

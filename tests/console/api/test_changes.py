@@ -68,8 +68,8 @@ def test_members_of_a_group_are_removed(
 
     def members() -> list[str]:
         consumer.poll(0.05)
-        found = client.get(path).json().get("members", [])
-        return [row["member_id"] for row in found if row["partitions"]]
+        result = client.get(path).json().get("members", [])
+        return [row["member_id"] for row in result if row["partitions"]]
 
     try:
         assert _eventually(lambda: len(members()) == 1)

@@ -62,7 +62,7 @@ def test_changes_are_refused_by_the_read_only_endpoint(client_of: ClientOf) -> N
     arguments = {"cluster": "local", "topic": {"name": "by-mcp"}}
     refused = _ask(client_of, "ed", "tools/call", name="create_topic", arguments=arguments)
     assert "create_topic" in refused["error"]["message"]
-    made = _ask(
+    response = _ask(
         client_of,
         "ed",
         "tools/call",
@@ -70,7 +70,7 @@ def test_changes_are_refused_by_the_read_only_endpoint(client_of: ClientOf) -> N
         name="create_topic",
         arguments=arguments,
     )
-    assert made["result"]["structuredContent"]["action"] == "topic.create"
+    assert response["result"]["structuredContent"]["action"] == "topic.create"
 
 
 def test_errors_of_tools_say_what_to_do(client_of: ClientOf) -> None:

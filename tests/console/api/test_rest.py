@@ -113,9 +113,9 @@ def test_a_topic_lives_over_the_api(console: Console, client_of: ClientOf) -> No
     produced = client.post(f"{topic}/messages", json={"request": record}).json()
     assert produced["records"] == 20
     assert client.get(topic).json()["row"]["records"] == 20
-    found = client.get(f"{topic}/messages", params={"seek": "oldest", "limit": 5}).json()
-    assert len(found["rows"]) == 5
-    assert found["next_positions"]
+    document = client.get(f"{topic}/messages", params={"seek": "oldest", "limit": 5}).json()
+    assert len(document["rows"]) == 5
+    assert document["next_positions"]
     condition = {
         "field": "value",
         "operator": "json-path",

@@ -14,7 +14,7 @@ from ottla.wire.api_keys import APIS
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 
-Answer = Callable[[Any], Any]
+Responder = Callable[[Any], Any]
 
 
 class ScriptedBroker:
@@ -30,7 +30,7 @@ class ScriptedBroker:
         self.versions = versions or {
             key: (api.min_version, api.max_version) for key, api in APIS.items()
         }
-        self.answers: dict[str, Answer] = {"Metadata": self.metadata}
+        self.answers: dict[str, Responder] = {"Metadata": self.metadata}
         self.requests: list[tuple[str, int, Any]] = []
         self.peers: list[ScriptedBroker] = [self]
         self.controller_id = node_id

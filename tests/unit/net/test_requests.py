@@ -20,13 +20,13 @@ from ottla.wire.messages.fetch import (
 )
 
 PORT = 9092
-Answer = Callable[[int], bytes | None]
+Responder = Callable[[int], bytes | None]
 
 
 class Peer(asyncio.BufferedProtocol):
     """A server that answers each request with `answer(correlation id)`; None closes."""
 
-    def __init__(self, response: Answer) -> None:
+    def __init__(self, response: Responder) -> None:
         self._answer = response
         self._buffer = bytearray(64 * 1024)
         self._received = bytearray()
@@ -60,7 +60,7 @@ def api_versions(correlation_id: int) -> bytes:
     return b"".join(encode_response_parts(correlation_id, ApiVersionsResponse(), 0))
 
 
-def run(scenario: Callable[[Net], Coroutine[Any, Any, None]], response: Answer | None) -> None:
+def run(scenario: Callable[[Net], Coroutine[Any, Any, None]], response: Responder | None) -> None:
     """Run a scenario on one simulated machine while a peer listens on another."""
 
     async def whole() -> None:
@@ -183,7 +183,7 @@ def test_a_request_without_a_response_times_out_and_closes_the_connection() -> N
     ],
 )
 def test_a_response_that_cannot_belong_to_the_request_closes_the_connection(
-    response: Answer,
+    response: Responder,
 ) -> None:
     """A wrong correlation id or a body that cannot be decoded fails the request."""
 
