@@ -131,10 +131,10 @@ def report_steps(bootstrap: str, folder: str) -> None:
 
 def start_console(bootstrap: str, data: str) -> tuple[subprocess.Popen[str], str, float]:
     """Return the process, the address, and the seconds until it was ready."""
-    settings = ["console", "--cluster", f"big={bootstrap}", "--console-port", "0", "--data", data]
+    arguments = ["console", "--cluster", f"big={bootstrap}", "--console-port", "0", "--data", data]
     began = time.perf_counter()
     process = subprocess.Popen(
-        [*COMMAND, *settings, "--output", "json"],
+        [*COMMAND, *arguments, "--output", "json"],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "OTTLA_CONSOLE_PASSWORD": PASSWORD},

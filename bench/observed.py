@@ -90,18 +90,18 @@ class _Ticker:
             if late > BLAME_SECONDS:
                 frame = sys._current_frames().get(self._thread_id)
                 stack = traceback.extract_stack(frame)[-_STACK_LINES:]
-                topic_partition = " > ".join(
+                stack_text = " > ".join(
                     f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in stack
                 )
-                self._seen[topic_partition] += 1
-                self._late[topic_partition] = max(late, self._late[topic_partition])
+                self._seen[stack_text] += 1
+                self._late[stack_text] = max(late, self._late[stack_text])
 
     def take(self) -> tuple[float, float, str]:
-        topic_partitions = [
-            f"{count} x up to {self._late[topic_partition] * 1000:.0f} ms {topic_partition}"
-            for topic_partition, count in self._seen.most_common(_PLACES_MAX)
+        locations = [
+            f"{count} x up to {self._late[location] * 1000:.0f} ms {location}"
+            for location, count in self._seen.most_common(_PLACES_MAX)
         ]
-        result = self.lag, self.cpu, "\n    ".join(topic_partitions)
+        result = self.lag, self.cpu, "\n    ".join(locations)
         self.lag = self.cpu = 0.0
         self._seen.clear()
         self._late.clear()

@@ -174,8 +174,8 @@ class Questions:
 
     def _move(self, partition: int, path: str) -> str:
         topic = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=TOPIC, partitions=[partition])
-        topic_partition = alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=[topic])
-        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[topic_partition])
+        directory = alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=[topic])
+        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[directory])
         return ErrorCode(self._ask(request, 1).results[0].partitions[0].error_code).name
 
     def _elect(self, kind: int) -> str:

@@ -48,11 +48,11 @@ def test_lines_are_unchanged_with_every_codec(
 
 def test_group_resumes_from_committed_offset(broker: BrokerProcess, topic: str) -> None:
     """`kcat -G` commits when it leaves, and resumes from there, also after a restart of the broker."""
-    settings = ("-G", f"group-of-{topic}", "-q", "-X", "auto.offset.reset=earliest", topic)
+    arguments = ("-G", f"group-of-{topic}", "-q", "-X", "auto.offset.reset=earliest", topic)
     _kcat(broker, "-P", "-t", topic, stdin=b"1\n2\n3\n")
-    assert _kcat(broker, "-c", "2", *settings) == b"1\n2\n"
+    assert _kcat(broker, "-c", "2", *arguments) == b"1\n2\n"
     broker.restart()
-    assert _kcat(broker, "-e", *settings) == b"3\n"
+    assert _kcat(broker, "-e", *arguments) == b"3\n"
 
 
 def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str) -> None:

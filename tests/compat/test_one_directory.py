@@ -228,8 +228,8 @@ def read_committed(bootstrap: str) -> set[bytes]:
 
 def carry(verb: str, data: Path, address: str, *words: str) -> None:
     """Run `ottla zookeeper export` or `import`."""
-    location = ("--data", str(data), "--connect", f"{address}/kafka")
-    done = run_command("zookeeper", verb, *location, *words)
+    arguments = ("--data", str(data), "--connect", f"{address}/kafka")
+    done = run_command("zookeeper", verb, *arguments, *words)
     assert done.returncode == 0, done.stderr.decode()
     assert b"Copied" in done.stdout
 

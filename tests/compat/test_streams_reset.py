@@ -37,13 +37,13 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _reset_by_kafka(cluster: Cluster, *words: str) -> dict[tuple[str, int], int]:
-    topic_partition = ("--bootstrap-server", cluster.bootstrap, "--application-id", "theirs")
-    java.run(java.kafka_class_path("4.3.0"), _TOOL, *topic_partition, *words)
+    arguments = ("--bootstrap-server", cluster.bootstrap, "--application-id", "theirs")
+    java.run(java.kafka_class_path("4.3.0"), _TOOL, *arguments, *words)
     return _committed(cluster, "theirs")
 
 
 def _reset_here(cluster: Cluster, folder: Path, *words: str) -> dict[tuple[str, int], int]:
-    topic_partition = (
+    arguments = (
         "-b",
         cluster.bootstrap,
         "--application-id",
@@ -51,7 +51,7 @@ def _reset_here(cluster: Cluster, folder: Path, *words: str) -> dict[tuple[str, 
         "--state-dir",
         str(folder),
     )
-    assert main.run(("streams", "reset", *topic_partition, *words, "--execute")) == 0
+    assert main.run(("streams", "reset", *arguments, *words, "--execute")) == 0
     return _committed(cluster, "ours")
 
 

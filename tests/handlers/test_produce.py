@@ -356,10 +356,10 @@ async def test_heavy_batch_is_validated_off_the_loop(broker: LogsBroker, acks: i
 async def test_error_of_a_batch_validated_off_the_loop_is_complete(broker: LogsBroker) -> None:
     """The response has code, message and invalid records, next to a valid partition."""
     broker.create("t", partitions=2, config=COMPACTED)
-    created = request(broker, bytearray(heavy(keyed=False)))
+    unkeyed = request(broker, bytearray(heavy(keyed=False)))
     sound = bytearray(encode_batch([Record(b"k", b"v", (), 1_767_225_600_000)]))
-    created.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=sound))
-    response = await broker.ask(produce, created, 9)
+    unkeyed.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=sound))
+    response = await broker.ask(produce, unkeyed, 9)
     bad, good = response.responses[0].partition_responses
     assert bad.error_code == ErrorCode.INVALID_RECORD
     assert (bad.base_offset, len(bad.record_errors)) == (-1, 3000)

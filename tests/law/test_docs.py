@@ -73,8 +73,8 @@ def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
         texts[page] = "\n".join(
             line for line in text.splitlines() if "created with" in line or "|" in line
         )
-    for topic_partition, text in texts.items():
-        assert set(re.findall(r"\b__\w+", text)) == synced, topic_partition
+    for page_name, text in texts.items():
+        assert set(re.findall(r"\b__\w+", text)) == synced, page_name
 
 
 def test_relative_links_of_pages_lead_to_files() -> None:

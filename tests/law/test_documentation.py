@@ -27,9 +27,9 @@ def _public(item: source.Source) -> Iterator[tuple[str, ast.AST]]:
 def test_everything_public_has_a_docstring() -> None:
     """A reader learns meaning, units and errors without reading the body."""
     offences = {
-        topic_partition: "no docstring"
+        location: "no docstring"
         for item in source.sources()
-        for topic_partition, node in _public(item)
+        for location, node in _public(item)
         if not ast.get_docstring(node)  # type: ignore[arg-type]
         and not _is_overload(node)
     }

@@ -16,9 +16,9 @@ LONGEST = {
 def test_every_exception_has_a_reason() -> None:
     """Every exception has a reason."""
     silent = [
-        f"{law}: {topic_partition}"
+        f"{law}: {location}"
         for law, locations in source.exceptions().items()
-        for topic_partition, reason in locations.items()
+        for location, reason in locations.items()
         if len(reason) < 20
     ]
     assert not silent

@@ -53,6 +53,6 @@ def test_the_table_of_tests_names_tests_that_exist() -> None:
     """Each row has a file, or a folder that contains tests."""
     for package, locations in _table().items():
         assert locations, package
-        for topic_partition in locations:
-            path = source.ROOT / topic_partition
-            assert path.is_file() or list(path.rglob("test_*.py")), f"{package}: {topic_partition}"
+        for location in locations:
+            path = source.ROOT / location
+            assert path.is_file() or list(path.rglob("test_*.py")), f"{package}: {location}"

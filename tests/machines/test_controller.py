@@ -188,14 +188,14 @@ def notices(items: Sequence[Notice]) -> Iterator[str]:
             )
         update = notice.metadata
         assert update is not None
-        settings = [f"topics={','.join(topic.name for topic in update.changed)}"]
+        parts = [f"topics={','.join(topic.name for topic in update.changed)}"]
         if update.brokers is not None:
-            settings.insert(0, f"brokers={','.join(map(str, update.brokers))}")
+            parts.insert(0, f"brokers={','.join(map(str, update.brokers))}")
         if update.deleted:
-            settings.append(f"deleted={','.join(update.deleted)}")
+            parts.append(f"deleted={','.join(update.deleted)}")
         if update.is_complete:
-            settings.append("complete")
-        yield f"send {notice.broker_id}: metadata {' '.join(settings)}"
+            parts.append("complete")
+        yield f"send {notice.broker_id}: metadata {' '.join(parts)}"
 
 
 def played(text: str) -> str:

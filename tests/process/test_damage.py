@@ -30,8 +30,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 MiB for the log directory of broker 1."""
     folder = tmp_path / "data1"
     folder.mkdir()
-    settings = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder)]
-    done = subprocess.run(settings, capture_output=True, text=True, timeout=10, check=False)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     if done.returncode:
         pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
     yield folder
@@ -113,8 +113,8 @@ def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster, producing: Pr
     with producing(cluster.bootstrap, "synced", partitions=3, rate=500) as load:
         victim = cluster.leader("synced")
         names = "fsync,fdatasync"
-        settings = ("-e", f"trace={names}", "-e", f"inject={names}:error=EIO", "-o", "/dev/null")
-        tracer = strace.attach(cluster.process_id(victim), *settings)
+        arguments = ("-e", f"trace={names}", "-e", f"inject={names}:error=EIO", "-o", "/dev/null")
+        tracer = strace.attach(cluster.process_id(victim), *arguments)
         others = [number for number in cluster.ids if number != victim]
         try:
             wait(

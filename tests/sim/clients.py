@@ -85,11 +85,11 @@ def new_topic(
     name: str, partitions: int, config: dict[str, str]
 ) -> create_topics.CreateTopicsRequest:
     """Return the request that creates a topic."""
-    settings = [
+    configs = [
         create_topics.CreatableTopicConfig(name=key, value=value) for key, value in config.items()
     ]
     topic = create_topics.CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, configs=settings
+        name=name, num_partitions=partitions, replication_factor=1, configs=configs
     )
     return create_topics.CreateTopicsRequest(topics=[topic])
 

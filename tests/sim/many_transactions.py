@@ -139,13 +139,13 @@ class Worker:
     async def _live(self, line: Line) -> None:
         producer = await self._init(line)
         self._sequences.clear()
-        while (topic_partition := await self.scenario.place(line, self.number)) < INPUTS:
-            count = min(self.rng.below(3) + 1, INPUTS - topic_partition)
+        while (input_position := await self.scenario.place(line, self.number)) < INPUTS:
+            count = min(self.rng.below(3) + 1, INPUTS - input_position)
             texts = [
                 f"{self.number}:{number}"
-                for number in range(topic_partition, topic_partition + count)
+                for number in range(input_position, input_position + count)
             ]
-            producer = await self._transaction(line, producer, texts, topic_partition + count)
+            producer = await self._transaction(line, producer, texts, input_position + count)
 
     async def _transaction(
         self, line: Line, producer: Producer, texts: Sequence[str], position: int

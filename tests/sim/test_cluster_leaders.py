@@ -174,8 +174,8 @@ def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> 
             )
             adding = [
                 replica
-                for actual in listed.topics
-                for partition in actual.partitions
+                for listed_topic in listed.topics
+                for partition in listed_topic.partitions
                 for replica in partition.adding_replicas
             ]
         cluster.heal()

@@ -76,8 +76,8 @@ async def administer(client: Client) -> None:
     more = await client.ask(request, 1, create_partitions.CreatePartitionsResponse)
     assert more.results[0].error_code == 0
     cut = delete_records.DeleteRecordsPartition(partition_index=0, offset=1)
-    topic_partition = delete_records.DeleteRecordsTopic(name="a", partitions=[cut])
-    request = delete_records.DeleteRecordsRequest(topics=[topic_partition], timeout_ms=5000)
+    topic_request = delete_records.DeleteRecordsTopic(name="a", partitions=[cut])
+    request = delete_records.DeleteRecordsRequest(topics=[topic_request], timeout_ms=5000)
     records = await client.ask(request, 1, delete_records.DeleteRecordsResponse)
     assert records.topics[0].partitions[0].error_code == 0
     request = delete_topics.DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000)

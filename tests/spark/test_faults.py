@@ -241,13 +241,15 @@ def _sums(order: Serde[Any], visit: Any) -> Topology:
 
     builder = StreamsBuilder()
     orders = builder.stream("orders", key=_TEXT, value=order)
-    remaining = Materialized.as_("order-sums").with_key_serde(_TEXT).with_value_serde(order)
-    sums = orders.group_by_key().reduce(add_order, remaining)
+    materialized = Materialized.as_("order-sums").with_key_serde(_TEXT).with_value_serde(order)
+    sums = orders.group_by_key().reduce(add_order, materialized)
     sums.to_stream().to("sums", key=_TEXT, value=Serdes.json())
     json = Serdes.json(visit)
     visits = builder.stream("visits", key=_TEXT, value=json)
-    remaining = Materialized.as_("visit-sums").with_key_serde(_TEXT).with_value_serde(json)
-    visits.group_by_key().reduce(add_visit, remaining).to_stream().to("sums", key=_TEXT, value=json)
+    materialized = Materialized.as_("visit-sums").with_key_serde(_TEXT).with_value_serde(json)
+    visits.group_by_key().reduce(add_visit, materialized).to_stream().to(
+        "sums", key=_TEXT, value=json
+    )
     return builder.build()
 
 

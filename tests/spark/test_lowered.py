@@ -162,7 +162,7 @@ def _run(
     spark: SparkSession,
     broker: Cluster,
     topology: Topology,
-    topic_partition: Path,
+    folder: Path,
     tasks: TaskSettings = _SETTINGS,
     **settings: Any,
 ) -> str:
@@ -172,7 +172,7 @@ def _run(
         spark,
         application_id="lowered",
         bootstrap=broker.bootstrap,
-        checkpoint=str(topic_partition),
+        checkpoint=str(folder),
         task_settings=replace(tasks, writes_changelogs=False),
         query_settings=QuerySettings("", "", **settings),
     )

@@ -375,16 +375,16 @@ def test_python_and_spark_yield_the_same_results(spark: SparkSession) -> None:
     ]
     actual = {row["place"]: row for row in frame.select("place", *selected).collect()}
     differ = [
-        f"{expressions[number]} of {rows[topic_partition]}: {value!r}, Spark {_plain(actual[topic_partition][f'c{number}'])!r}"
+        f"{expressions[number]} of {rows[row_number]}: {value!r}, Spark {_plain(actual[row_number][f'c{number}'])!r}"
         for number, (values, _) in enumerate(responses)
-        for topic_partition, value in values.items()
-        if not _same(value, _plain(actual[topic_partition][f"c{number}"]))
+        for row_number, value in values.items()
+        if not _same(value, _plain(actual[row_number][f"c{number}"]))
     ]
     assert differ == []
     for column, (_, errors) in zip(columns, responses, strict=True):
-        for topic_partition in [*errors][:1]:
+        for row_number in [*errors][:1]:
             with pytest.raises(PySparkException):
-                frame.where(F.col("place") == topic_partition).select(column).collect()
+                frame.where(F.col("place") == row_number).select(column).collect()
 
 
 def test_every_function_is_compared(spark: SparkSession) -> None:

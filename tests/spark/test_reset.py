@@ -71,8 +71,8 @@ class _Application:
 
     def reset(self, *options: str) -> int:
         """Run `ottla streams reset --execute`."""
-        topic_partition = ("--state-dir", str(self.folder), "-b", self._broker.bootstrap)
-        arguments = ("streams", "reset", "--application-id", self.name, *topic_partition, *options)
+        common_arguments = ("--state-dir", str(self.folder), "-b", self._broker.bootstrap)
+        arguments = ("streams", "reset", "--application-id", self.name, *common_arguments, *options)
         return main.run([*arguments, "--execute"])
 
 
@@ -118,8 +118,8 @@ def test_kafkas_committed_offsets_are_used_without_a_checkpoint(
     """Offsets of Kafka's reset tools take precedence over the offset reset of the source."""
     _give(broker, application.name, *"abc")
     with broker.admin() as brokers:
-        location = (f"{application.name}-in", 0)
-        commit_offsets(brokers, application.name, {location: CommittedOffset(1)})
+        topic_partition = (f"{application.name}-in", 0)
+        commit_offsets(brokers, application.name, {topic_partition: CommittedOffset(1)})
     assert application.run("latest") == [("b", 1), ("c", 1)]
 
 

@@ -8,7 +8,7 @@ from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.recorded.configured import CONFIGURED, build_configured, settings
 from tests.streams.recorded.shaped import SHAPED, build_shaped
-from tests.streams.recorded.shapes import Given
+from tests.streams.recorded.shapes import ScenarioParameters
 from tests.streams.recorded.topologies import build
 from tests.streams.transcripts import is_compared, line
 
@@ -16,11 +16,11 @@ from tests.streams.transcripts import is_compared, line
 _FAILURES = (OttlaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def parse_scenario(scenario: str) -> tuple[str, Given]:
+def parse_scenario(scenario: str) -> tuple[str, ScenarioParameters]:
     """Return the name and the parameters of a scenario."""
     name, *words = scenario.split(" ")
     pairs = (word.partition("=") for word in words)
-    return name, Given({key: value for key, _, value in pairs})
+    return name, ScenarioParameters({key: value for key, _, value in pairs})
 
 
 def topology_of(scenario: str) -> Topology:

@@ -138,9 +138,9 @@ def test_mutated_messages_are_decoded_or_rejected() -> None:
             except BaseException as error:
                 error.add_note(f"{name} of {hostile.hex()}, case {case}, seed {SEED}")
                 raise
-            received = time.thread_time() - start
-            if received > slowest:
-                slowest = received
+            seconds = time.thread_time() - start
+            if seconds > slowest:
+                slowest = seconds
                 assert slowest < SECONDS_MAX, f"{name} of {hostile.hex()}"
             if case % 10_000 == 0:
                 gc.collect()

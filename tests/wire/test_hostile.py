@@ -205,9 +205,9 @@ def test_whole_budget_costs_bounded_time_and_memory(cls: type[schema.Message]) -
         gc.disable()
         start = time.thread_time()
         decode(data, 0, BUDGET)
-        received = time.thread_time() - start
+        seconds = time.thread_time() - start
         gc.enable()
-        assert received < BUDGET * SECONDS_PER_OBJECT
+        assert seconds < BUDGET * SECONDS_PER_OBJECT
         tracemalloc.start()
         try:
             decode(data, 0, BUDGET)

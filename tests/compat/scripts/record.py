@@ -45,12 +45,12 @@ def record(transcript: Transcript) -> None:
         folder = Path(name)
         (folder / "log4j.properties").write_text(_SILENT)
         tools: dict[str, Tools] = {}
-        with places_of(transcript, folder) as topic_partitions:
+        with places_of(transcript, folder) as locations:
             for command in transcript.commands:
                 if "O" not in command.marks:
                     if command.version not in tools:
                         tools[command.version] = Tools(folder, command.version)
-                    tools[command.version].run(command, topic_partitions)
+                    tools[command.version].run(command, locations)
 
 
 @contextlib.contextmanager

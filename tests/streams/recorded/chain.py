@@ -16,7 +16,16 @@ from ottla.streams import (
     Suppressed,
 )
 from tests.streams.recorded import shapes
-from tests.streams.recorded.shapes import Given, append, first, last, merged, pair, reduced, text
+from tests.streams.recorded.shapes import (
+    ScenarioParameters,
+    append,
+    first,
+    last,
+    merged,
+    pair,
+    reduced,
+    text,
+)
 from tests.streams.recorded.topologies import Twice, foreign_key, from_in
 from tests.streams.recorded.topologies import pair as show_pair
 
@@ -78,19 +87,19 @@ def _extracted(record: Any, before: int) -> int:
 
 
 class _Chain:
-    def __init__(self, builder: StreamsBuilder, inputs: Given) -> None:
+    def __init__(self, builder: StreamsBuilder, parameters: ScenarioParameters) -> None:
         self._b = builder
-        self._given = inputs
+        self._given = parameters
         self._step = 0
         self.now: Any = None
-        source = inputs.get("source", "stream")
+        source = parameters.get("source", "stream")
         if source == "stream":
             self.now = from_in(builder)
         elif source == "extracted":
             consumed: Consumed[Any, Any] = Consumed(name="source", timestamp_extractor=_extracted)
             self.now = builder.stream("in", consumed)
         else:
-            self.now = shapes.table_of(builder, inputs, "in")
+            self.now = shapes.table_of(builder, parameters, "in")
 
     def add(self, letter: str) -> None:
         """Add the operator of a letter."""
@@ -208,9 +217,9 @@ def _minus(_key: Any, value: Any, total: Any) -> str | None:
     return None if value.endswith("c") else shapes.minus(None, value, total)
 
 
-def build_chain(b: StreamsBuilder, inputs: Given) -> None:
+def build_chain(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     """Build the topology of the given letters."""
-    chain = _Chain(b, inputs)
-    for letter in inputs.get("ops"):
+    chain = _Chain(b, parameters)
+    for letter in parameters.get("ops"):
         chain.add(letter)
     chain.stream().to("out")

@@ -15,12 +15,12 @@ from ottla.streams import (
 )
 from ottla.streams.model.records import VersionedRecord
 from ottla.streams.stores.builders import StoreBuilder
-from tests.streams.recorded.shapes import TEXT, Given, text
+from tests.streams.recorded.shapes import TEXT, ScenarioParameters, text
 from tests.streams.recorded.topologies import from_in
 
 
-def _store(inputs: Given) -> StoreBuilder:
-    retention, size = inputs.number("retention", 20), inputs.number("size", 10)
+def _store(parameters: ScenarioParameters) -> StoreBuilder:
+    retention, size = parameters.number("retention", 20), parameters.number("size", 10)
     kinds = {
         "key_value": Stores.key_value("store", TEXT, TEXT),
         "timestamped": Stores.timestamped_key_value("store", TEXT, TEXT),
@@ -28,13 +28,13 @@ def _store(inputs: Given) -> StoreBuilder:
         "session": Stores.session("store", retention, TEXT, TEXT),
         "versioned": Stores.versioned("store", retention, TEXT, TEXT),
     }
-    store = kinds[inputs.get("kind")]
-    return store.with_caching_enabled() if inputs.get("cache") == "1" else store
+    store = kinds[parameters.get("kind")]
+    return store.with_caching_enabled() if parameters.get("cache") == "1" else store
 
 
-def build_commands(b: StreamsBuilder, inputs: Given) -> None:
+def build_commands(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     """Build the topology with a store of the given type."""
-    b.add_state_store(_store(inputs))
+    b.add_state_store(_store(parameters))
     from_in(b).process(_Commands, "store").to("out")
 
 

@@ -29,7 +29,7 @@ from tests.streams.recorded.topologies import pair as show_pair
 TEXT = Serdes.string()
 
 
-class Given:
+class ScenarioParameters:
     """The parameters of a scenario."""
 
     def __init__(self, words: Mapping[str, str]) -> None:
@@ -73,11 +73,11 @@ class Given:
 
     def kept(self, name: str) -> Materialized[Any, Any]:
         """Return the name of a store, with its retention if that is a parameter."""
-        remaining = Materialized.as_(name)
+        materialized = Materialized.as_(name)
         return (
-            remaining.with_retention(self.number("retention"))
+            materialized.with_retention(self.number("retention"))
             if self.get("retention")
-            else remaining
+            else materialized
         )
 
 
@@ -126,33 +126,33 @@ def minus(_key: Any, value: Any, total: Any) -> str:
     return last(f"{text(total)}-{text(value)}")
 
 
-def _folded(inputs: Given, stream: Any, *merger: Any) -> Any:
-    stream = stream.emit_strategy(inputs.emitted())
-    if inputs.get("fold") == "count":
-        return stream.count(inputs.kept("kept"))
-    if inputs.get("fold") == "reduce":
-        return stream.reduce(reduced, inputs.kept("kept"))
-    return stream.aggregate(str, append, *merger, inputs.kept("kept"))
+def _folded(parameters: ScenarioParameters, stream: Any, *merger: Any) -> Any:
+    stream = stream.emit_strategy(parameters.emitted())
+    if parameters.get("fold") == "count":
+        return stream.count(parameters.kept("kept"))
+    if parameters.get("fold") == "reduce":
+        return stream.reduce(reduced, parameters.kept("kept"))
+    return stream.aggregate(str, append, *merger, parameters.kept("kept"))
 
 
-def _windows(b: StreamsBuilder, inputs: Given) -> None:
+def _windows(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     group = from_in(b).group_by_key()
-    if inputs.get("kind") == "session":
-        table = _folded(inputs, group.windowed_by(inputs.session_windows()), merged)
-    elif inputs.get("kind") == "sliding":
-        table = _folded(inputs, group.windowed_by(inputs.sliding_windows()))
-    elif inputs.get("kind") == "unlimited":
-        windows = UnlimitedWindows.of().start_on(inputs.number("size", 10))
-        table = _folded(inputs, group.windowed_by(windows))
+    if parameters.get("kind") == "session":
+        table = _folded(parameters, group.windowed_by(parameters.session_windows()), merged)
+    elif parameters.get("kind") == "sliding":
+        table = _folded(parameters, group.windowed_by(parameters.sliding_windows()))
+    elif parameters.get("kind") == "unlimited":
+        windows = UnlimitedWindows.of().start_on(parameters.number("size", 10))
+        table = _folded(parameters, group.windowed_by(windows))
     else:
-        table = _folded(inputs, group.windowed_by(inputs.time_windows()))
-    then = inputs.get("then")
+        table = _folded(parameters, group.windowed_by(parameters.time_windows()))
+    then = parameters.get("then")
     if then == "suppress":
         table = table.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
     texts = table.map_values(str)
     if then == "limit":
         room = BufferConfig.max_records(2)
-        out(table.suppress(Suppressed.until_time_limit(inputs.number("wait", 5), room)))
+        out(table.suppress(Suppressed.until_time_limit(parameters.number("wait", 5), room)))
     elif then == "filter":
         out(texts.filter(lambda v: "b" not in v and v != "2"))
     elif then == "group":
@@ -162,65 +162,67 @@ def _windows(b: StreamsBuilder, inputs: Given) -> None:
         out(table)
 
 
-def _window_tables(b: StreamsBuilder, inputs: Given) -> None:
-    left = _window_table(inputs, grouped(b), "left")
-    right = _window_table(inputs, b.stream("other").group_by_key(), "right")
-    if inputs.get("filter") == "1":
+def _window_tables(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
+    left = _window_table(parameters, grouped(b), "left")
+    right = _window_table(parameters, b.stream("other").group_by_key(), "right")
+    if parameters.get("filter") == "1":
         left = left.filter(lambda v: not v.endswith("b"))
-    if inputs.get("then") == "suppress":
+    if parameters.get("then") == "suppress":
         right = right.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
-    out(_how(inputs, left)(right, pair))
+    out(_how(parameters, left)(right, pair))
 
 
-def _window_table(inputs: Given, group: Any, name: str) -> Any:
-    remaining = inputs.kept(name)
-    if inputs.get("kind") == "session":
-        return group.windowed_by(inputs.session_windows()).aggregate(str, append, merged, remaining)
-    is_sliding = inputs.get("kind") == "sliding"
-    windows: Any = inputs.sliding_windows() if is_sliding else inputs.time_windows()
+def _window_table(parameters: ScenarioParameters, group: Any, name: str) -> Any:
+    remaining = parameters.kept(name)
+    if parameters.get("kind") == "session":
+        return group.windowed_by(parameters.session_windows()).aggregate(
+            str, append, merged, remaining
+        )
+    is_sliding = parameters.get("kind") == "sliding"
+    windows: Any = parameters.sliding_windows() if is_sliding else parameters.time_windows()
     return group.windowed_by(windows).aggregate(str, append, remaining)
 
 
-def _cogroups(b: StreamsBuilder, inputs: Given) -> None:
+def _cogroups(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     def other(_key: Any, value: Any, total: Any) -> str | None:
         return None if value == "x" else last(f"{text(total)}/{text(value)}")
 
     first_of = grouped(b).cogroup(append)
     both = first_of.cogroup(b.stream("other").group_by(lambda k, v: k), other)
-    remaining = inputs.kept("kept")
-    if inputs.get("kind") == "session":
-        out(both.windowed_by(inputs.session_windows()).aggregate(str, merged, remaining))
-    elif inputs.get("kind") == "sliding":
-        out(both.windowed_by(inputs.sliding_windows()).aggregate(str, materialized=remaining))
-    elif inputs.get("kind") == "time":
-        out(both.windowed_by(inputs.time_windows()).aggregate(str, materialized=remaining))
+    remaining = parameters.kept("kept")
+    if parameters.get("kind") == "session":
+        out(both.windowed_by(parameters.session_windows()).aggregate(str, merged, remaining))
+    elif parameters.get("kind") == "sliding":
+        out(both.windowed_by(parameters.sliding_windows()).aggregate(str, materialized=remaining))
+    elif parameters.get("kind") == "time":
+        out(both.windowed_by(parameters.time_windows()).aggregate(str, materialized=remaining))
     else:
         out(both.aggregate(str, materialized=remaining))
 
 
-def _how(inputs: Given, left: Any) -> Callable[..., Any]:
+def _how(parameters: ScenarioParameters, left: Any) -> Callable[..., Any]:
     """Return the method of the given kind of join."""
     kinds = {"left": left.left_join, "outer": getattr(left, "outer_join", None)}
-    result: Callable[..., Any] = kinds.get(inputs.get("how"), left.join)
+    result: Callable[..., Any] = kinds.get(parameters.get("how"), left.join)
     return result
 
 
-def _stream_joins(b: StreamsBuilder, inputs: Given) -> None:
+def _stream_joins(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     left, right = from_in(b), b.stream("other")
-    both = _how(inputs, left)(right, show_pair, inputs.join_windows())
-    if inputs.get("then") == "count":
-        out(both.group_by_key().windowed_by(inputs.time_windows()).count())
-    elif inputs.get("then") == "join":
-        both.outer_join(b.stream("third"), show_pair, inputs.join_windows()).to("out")
+    both = _how(parameters, left)(right, show_pair, parameters.join_windows())
+    if parameters.get("then") == "count":
+        out(both.group_by_key().windowed_by(parameters.time_windows()).count())
+    elif parameters.get("then") == "join":
+        both.outer_join(b.stream("third"), show_pair, parameters.join_windows()).to("out")
     else:
         both.to("out")
 
 
-def table_of(b: StreamsBuilder, inputs: Given, topic: str) -> KTable[Any, Any]:
+def table_of(b: StreamsBuilder, parameters: ScenarioParameters, topic: str) -> KTable[Any, Any]:
     """Return the table of a topic, of the given type."""
-    kind = inputs.get(topic)
+    kind = parameters.get(topic)
     if kind == "versioned":
-        store = Stores.versioned(f"{topic}-kept", inputs.number("history", 10))
+        store = Stores.versioned(f"{topic}-kept", parameters.number("history", 10))
         return b.table(topic, materialized=Materialized.as_(store))
     if kind == "filtered":
         return b.table(topic).filter(lambda v: v != "b")
@@ -231,34 +233,34 @@ def table_of(b: StreamsBuilder, inputs: Given, topic: str) -> KTable[Any, Any]:
     return b.table(topic)
 
 
-def _stream_tables(b: StreamsBuilder, inputs: Given) -> None:
+def _stream_tables(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     joined: Joined[Any, Any] = Joined()
-    if inputs.get("wait"):
-        joined = joined.with_grace_period(inputs.number("wait"))
-    stream, table = None, table_of(b, inputs, "other")
+    if parameters.get("wait"):
+        joined = joined.with_grace_period(parameters.number("wait"))
+    stream, table = None, table_of(b, parameters, "other")
     stream = from_in(b)
-    _how(inputs, stream)(table, show_pair, joined).to("out")
+    _how(parameters, stream)(table, show_pair, joined).to("out")
 
 
-def _global_joins(b: StreamsBuilder, inputs: Given) -> None:
+def _global_joins(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
     table = b.global_table("other", materialized="all")
 
     def key(key: Any, value: Any) -> Any:
-        if inputs.get("key") == "value":
+        if parameters.get("key") == "value":
             return None if value == "x" else value
         return key
 
-    _how(inputs, from_in(b))(table, key, show_pair).to("out")
+    _how(parameters, from_in(b))(table, key, show_pair).to("out")
 
 
-def _table_joins(b: StreamsBuilder, inputs: Given) -> None:
-    remaining: Any = {"1": "kept", "": None}.get(inputs.get("kept"), "")
-    if remaining == "":
-        remaining = Materialized.as_(Stores.versioned("kept", inputs.number("history", 10)))
-    left, right = table_of(b, inputs, "in"), table_of(b, inputs, "other")
-    functions = [foreign_key, pair] if inputs.get("by") == "foreign" else [pair]
-    both = _how(inputs, left)(right, *functions, materialized=remaining)
-    then = inputs.get("then")
+def _table_joins(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
+    materialized: Any = {"1": "kept", "": None}.get(parameters.get("kept"), "")
+    if materialized == "":
+        materialized = Materialized.as_(Stores.versioned("kept", parameters.number("history", 10)))
+    left, right = table_of(b, parameters, "in"), table_of(b, parameters, "other")
+    functions = [foreign_key, pair] if parameters.get("by") == "foreign" else [pair]
+    both = _how(parameters, left)(right, *functions, materialized=materialized)
+    then = parameters.get("then")
     if then == "filter":
         out(both.filter(lambda v: "c" not in v))
     elif then == "group":
@@ -269,23 +271,23 @@ def _table_joins(b: StreamsBuilder, inputs: Given) -> None:
         out(both)
 
 
-def _suppresses(b: StreamsBuilder, inputs: Given) -> None:
-    table = table_of(b, inputs, "in")
-    room = BufferConfig.max_bytes(inputs.number("bytes", 1_000_000))
-    if inputs.get("records"):
-        room = BufferConfig.max_records(inputs.number("records"))
-    if inputs.get("full") == "1":
+def _suppresses(b: StreamsBuilder, parameters: ScenarioParameters) -> None:
+    table = table_of(b, parameters, "in")
+    room = BufferConfig.max_bytes(parameters.number("bytes", 1_000_000))
+    if parameters.get("records"):
+        room = BufferConfig.max_records(parameters.number("records"))
+    if parameters.get("full") == "1":
         room = room.shut_down_when_full()
-    waiting = table.suppress(Suppressed.until_time_limit(inputs.number("wait", 5), room))
-    if inputs.get("then") == "group":
+    waiting = table.suppress(Suppressed.until_time_limit(parameters.number("wait", 5), room))
+    if parameters.get("then") == "group":
         out(waiting.group_by(lambda v: (first(v), v)).count())
-    elif inputs.get("then") == "join":
+    elif parameters.get("then") == "join":
         out(waiting.left_join(b.table("other"), pair))
     else:
         out(waiting)
 
 
-SHAPES: dict[str, Callable[[StreamsBuilder, Given], None]] = {
+SHAPES: dict[str, Callable[[StreamsBuilder, ScenarioParameters], None]] = {
     "windows": _windows,
     "window_tables": _window_tables,
     "cogroups": _cogroups,

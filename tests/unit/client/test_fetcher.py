@@ -170,6 +170,6 @@ def test_abandoned_range_does_not_affect_the_next_one(broker: Any, topic: Topic)
         next(abandoned)
         del abandoned
         offsets: list[int] = []
-        for actual in fetcher.fetch(decoder, 70, 100):
-            offsets += actual.column("offset").to_pylist()
+        for batch in fetcher.fetch(decoder, 70, 100):
+            offsets += batch.column("offset").to_pylist()
     assert offsets == list(range(70, 100))

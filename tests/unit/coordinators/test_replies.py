@@ -14,13 +14,13 @@ def refuse(code):
 
 async def future(result=None, error=None, *, later=True):
     """Return a future that is done now, or in the next iteration of the loop."""
-    actual = asyncio.get_running_loop().create_future()
-    finish = (actual.set_result, result) if error is None else (actual.set_exception, error)
+    pending = asyncio.get_running_loop().create_future()
+    finish = (pending.set_result, result) if error is None else (pending.set_exception, error)
     if later:
         asyncio.get_running_loop().call_soon(*finish)
     else:
         finish[0](finish[1])
-    return actual
+    return pending
 
 
 @pytest.mark.parametrize("later", [True, False])

@@ -86,16 +86,14 @@ def test_failed_directory_affects_only_its_own_partitions(seed: int, error: int)
         def is_moved() -> bool:
             return all(
                 item.leader not in (-1, victim) and victim not in item.isr
-                for item, topic_partition in zip(known_to(cluster, observer), paths, strict=True)
-                if topic_partition == failing
+                for item, directory in zip(known_to(cluster, observer), paths, strict=True)
+                if directory == failing
             )
 
         await cluster.until(is_moved)
         await write_everywhere(cluster)
-        for item, topic_partition, leader in zip(
-            known_to(cluster, observer), paths, before, strict=True
-        ):
-            if topic_partition != failing:
+        for item, directory, leader in zip(known_to(cluster, observer), paths, before, strict=True):
+            if directory != failing:
                 assert (item.leader, set(item.isr)) == (leader, ALL)
         assert cluster.is_serving(victim)
         await resume(cluster, victim)

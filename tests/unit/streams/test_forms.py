@@ -136,8 +136,8 @@ def test_a_join_with_wrong_arguments_is_rejected_with_the_right_form(
 
 def test_a_versioned_table_cannot_be_suppressed() -> None:
     """This is as in Kafka Streams, also if the versions are those of an upstream table."""
-    remaining = Materialized.as_(Stores.versioned("kept", 10))
-    table = StreamsBuilder().table("in", materialized=remaining).filter(lambda v: v)
+    materialized = Materialized.as_(Stores.versioned("kept", 10))
+    table = StreamsBuilder().table("in", materialized=materialized).filter(lambda v: v)
     with pytest.raises(TopologyError, match="tables without versions"):
         table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded()))
 

@@ -32,7 +32,7 @@ def test_dashboard_has_panels_that_do_not_overlap() -> None:
     """Ids are unique, and each place of the 24 columns has one panel."""
     actual = panels()
     assert len({panel["id"] for panel in actual}) == len(actual) > 30
-    topic_partitions: set[tuple[int, int]] = set()
+    cells: set[tuple[int, int]] = set()
     for panel in actual:
         at = panel["gridPos"]
         assert at["x"] + at["w"] <= 24
@@ -41,8 +41,8 @@ def test_dashboard_has_panels_that_do_not_overlap() -> None:
             for x in range(at["x"], at["x"] + at["w"])
             for y in range(at["y"], at["y"] + at["h"])
         }
-        assert not own & topic_partitions, panel["title"]
-        topic_partitions |= own
+        assert not own & cells, panel["title"]
+        cells |= own
 
 
 def test_dashboard_uses_only_its_own_variables() -> None:

@@ -33,11 +33,11 @@ def test_lesson_is_drawn_between_question_and_explanation(
     """
     assert main.run(["learn", "committed-offset"]) == 0
     out = capsys.readouterr().out
-    topic_partitions = [
+    positions = [
         out.index(text)
         for text in ("Question", "leader 1 (epoch 0)   ISR 1   HW 5", "LEO 5", "Explanation")
     ]
-    assert topic_partitions == sorted(topic_partitions)
+    assert positions == sorted(positions)
     assert "committed-offset: 3" not in out
     assert "committed: committed-offset-0: 3" in out
 

@@ -88,9 +88,7 @@ def test_reading_starts_and_ends_at_the_given_positions(
 def test_envelope_is_selected_by_j_or_output_json(run: Any) -> None:
     """The output has one JSON object a line."""
     run("produce", "t", "-k", "k", stdin=b"v")
-    lines = {
-        run("consume", "t", "-e", *settings).out for settings in (["-J"], ["--output", "json"])
-    }
+    lines = {run("consume", "t", "-e", *flags).out for flags in (["-J"], ["--output", "json"])}
     (line,) = lines
     envelope = json.loads(line)
     assert (envelope["topic"], envelope["key"], envelope["payload"]) == ("t", "k", "v")

@@ -132,9 +132,9 @@ def test_any_free_port_is_any_free_port_for_each_broker() -> None:
 @pytest.mark.parametrize("name", ["node.id", "broker.id", "listeners", "log.dirs"])
 def test_identity_of_one_broker_cannot_be_that_of_all(name: str) -> None:
     """Neither in an option nor in the file."""
-    for topic_partition in ("options", "file"):
+    for parameter in ("options", "file"):
         with pytest.raises(ConfigError, match=rf"{name} cannot be set with --brokers"):
-            _cluster(2, **{topic_partition: {name: "1"}})
+            _cluster(2, **{parameter: {name: "1"}})
 
 
 def test_written_properties_are_read_back() -> None:

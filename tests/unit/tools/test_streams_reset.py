@@ -137,7 +137,7 @@ def test_input_resumes_at_the_given_positions(
     run: Any, ottla_cluster: Cluster, read_words: Path, words: tuple[str, ...], to: int, stays: int
 ) -> None:
     """Other topics keep their offsets; both are committed, without the progress metadata."""
-    reported = (
+    common_arguments = (
         "--application-id",
         "app",
         "--state-dir",
@@ -145,11 +145,11 @@ def test_input_resumes_at_the_given_positions(
         "--input-topics",
         "words",
     )
-    output = run("streams", "reset", *reported, *words, "--output", "json")
+    output = run("streams", "reset", *common_arguments, *words, "--output", "json")
     assert _positions(output.json) == [("words", 0, 6, to), ("numbers", 0, 2, stays)]
     with ottla_cluster.admin() as brokers:
         assert committed_offsets(brokers, "app")["numbers", 0].metadata == PROGRESS
-        done = run("streams", "reset", *reported, *words, "--execute")
+        done = run("streams", "reset", *common_arguments, *words, "--execute")
         assert (done.code, done.errors) == (
             0,
             "Reset: the next start of app begins at the offsets above.\n",
@@ -158,7 +158,7 @@ def test_input_resumes_at_the_given_positions(
             ("words", 0): CommittedOffset(to),
             ("numbers", 0): CommittedOffset(stays),
         }
-    again = run("streams", "reset", *reported, "--shift-by", "0", "--output", "json")
+    again = run("streams", "reset", *common_arguments, "--shift-by", "0", "--output", "json")
     assert _positions(again.json)[0] == ("words", 0, to, to)
 
 

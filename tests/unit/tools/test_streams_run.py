@@ -77,10 +77,10 @@ def test_exception_of_the_users_module_has_its_location(
     sys.modules.pop("wrong_topology", None)
     with pytest.raises(ConfigError) as caught:
         load_topology("wrong_topology:topology")
-    reported = str(caught.value)
-    assert reported.startswith("Cannot import wrong_topology.\n")
-    assert message in reported
-    assert {Path(each).name for each in re.findall(r'File "([^"]+)"', reported)} == {
+    text = str(caught.value)
+    assert text.startswith("Cannot import wrong_topology.\n")
+    assert message in text
+    assert {Path(each).name for each in re.findall(r'File "([^"]+)"', text)} == {
         "wrong_topology.py"
     }
 

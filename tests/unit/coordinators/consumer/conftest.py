@@ -161,8 +161,8 @@ class Consumers:
     def commit(self, places, member_id="", epoch=-1, version=9):
         """Commit offset 1 for partitions of t; return the error code of each."""
         partitions = [
-            OffsetCommitRequestPartition(partition_index=topic_partition, committed_offset=1)
-            for topic_partition in places
+            OffsetCommitRequestPartition(partition_index=partition, committed_offset=1)
+            for partition in places
         ]
         request = OffsetCommitRequest(
             group_id="g",

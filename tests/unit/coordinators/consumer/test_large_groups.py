@@ -38,9 +38,7 @@ def everything(consumers):
     """The partitions of all members' targets together."""
     targets = consumers.group.targets
     assert targets.keys() <= consumers.group.members.keys()
-    return sorted(
-        topic_partition for target in targets.values() for topic_partition in target.get(T, ())
-    )
+    return sorted(partition for target in targets.values() for partition in target.get(T, ()))
 
 
 def test_members_keep_their_assignment_until_the_target_is_ready(world, consumers, elsewhere):

@@ -296,7 +296,7 @@ async def test_entities_are_reported_at_the_start_and_on_change(tree: Tree) -> N
 
     store.on_entity.append(note)
     await store.start(tree.tree.session())
-    assert reported == {index: {"value": str(number)} for number, index in enumerate(written)}
+    assert reported == {entity: {"value": str(number)} for number, entity in enumerate(written)}
     assert store.entities(ConfigNode.CLIENTS) == {"app": {"value": "2"}}
     await tree.change(ConfigNode.CLIENTS, "app", value="9")
     await until(lambda: reported[ConfigNode.CLIENTS, "app"] == {"value": "9"})

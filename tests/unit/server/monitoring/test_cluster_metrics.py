@@ -259,23 +259,23 @@ def test_dead_brokers_show_in_the_counts_of_partitions(cluster: Cluster) -> None
     offline = "kafka_controller_kafkacontroller_offlinepartitionscount"
     first, second = (broker for broker in cluster.brokers if broker != cluster.controller())
     cluster.kill(first)
-    actual = scrape_until(cluster, lambda actual: actual.sum(offline) == 1)
-    led = actual.sum(f"{prefix}leadercount")
-    actual = scrape_until(
-        cluster, lambda actual: actual.sum(f"{prefix}atminisrpartitioncount") >= 7
+    samples = scrape_until(cluster, lambda samples: samples.sum(offline) == 1)
+    led = samples.sum(f"{prefix}leadercount")
+    samples = scrape_until(
+        cluster, lambda samples: samples.sum(f"{prefix}atminisrpartitioncount") >= 7
     )
-    assert actual.sum("kafka_cluster_partition_atminisr", topic="orders") == 3
-    assert actual.sum("kafka_cluster_partition_underreplicated", topic="orders") == 3
-    assert actual.sum("kafka_topic_partition_under_replicated_partition", topic="orders") == 3
-    assert actual.sum(f"{prefix}underminisrpartitioncount") == 0
+    assert samples.sum("kafka_cluster_partition_atminisr", topic="orders") == 3
+    assert samples.sum("kafka_cluster_partition_underreplicated", topic="orders") == 3
+    assert samples.sum("kafka_topic_partition_under_replicated_partition", topic="orders") == 3
+    assert samples.sum(f"{prefix}underminisrpartitioncount") == 0
     assert led == 9
     cluster.kill(second)
-    actual = scrape_until(cluster, lambda actual: actual.sum(offline) == 2)
-    actual = scrape_until(
-        cluster, lambda actual: actual.sum(f"{prefix}underminisrpartitioncount") >= 7
+    samples = scrape_until(cluster, lambda samples: samples.sum(offline) == 2)
+    samples = scrape_until(
+        cluster, lambda samples: samples.sum(f"{prefix}underminisrpartitioncount") >= 7
     )
-    assert actual.sum("kafka_cluster_partition_underminisr", topic="orders") == 3
-    assert actual.all("kafka_topic_partitions", topic="single") == [3]
+    assert samples.sum("kafka_cluster_partition_underminisr", topic="orders") == 3
+    assert samples.all("kafka_topic_partitions", topic="single") == [3]
     producer = Producer(
         {"bootstrap.servers": cluster.bootstrap, "acks": "all", "message.timeout.ms": 300}
     )
@@ -285,5 +285,5 @@ def test_dead_brokers_show_in_the_counts_of_partitions(cluster: Cluster) -> None
     assert scrape(cluster).sum(failed, topic="orders") >= 1
     cluster.restart(first)
     cluster.restart(second)
-    scrape_until(cluster, lambda actual: actual.sum(f"{prefix}underreplicatedpartitions") == 0)
+    scrape_until(cluster, lambda samples: samples.sum(f"{prefix}underreplicatedpartitions") == 0)
     assert scrape(cluster).sum(offline) == 0

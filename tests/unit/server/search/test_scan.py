@@ -36,11 +36,11 @@ def offsets(steps: Iterable[Iterable[dict[str, Any]]]) -> list[int]:
 def test_steps_end_at_the_deadline_and_continue() -> None:
     """A step stops within a batch, and the next one resumes behind the last record."""
     data = batch(*(b"%d" % n for n in range(1000)))
-    created = plan(1000, filters=Filters(value="no such text", ignore_case=True))
-    steps = scan(created, bytes(data), seconds=3)
+    search_plan = plan(1000, filters=Filters(value="no such text", ignore_case=True))
+    steps = scan(search_plan, bytes(data), seconds=3)
     assert len(steps) > 5
     assert offsets(steps) == []
-    assert (created.totals.records, created.next_offset) == (1000, 1000)
+    assert (search_plan.totals.records, search_plan.next_offset) == (1000, 1000)
 
 
 def test_range_is_exact_within_batches() -> None:
@@ -51,17 +51,17 @@ def test_range_is_exact_within_batches() -> None:
 
 def test_limit_stops_behind_the_last_match() -> None:
     """The next offset is the one at which a second search resumes."""
-    created = plan(5, limit=2)
-    assert offsets(scan(created, bytes(batch(b"a", b"b", b"c")))) == [0, 1]
-    assert created.next_offset == 2
+    search_plan = plan(5, limit=2)
+    assert offsets(scan(search_plan, bytes(batch(b"a", b"b", b"c")))) == [0, 1]
+    assert search_plan.next_offset == 2
 
 
 def test_batches_that_are_too_old_are_not_decoded() -> None:
     """Only the header of a batch is needed to skip it."""
     old, new = batch(b"a", timestamp=5), batch(b"b", timestamp=50, base_offset=1)
-    created = plan(2, from_ms=50)
-    assert offsets(scan(created, bytes(old + new))) == [1]
-    assert (created.totals.records, created.totals.skipped_bytes) == (1, len(old))
+    search_plan = plan(2, from_ms=50)
+    assert offsets(scan(search_plan, bytes(old + new))) == [1]
+    assert (search_plan.totals.records, search_plan.totals.skipped_bytes) == (1, len(old))
 
 
 def test_older_record_within_a_batch_does_not_match() -> None:
@@ -105,6 +105,6 @@ def test_rows_have_the_fields_of_consume() -> None:
 def test_truncated_chunk_ends_the_scan() -> None:
     """Bytes after the last whole batch are left for the next chunk."""
     one, two = batch(b"a"), batch(b"b", base_offset=1)
-    created = plan(2)
-    assert offsets(scan(created, bytes(one + two[:-1]))) == [0]
-    assert created.next_offset == 1
+    search_plan = plan(2)
+    assert offsets(scan(search_plan, bytes(one + two[:-1]))) == [0]
+    assert search_plan.next_offset == 1

@@ -154,11 +154,11 @@ def test_log_with_more_keys_than_memory_takes_several_cleanings() -> None:
     for number in range(40):
         compacted.append((b"key-%d" % (number % 20), b"%d" % number))
     compacted.settings = Settings(memory_bytes=5 * KEY_BYTES)
-    topic_partitions = []
+    dirty_offsets = []
     while compacted.clean():
-        topic_partitions.append(compacted.log.first_dirty_offset)
-    assert len(topic_partitions) >= 8
-    assert topic_partitions == sorted(set(topic_partitions))
+        dirty_offsets.append(compacted.log.first_dirty_offset)
+    assert len(dirty_offsets) >= 8
+    assert dirty_offsets == sorted(set(dirty_offsets))
     assert compacted.pairs() == [(n, b"key-%d" % (n % 20), b"%d" % n) for n in range(20, 40)]
 
 

@@ -128,7 +128,7 @@ CRASHES: dict[str, Crash] = {
 @pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
 def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
     """Either the old or the new log survives a crash, and no stray copy is left."""
-    change, topic_partitions = 0, set()
+    change, locations = 0, set()
     ended = False
     while not ended:
         change += 1
@@ -152,14 +152,14 @@ def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
             assert log is not None
             assert offsets(log) == list(range(8)), f"change {change}"
             assert log.append_as_leader(make_batch(sequence=7), 3).is_duplicate
-            topic_partitions.add(log.directory)
+            locations.add(log.directory)
             copies = [name for path in BOTH for name in machine.names(path) if "-f" in name]
             assert len(copies) == (later.moves.future("t", 0) is not None)
             assert not machine.files.exists(f"{log.directory}/superseded")
             later.abandon()
             machine.files = machine.files.kill()
     assert change > 8
-    assert topic_partitions == {"/a/t-0", "/b/t-0"}
+    assert locations == {"/a/t-0", "/b/t-0"}
 
 
 def test_copy_resumes_after_a_restart() -> None:

@@ -159,8 +159,8 @@ def test_windowed_cogroups_accept_options_as_in_java() -> None:
     """Named and Materialized follow the initializer, or the merger of sessions."""
     builder = StreamsBuilder()
     cogroup = builder.stream("in").group_by_key().cogroup(lambda value, total: total + value)
-    name, remaining = Named.as_("name"), Materialized.as_("kept")
-    cogroup.windowed_by(TimeWindows.of_size_with_no_grace(10)).aggregate(int, name, remaining)
+    name, materialized = Named.as_("name"), Materialized.as_("kept")
+    cogroup.windowed_by(TimeWindows.of_size_with_no_grace(10)).aggregate(int, name, materialized)
     sessions = cogroup.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(5))
     sessions.aggregate(int, lambda one, two: one + two, Materialized.as_("gaps"))
     assert cogroup.aggregate(int, Materialized.as_("all")).queryable_store_name == "all"

@@ -72,8 +72,8 @@ def _batch(rows: list[TopicRecord]) -> pa.RecordBatch:
 def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     return {
         output.topic: [
-            (topic_partition, each.key, each.value, each.timestamp, tuple(each.headers))
-            for topic_partition, each in zip(
+            (number, each.key, each.value, each.timestamp, tuple(each.headers))
+            for number, each in zip(
                 output.row_numbers.tolist(), topic_records(output.records), strict=True
             )
         ]
@@ -193,8 +193,8 @@ def test_a_result_that_cannot_be_serialized_is_skipped_without_another_call() ->
     actual = _fused(PlainTask(kind, lambda: 0), rows)
     assert seen == [1, "x", 2]
     assert actual == _taken(kind, rows)
-    assert [topic_partition for topic_partition, *_ in actual["text"]] == [1]
-    assert [topic_partition for topic_partition, *_ in actual["all"]] == [0, 1, 3]
+    assert [number for number, *_ in actual["text"]] == [1]
+    assert [number for number, *_ in actual["all"]] == [0, 1, 3]
 
 
 def test_a_result_that_cannot_be_serialized_ends_the_task() -> None:
