@@ -9,6 +9,7 @@ its folder; `replace` performs all necessary steps.
 import asyncio
 import errno
 import fcntl
+import logging
 import os
 import shutil
 import struct
@@ -22,6 +23,8 @@ from ottla.base.buffers import FileRange
 from ottla.base.descriptors import SPARES
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 # struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -206,13 +209,16 @@ def overwrite(files: FileSystem, path: str, data: bytes) -> None:
 async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
     """Run blocking work off the event loop; a cancellation takes effect when the work has ended.
 
-    For work on files that other code uses afterwards: a thread does not stop with its task.
+    For work on files that other code uses afterwards: a thread does not stop with its task. An
+    error of the work after the cancellation is logged.
     """
     running = asyncio.ensure_future(files.in_background(work))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait([running])
+        if not running.cancelled() and (error := running.exception()) is not None:
+            _log.warning("work on files failed after it was cancelled error=%s", error)
         raise
 
 

@@ -19,7 +19,13 @@ from .campaign import NAMES, SCENARIOS, Run, play
 QUICK_SEEDS = 1
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "12"))
 # Runs of campaigns that have found a fault.
-FOUND = (Run("moves", 101), Run("network", 116), Run("power", 122), Run("controllers", 1003))
+FOUND = (
+    Run("moves", 101),
+    Run("network", 116),
+    Run("power", 122),
+    Run("controllers", 1003),
+    Run("disks", 4003),
+)
 
 RUNS = [
     pytest.param(
