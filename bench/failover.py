@@ -1,8 +1,8 @@
 """How long a partition cannot be written after its leader has died or fallen silent.
 
-The whole pause is that of a producer of librdkafka. The cluster's part of it is measured by a client
-without timers of its own: it asks each surviving broker for the leader, and writes as soon as that
-broker leads.
+The whole pause is that of a producer of librdkafka. The cluster's part of it is measured by a
+client without timers of its own: it asks each surviving broker for the leader, and writes as soon
+as that broker leads.
 """
 
 import os
@@ -134,10 +134,10 @@ class Observer:
 
 
 class FailOver(NamedTuple):
-    """Seconds from the fault on; `pause` is the longest time between acknowledgements of librdkafka.
+    """Seconds from the fault on, and the longest time between acknowledgements of librdkafka.
 
     `known`: every surviving broker names the new leader; `written`: a record of the client without
-    timers is acknowledged.
+    timers is acknowledged; `pause` is that of librdkafka.
     """
 
     pause: float

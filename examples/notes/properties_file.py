@@ -20,7 +20,7 @@ auto.commit.interval.ms=1000
 """
 
 
-def main(bootstrap: str, topic: str = "first") -> list[tuple[str, int]]:
+def main(bootstrap: str, topic: str = "numbers") -> list[tuple[str, int]]:
     """Send five numbers and read them back."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "client.properties")

@@ -7,17 +7,22 @@ librdkafka's threads do the work; each object belongs to one thread.
 """
 
 import math
+import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ErrorCode, OttlaError
-from ottla.client.errors import ClientError, Fenced, NotReachable, TimedOut
+from ottla.base.user_code import LoggedErrors
+from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, TimedOut
 
+T = TypeVar("T")
 Settings = Mapping[str, Any]
 TopicPartition = tuple[str, int]
 Header = tuple[str, bytes | None]
@@ -256,6 +261,8 @@ class RecordConsumer:
 _error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error
 value_of: Callable[[Any], Any] = librdkafka.Message.value
 """Returns the value of librdkafka's message."""
+INTERRUPTED_S = 0.1
+"""The time that a client may use to close after Ctrl-C."""
 LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
@@ -302,6 +309,42 @@ _MAYBE_MISSING_S = 3.0
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
+class Waits:
+    """Makes calls of librdkafka that block, in a thread of their own: Ctrl-C ends the wait.
+
+    The call itself continues in its thread, which does not keep the process alive.
+    """
+
+    _STEP_S = 0.05
+
+    def __init__(self) -> None:
+        self._is_stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let waits in other threads raise Closed soon."""
+        self._is_stopped.set()
+
+    def call(self, request: Callable[[], T], timeout_s: float = math.inf) -> T:
+        """Return the result of a call; TimedOut after `timeout_s` seconds."""
+        future: Future[T] = Future()
+        threading.Thread(
+            target=_complete, args=(request, future), name="ottla-call", daemon=True
+        ).start()
+        deadline = time.monotonic() + timeout_s
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            try:
+                return future.result(min(self._STEP_S, remaining_s))
+            except TimeoutError:
+                if self._is_stopped.is_set():
+                    raise Closed("the client was closed while a call was waiting") from None
+        raise TimedOut(f"the cluster did not answer within {timeout_s:g} s")
+
+
+def _complete(request: Callable[[], T], future: "Future[T]") -> None:
+    with LoggedErrors(future.set_exception):
+        future.set_result(request())
+
+
 def has_errors(messages: Sequence[Any]) -> bool:
     """Return True if a message is an error instead of a record, without a Python call for each."""
     return any(map(_error_of, messages))
@@ -313,7 +356,12 @@ def open_producer(settings: Settings) -> Any:
 
 
 def close_producer(producer: Any) -> None:
-    """Close librdkafka's producer; a transaction that cannot be aborted any more is not reported."""
+    """Close librdkafka's producer; records that are left fail with Closed.
+
+    A transaction that cannot be aborted any more is not reported.
+    """
+    if len(producer):
+        producer.purge()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         producer.close()
@@ -381,6 +429,12 @@ def _translate(error: KafkaError) -> OttlaError:
         return ApiError(ErrorCode(code))
     if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
         return NotReachable(error.str())
+    if code == KafkaError._PURGE_QUEUE:
+        return Closed("the producer was closed before the record was sent")
+    if code == KafkaError._PURGE_INFLIGHT:
+        return Closed(
+            "the producer was closed before the record was acknowledged: it may be stored"
+        )
     if code in (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT):
         return TimedOut(f"the cluster did not take the records in time ({error.str()})")
     return ClientError(f"{error.str()} ({error.name()})")

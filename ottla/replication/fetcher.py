@@ -51,12 +51,18 @@ _PAUSE_SECONDS_MIN = 0.001
 INTERRUPTION_SECONDS = 0.1
 
 
+def _ignore(leader: int) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
     """Objects that all fetchers of a broker share.
 
     `connect` returns the channel to a broker, None while its address is unknown; `broker_epoch` is
-    the epoch of this broker's registration; `timeout_seconds` limits one request.
+    the epoch of this broker's registration; `timeout_seconds` limits one request. `lost` is called
+    if the connection to a leader was closed or refused, and `fetched` when the leader answers
+    again.
     """
 
     node_id: int
@@ -67,6 +73,8 @@ class Dependencies:
     limits: Callable[[], Limits]
     traffic: ReplicationTraffic
     timeout_seconds: Callable[[], float]
+    lost: Callable[[int], None] = _ignore
+    fetched: Callable[[int], None] = _ignore
 
 
 class ReplicaFetchers:
@@ -132,7 +140,7 @@ class LeaderFetcher:
         self._undurable: dict[Key, Followed] = {}
         self._changed = asyncio.Event()
         self._channel: RequestChannel | None = None
-        self._is_waiting = self._is_interrupted = False
+        self._is_waiting = self._is_interrupted = self._is_lost = False
         self._interrupted_at = float("-inf")
         self._task = dependencies.tasks.supervise(self._run, "replica fetcher", f"broker {leader}")
 
@@ -196,6 +204,9 @@ class LeaderFetcher:
             finally:
                 self._is_waiting = False
             assert isinstance(response, FetchResponse)
+            if self._is_lost:
+                self._is_lost = False
+                self._dependencies.fetched(self.leader)
             await self._perform(
                 self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
             )
@@ -257,6 +268,9 @@ class LeaderFetcher:
             # Interrupted for a new partition: fetch all of them again at once.
             self.fetches.interrupted(now, 0.0)
             return
+        if isinstance(error, ConnectionError):
+            self._is_lost = True
+            self._dependencies.lost(self.leader)
         _log.info("fetch failed leader=%d error=%s", self.leader, error)
         self.fetches.interrupted(now, limits.backoff_seconds)
 

@@ -20,14 +20,16 @@ class Contacts:
 
     `reached` are registrations. `lost_at` has the time when the connection to a broker was lost,
     by the monotonic clock in seconds, until it is connected again. Both outlive the watches: in
-    the controller's next term, an ended process is noticed at once. `changed` is called if
-    `lost_at` has changed.
+    the controller's next term, an ended process is noticed at once. `fetches_lost_at` is the same
+    for connections of replica fetchers, which only brokers that follow the other one have.
+    `changed` is called if one of both has a new entry, or `lost_at` lost one.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self.reached: set[Hashable] = set()
         self.lost_at: dict[int, float] = {}
+        self.fetches_lost_at: dict[int, float] = {}
 
     def connected(self, broker_id: int, registration: Hashable) -> None:
         """Apply that a process has accepted a connection."""
@@ -40,6 +42,25 @@ class Contacts:
         if broker_id not in self.lost_at:
             self.lost_at[broker_id] = now
             self._changed()
+
+    def fetched(self, broker_id: int) -> None:
+        """Apply that a leader has answered a replica fetcher."""
+        self.fetches_lost_at.pop(broker_id, None)
+
+    def fetch_lost(self, broker_id: int, now: float) -> None:
+        """Apply that a replica fetcher has lost its connection to a leader."""
+        if broker_id not in self.fetches_lost_at:
+            self.fetches_lost_at[broker_id] = now
+            self._changed()
+
+    def lost_after(self, time: float) -> set[int]:
+        """Return the brokers whose connection was lost after `time` and not opened again."""
+        return {
+            broker_id
+            for times in (self.lost_at, self.fetches_lost_at)
+            for broker_id, lost_at in times.items()
+            if lost_at > time
+        }
 
 
 class Current:

@@ -1,6 +1,7 @@
 """The consumer for asyncio: the same records, without blocking the event loop."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -79,6 +80,23 @@ async def test_other_tasks_run_while_a_poll_waits(cluster: Cluster, topic: str) 
             turns += 1
         assert poll.result() == []
         assert turns > 10
+
+
+async def test_cancelled_poll_loses_no_record(cluster: Cluster, topic: str) -> None:
+    """Records that arrive while a poll is being cancelled are returned by the next one."""
+    fill(cluster, topic, [b"%d" % number for number in range(30)])
+    seen: list[bytes] = []
+    async with consumer_of(cluster, topic, group_id=topic, max_poll_records=1) as consumer:
+        while len(seen) < 30:
+            poll = asyncio.create_task(consumer.poll(10))
+            # Enough turns for the poll to begin, or for its thread to end.
+            for _ in range(len(seen) % 5 + 1):
+                await asyncio.sleep(0)
+            poll.cancel()
+            with suppress(asyncio.CancelledError):
+                seen += [record.value for record in await poll]
+            seen += [record.value for record in await consumer.poll(1)]
+    assert sorted(map(int, seen)) == list(range(30))
 
 
 async def test_use_after_close_raises(cluster: Cluster, topic: str) -> None:

@@ -364,6 +364,26 @@ def test_ctrl_c_ends_a_poll(cluster: Cluster, topic: str) -> None:
         assert time.monotonic() - sent[0] < 0.2
 
 
+def test_interrupt_calls_the_listener_and_leaves_the_group(cluster: Cluster, topic: str) -> None:
+    """The listener runs in the interrupted thread, nothing is committed, and others take over."""
+    fill(cluster, topic, [b"a", b"b", b"c"])
+    threads: list[Any] = []
+
+    class Listener(Observer):
+        def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+            threads.append((threading.current_thread(), len(partitions)))
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        consumer_of(cluster, topic, group_id=topic, listener=Listener()) as consumer,
+    ):
+        read(consumer, 3)
+        raise KeyboardInterrupt
+    assert threads == [(threading.current_thread(), 3)]
+    with consumer_of(cluster, topic, group_id=topic) as consumer:
+        assert values_of(read(consumer, 3)) == [b"a", b"b", b"c"]
+
+
 def test_late_poll_is_explained(topic_of_strict_cluster: tuple[Cluster, str]) -> None:
     """A member that polls too late learns why it lost its partitions, and rejoins."""
     cluster, topic = topic_of_strict_cluster

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client import Producer, ProducerInterceptor, ProducerRecord, RecordMetadata, Serdes
+from ottla.client import (
+    AdminClient,
+    Producer,
+    ProducerInterceptor,
+    ProducerRecord,
+    RecordMetadata,
+    Serdes,
+)
 from ottla.client.errors import ClientError, Closed, SerializationError, TimedOut
 from ottla.client.producer.partitioners import murmur2_partition
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
@@ -342,6 +349,25 @@ def test_full_queue_blocks_and_then_times_out(cluster: Cluster) -> None:
     producer.close()
 
 
+def test_close_with_a_timeout_ends(cluster: Cluster) -> None:
+    """Records that no broker has taken fail with an error that says so."""
+    producer = producer_of(cluster, bootstrap_servers="127.0.0.1:1")
+    future = producer.send("t", b"x")
+    with pytest.raises(TimedOut, match="1 records were not acknowledged"):
+        producer.close(0.05)
+    with pytest.raises(Closed, match="before the record was sent"):
+        future.result(0)
+
+
+def test_interrupt_sends_what_is_queued(cluster: Cluster, topic: str) -> None:
+    """After Ctrl-C a broker that responds gets the records that wait for a batch."""
+    with pytest.raises(KeyboardInterrupt), producer_of(cluster) as producer:
+        producer.send(topic, b"first", partition=0).result(10)
+        producer.send(topic, b"second", partition=0)
+        raise KeyboardInterrupt
+    assert [record.value for record in records_of(cluster, topic)] == [b"first", b"second"]
+
+
 def test_records_are_sent_while_the_queue_is_full(cluster: Cluster, topic: str) -> None:
     """`send` blocks until there is room, and every record arrives."""
     with producer_of(cluster, queue_buffering_max_messages=10) as producer:
@@ -427,3 +453,44 @@ def test_acks_decide_what_is_known(cluster: Cluster, topic: str) -> None:
         with producer_of(cluster, acks=acks) as producer:
             offsets.append(producer.send(topic, b"a", partition=0).result(10).offset)
     assert offsets == [-1, 1, 2]
+
+
+def test_all_acks_wait_for_the_in_sync_replicas() -> None:
+    """With two replicas required and one alive, only acks=all is refused; `retries` repeats it."""
+    with Cluster(brokers=2, options={"replica.fetch.backoff.ms": "20"}) as pair:
+        config = {"min.insync.replicas": "2"}
+        pair.create_topic("careful", replication_factor=2, config=config)
+        pair.wait_in_sync("careful")
+        (follower,) = set(pair.brokers) - {pair.leader("careful")}
+        pair.kill(follower)
+        pair.expire_session(follower)
+        with AdminClient(bootstrap_servers=pair.bootstrap) as admin:
+            while len(admin.describe_topic("careful").partitions[0].isr) > 1:
+                pass
+        for acks, offset in ((0, -1), (1, 1)):
+            with producer_of(pair, acks=acks) as producer:
+                assert producer.send("careful", b"a").result(10).offset == offset
+        with producer_of(pair, acks="all", retries=0) as producer:
+            error = producer.send("careful", b"a").exception(10)
+        assert isinstance(error, ApiError)
+        assert error.code is ErrorCode.NOT_ENOUGH_REPLICAS
+        with producer_of(pair, acks="all", retry_backoff_ms=10) as producer:
+            future = producer.send("careful", b"b")
+            with pytest.raises(TimeoutError):
+                future.result(0.1)
+            pair.restart(follower)
+            assert future.result(20).offset == 2
+
+
+def test_idempotence_numbers_the_batches(cluster: Cluster, topic: str) -> None:
+    """A batch has the producer's id with enable.idempotence, which acks=all allows, and -1 without."""
+    for partition, settings in enumerate(({}, {"acks": 1}, {"enable_idempotence": False})):
+        words = {"bootstrap_servers": cluster.bootstrap, "linger_ms": 0}
+        with Producer(words | settings) as producer:
+            producer.send(topic, b"a", partition=partition).result(10)
+    ids = []
+    for partition in range(3):
+        (file,) = (cluster.data / f"{topic}-{partition}").glob("*.log")
+        ids += [header.producer_id for _, header in iterate_batches(file.read_bytes())]
+    assert ids[0] >= 0
+    assert ids[1:] == [-1, -1]

@@ -64,6 +64,40 @@ def test_failing_record_waits_and_becomes_a_dead_letter(cluster: Cluster, topic:
     assert dead.header(DUE) is None
 
 
+def test_crash_between_copy_and_commit_repeats_the_record(cluster: Cluster, topic: str) -> None:
+    """At least once: a process that dies after the copy, before the commit, makes a second copy."""
+    for name in (f"{topic}-retry-1", f"{topic}-dlt"):
+        cluster.create_topic(name)
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(topic, b"bad", partition=0)
+    attempts: list[str] = []
+
+    def handle(record: ConsumerRecord) -> None:
+        attempts.append(record.topic)
+        raise ValueError("no")
+
+    def crash(record: ConsumerRecord) -> None:
+        raise SystemExit("killed")
+
+    words = {"bootstrap_servers": cluster.bootstrap, "group_id": topic, "delays_s": [0]}
+    dying = RetryingConsumer(topic, handle, **words)
+    dying._consumer.commit = crash  # type: ignore[assignment, method-assign]
+    with pytest.raises(SystemExit):
+        dying.run()
+    survivor = RetryingConsumer(topic, handle, **words)
+    deadline = time.monotonic() + 30
+    while len(attempts) < 4:
+        assert time.monotonic() < deadline
+        survivor.step()
+    survivor.stop()
+    survivor.run()
+    assert attempts.count(topic) == 2
+    with consumer_of(cluster) as consumer:
+        consumer.assign([(f"{topic}-dlt", 0)])
+        dead = read(consumer, 2)
+    assert {record.header(ORIGIN) for record in dead} == {f"{topic}-0@0".encode()}
+
+
 def test_plan_needs_delays() -> None:
     """A plan without delays would be a dead-letter topic alone: the error asks for numbers."""
     with pytest.raises(ConfigError, match="at least one number of seconds"):

@@ -171,6 +171,7 @@ class KafkaNode:
         self.folder = folder
         self.data = folder / "data"
         self.port, controller = free_ports(2)
+        self.controller = f"127.0.0.1:{controller}"
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.java_options: tuple[str, ...] = ()
         folder.mkdir(parents=True, exist_ok=True)

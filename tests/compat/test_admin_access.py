@@ -38,15 +38,21 @@ _PATIENCE_S = 15.0
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of Apache Kafka with an authorizer."""
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[java.KafkaNode]:
+    """Return Apache Kafka with an authorizer."""
     options = [f"authorizer.class.name={_AUTHORIZER}", "super.users=User:ANONYMOUS"]
     node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options, "4.3.0")
     node.start()
     try:
-        yield node.bootstrap
+        yield node
     finally:
         node.kill()
+
+
+@pytest.fixture(scope="module")
+def bootstrap(node: java.KafkaNode) -> str:
+    """Return the address of the broker."""
+    return node.bootstrap
 
 
 @pytest.fixture
@@ -169,3 +175,17 @@ def test_acls_as_json(
     assert _eventually(lambda: len(admin.describe_acls()) == 1)
     assert entry.run("kafka-acls", [*words, "--remove", "--topic", "a", "--force"]) == 0
     assert capsys.readouterr().out == f"[{row}]\n"
+
+
+def test_controller_serves_acls(
+    node: java.KafkaNode, admin: AdminClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--bootstrap-controller` names the controllers of a KRaft cluster (KIP-919)."""
+    words = ["--bootstrap-controller", node.controller, "--topic", "c"]
+    add = ["--add", "--allow-principal", "User:ann", "--operation", "Read"]
+    assert entry.run("kafka-acls", [*words, *add]) == 0
+    assert entry.run("kafka-acls", [*words, "--list"]) == 0
+    assert "name=c, patternType=LITERAL)`:\n\t(principal=User:ann" in capsys.readouterr().out
+    assert _eventually(lambda: len(admin.describe_acls()) == 1)
+    assert entry.run("kafka-acls", [*words, "--remove", "--force"]) == 0
+    assert _eventually(lambda: not admin.describe_acls())

@@ -16,12 +16,22 @@ from typing import NoReturn
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, ConsoleMessage, FloatRect, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    FloatRect,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from tests.console.session import PASSWORD
 
 REQUIRED = "OTTLA_TESTS_NEED_CHROMIUM"
 SCREENSHOTS = "OTTLA_SCREENSHOTS"
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 800}
 _SERIOUS = ("serious", "critical")
 _PATIENCE_MS = 15_000
 # Pictures show the charts below the first screen, but not whole lists.
@@ -75,6 +85,16 @@ class Watched:
             if item["impact"] in _SERIOUS
         ]
 
+    def expect_to_fit_a_phone(self) -> None:
+        """Fail if the page scrolls sideways on a phone; also with its folded parts open."""
+        self.page.set_viewport_size(PHONE)
+        folded = self.page.locator("main details")
+        folded.evaluate_all("nodes => nodes.forEach(node => node.open = true)")
+        try:
+            expect(self.page.locator("html")).to_have_js_property("scrollWidth", PHONE["width"])
+        finally:
+            self.page.set_viewport_size(DESKTOP)
+
     def picture(self, name: str, *, is_dark: bool = False) -> None:
         """Take a picture of the page if OTTLA_SCREENSHOTS asks for it.
 
@@ -111,9 +131,7 @@ class Watched:
 @contextmanager
 def admin_page(browser: Browser, url: str) -> Iterator[Watched]:
     """Yield a page, 1280 pixels wide, on which the admin of a console has logged in."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 800}, base_url=url, timezone_id="UTC"
-    )
+    context = browser.new_context(viewport=DESKTOP, base_url=url, timezone_id="UTC")
     try:
         watched = Watched(context.new_page())
         watched.page.goto("/c/local/topics")

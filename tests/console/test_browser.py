@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
-from tests.console.chromium import Watched
+from tests.console.chromium import DESKTOP, PHONE, Watched
 from tests.console.conftest import HOSTILE, commit
 from tests.console.examples import add_an_hour
 from tests.unit.console.streams.test_describe_text import WORDS
@@ -67,13 +67,14 @@ def console(console: ConsoleServer) -> ConsoleServer:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_no_error_and_no_barrier(page: Page, watched: Watched, name: str) -> None:
-    """The page loads, its scripts run, and axe-core finds no serious violation."""
+    """The page loads, its scripts run, axe-core finds no serious violation, and it fits a phone."""
     response = page.goto(PAGES[name])
     assert response is not None
     assert response.status == 200
     expect(page.get_by_role("alert")).to_have_count(0)
     assert watched.violations() == []
     watched.picture(name, is_dark=True)
+    watched.expect_to_fit_a_phone()
 
 
 @pytest.mark.parametrize("name", DARK)
@@ -90,11 +91,11 @@ def test_dark_page_has_enough_contrast(page: Page, watched: Watched, name: str) 
 @pytest.mark.parametrize("name", ["overview", "messages", "topics", "group"])
 def test_page_fits_a_phone(page: Page, watched: Watched, name: str) -> None:
     """Tables scroll inside of their cards; the page itself does not scroll sideways."""
-    page.set_viewport_size({"width": 390, "height": 800})
+    page.set_viewport_size(PHONE)
     page.goto(PAGES[name])
     width = page.evaluate("document.documentElement.scrollWidth")
     watched.picture(f"{name}-phone")
-    page.set_viewport_size({"width": 1280, "height": 800})
+    page.set_viewport_size(DESKTOP)
     assert width <= 390
 
 

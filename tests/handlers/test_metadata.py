@@ -1,5 +1,6 @@
 """Metadata: brokers, topics and leaders, and topic creation on first use."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -201,3 +202,44 @@ async def test_authorized_operations_are_returned_on_request(broker: LogsBroker)
     assert response.topics[0].topic_authorized_operations == operations.ON_TOPIC
     plain = await broker.ask(metadata, request("t"), 8)
     assert plain.topics[0].topic_authorized_operations == operations.NOT_ASKED
+
+
+async def test_response_waits_for_the_successor_of_a_lost_leader(broker: LogsBroker) -> None:
+    """A client asks as soon as it has lost the leader, before another one is elected.
+
+    The response lists the lost broker for librdkafka, which may otherwise forget the new leader.
+    """
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER)
+    broker.create("u", replicas=(NODE, OTHER))
+    broker.current.contacts.fetch_lost(OTHER, broker.clock.now)
+    waiting = asyncio.ensure_future(broker.ask(metadata, request("t"), 9))
+    await asyncio.sleep(0)
+    other = await broker.ask(metadata, request("u"), 9)
+    assert other.topics[0].partitions[0].leader_id == NODE
+    assert not waiting.done()
+    broker.create("t", replicas=(NODE, OTHER), leader_epoch=4)
+    broker.image = broker.image.with_brokers(removed=[OTHER])
+    answer = await waiting
+    partition = answer.topics[0].partitions[0]
+    assert (partition.leader_id, partition.offline_replicas) == (NODE, [OTHER])
+    assert [item.node_id for item in answer.brokers] == [NODE, OTHER]
+    later = await broker.ask(metadata, request("t"), 9)
+    assert [item.node_id for item in later.brokers] == [NODE]
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["no successor", "leader answers"])
+async def test_response_names_a_lost_leader_that_nothing_replaces(
+    broker: LogsBroker, is_back: bool
+) -> None:
+    """Responses wait for at most a second, and no longer than until the leader answers again."""
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER)
+    broker.current.contacts.fetch_lost(OTHER, broker.clock.now)
+    waiting = asyncio.ensure_future(broker.ask(metadata, everything(9), 9))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    if is_back:
+        broker.current.contacts.fetched(OTHER)
+    else:
+        broker.clock.now += 1.0
+    answer = await waiting
+    assert answer.topics[0].partitions[0].leader_id == OTHER

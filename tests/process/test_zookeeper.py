@@ -19,7 +19,7 @@ from ottla.tools.broker.processes import free_port
 from ottla.tools.zookeeper.java_server import java_command
 from tests.process import zookeeper_servers as servers
 
-# ConnectRequest: protocol version, last zxid, timeout, session id, length of the password, password.
+# ConnectRequest: protocol version, last zxid, timeout, session id, password with its length.
 _CONNECT_REQUEST = struct.Struct(">iqiqi16s")
 
 

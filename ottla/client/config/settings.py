@@ -22,6 +22,7 @@ _ALIASES = {
     "sasl.mechanisms": "sasl.mechanism",
 }
 _JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_LONGEST_REFRESH_MS = 3_600_000
 _WORDS = {"true": True, "false": False}
 
 
@@ -114,6 +115,10 @@ def _native(name: str, value: Any) -> dict[str, Any]:
     if name == "buffer.memory":
         # librdkafka also limits the number of records, which bounds the memory of tiny ones.
         return {"queue.buffering.max.kbytes": max(1, int(value) // 1024)}
+    if name == "metadata.max.age.ms":
+        # librdkafka's option of this name is the age of its cache, which then is three times this.
+        interval_ms = min(int(value), _LONGEST_REFRESH_MS)
+        return {"topic.metadata.refresh.interval.ms": interval_ms}
     if name == "partition.assignment.strategy":
         return {name: assignors_of(value)}
     if name == "sasl.jaas.config":

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -16,7 +17,8 @@ from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.records import ConsumerRecord, TopicPartition
 
 T = TypeVar("T")
-_POLL_S = 0.5
+# A task that is cancelled, as by Ctrl-C, waits at most that long for the consumer's thread.
+_POLL_S = 0.05
 
 
 class AsyncConsumer:
@@ -74,7 +76,15 @@ class AsyncConsumer:
     ) -> list[ConsumerRecord]:
         """Return records, at most `max.poll.records`; an empty list after `timeout` seconds."""
         await self._subscribe_first()
-        return await self._run(lambda: self._consumer.poll(timeout, max_records=max_records))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while True:
+            step = max(0.0, min(_POLL_S, deadline - loop.time()))
+            await self._run(partial(self._consumer.fetch, step, max_records))
+            # Taken here, not in the thread: a poll that is cancelled loses no record.
+            records = self._consumer.unread()
+            if records or loop.time() >= deadline:
+                return records
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """Yield records as they arrive, until the consumer is closed."""
@@ -148,12 +158,19 @@ class AsyncConsumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception in the block without committing what it was processing."""
-        if not self._is_closed:
-            self._is_closed = True
+        """Close; after an exception in the block without committing what it was processing.
+
+        After a cancellation, as by Ctrl-C, this takes at most 200 ms."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            self._consumer.interrupt()
+            await self._run(self._consumer.abandon)
+        else:
             await self._run(lambda: self._consumer.__exit__(kind, error, trace))
-            self._is_stopped = True
-            self._thread.shutdown(wait=False)
+        self._is_stopped = True
+        self._thread.shutdown(wait=False)
 
     def _fetch(self) -> None:
         self._consumer.fetch(_POLL_S)

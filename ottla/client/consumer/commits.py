@@ -1,15 +1,13 @@
 """Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, TimeoutError
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
 from ottla.client.consumer.departures import Departures
-from ottla.client.errors import ClientError, CommitFailed, TimedOut
+from ottla.client.errors import CommitFailed, TimedOut
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]
@@ -33,8 +31,9 @@ _LEFT = (
 class Commits:
     """Sends commits of one consumer to its group's coordinator."""
 
-    def __init__(self, departures: Departures, timeout_s: float) -> None:
+    def __init__(self, departures: Departures, timeout_s: float, waits: transport.Waits) -> None:
         self._consumer: Any = None
+        self._waits = waits
         self._departures = departures
         self._timeout_s = timeout_s
         self._pending: list[tuple[Committed, OnCommit | None]] = []
@@ -67,26 +66,17 @@ class Commits:
         return finished
 
     def wait(self, offsets: Committed) -> Committed:
-        """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError.
+        """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError."""
+        try:
+            return self._waits.call(lambda: self.now(offsets), self._timeout_s)
+        except TimedOut as error:
+            raise TimedOut(
+                f"the coordinator did not confirm the commit within {self._timeout_s:g} s"
+            ) from error
 
-        The call of librdkafka cannot be interrupted, so it runs in a thread: Ctrl-C ends the wait.
-        """
-        future: Future[Committed] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(self.now(offsets))
-            except (ApiError, ClientError) as error:
-                future.set_exception(error)
-
-        threading.Thread(target=run, name="ottla-commit", daemon=True).start()
-        deadline = time.monotonic() + self._timeout_s
-        while time.monotonic() < deadline:
-            try:
-                return future.result(_STEP_S)
-            except TimeoutError:
-                continue
-        raise TimedOut(f"the coordinator did not confirm the commit within {self._timeout_s:g} s")
+    def hurry(self) -> None:
+        """Let every further commit wait for a moment only: the program was interrupted."""
+        self._timeout_s = transport.INTERRUPTED_S
 
     def now(self, offsets: Committed) -> Committed:
         """Commit and wait in this thread, as a rebalance requires: librdkafka waits for it, too."""

@@ -63,7 +63,8 @@ class Consumer(AssignedPartitions):
         self._group = self._settings.merged.get("group.id")
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
-        self._commits = Commits(self._departures, timeout_s)
+        self._waits = transport.Waits()
+        self._commits = Commits(self._departures, timeout_s, self._waits)
         self._consumer = open_consumer(self._settings, self._departures, self._commits.committed)
         self._commits.open(self._consumer)
         self._deserialization = Deserialization(self._settings)
@@ -79,7 +80,7 @@ class Consumer(AssignedPartitions):
                 is_incremental=is_incremental(self._settings),
                 store=offset_store,
             ),
-            Lookups(self._consumer, timeout_s),
+            Lookups(self._consumer, timeout_s, self._waits),
         )
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
@@ -152,8 +153,7 @@ class Consumer(AssignedPartitions):
         """
         self._check_open()
         if self._taken < len(self._batch):
-            unread, self._batch, self._taken = self._batch[self._taken :], [], 0
-            return unread
+            return self.unread()
         self._between_polls()
         limit = min(max_records or self._limit, _BATCH_RECORDS)
         messages = self._undecoded or self._fetch(limit, timeout)
@@ -175,10 +175,15 @@ class Consumer(AssignedPartitions):
             self.fetch(_STEP_S)
             yield from self.fetched()
 
-    def fetch(self, timeout: float) -> None:
+    def fetch(self, timeout: float, max_records: int | None = None) -> None:
         """Poll for the records that `fetched` yields next, unless some are left."""
         if self._taken >= len(self._batch):
-            self._batch, self._taken = self.poll(timeout), 0
+            self._batch, self._taken = self.poll(timeout, max_records=max_records), 0
+
+    def unread(self) -> list[ConsumerRecord]:
+        """Return the records of the last `fetch` that were not returned yet."""
+        unread, self._batch, self._taken = self._batch[self._taken :], [], 0
+        return unread
 
     def fetched(self) -> Iterator[ConsumerRecord]:
         """Yield the records of the last `fetch`; they count as processed one by one."""
@@ -226,11 +231,30 @@ class Consumer(AssignedPartitions):
                 self._commit_positions(self._membership.assignment)
                 self._commits_itself = False
             self._report_commits(wait=True)
+        except KeyboardInterrupt:
+            self.abandon()
+            raise
         finally:
-            # The listener is called, and may commit.
-            self._consumer.close()
-            self._is_closed = True
-            self._interceptors.close()
+            if not self._is_closed:
+                try:
+                    # The listener is called, and may commit.
+                    self._membership.close(self._waits)
+                finally:
+                    self._closed()
+
+    def abandon(self) -> None:
+        """Close within 200 ms and commit nothing; librdkafka leaves the group in the background."""
+        if not self._is_closed:
+            self._commits.hurry()
+            try:
+                self._membership.abandon(self._waits)
+            finally:
+                self._closed()
+
+    def _closed(self) -> None:
+        self._is_closed = True
+        self._waits.stop()
+        self._interceptors.close()
 
     def __enter__(self) -> "Consumer":
         """Return itself."""
@@ -242,10 +266,20 @@ class Consumer(AssignedPartitions):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after an exception in the block without committing what it was processing."""
+        """Close; after an exception in the block without committing what it was processing.
+
+        After Ctrl-C this takes at most 200 ms.
+        """
         if kind is not None:
             self._commits_itself = False
-        self.close()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.abandon()
+        else:
+            self.close()
+
+    def interrupt(self) -> None:
+        """End a wait of another thread for the cluster, in a commit or a lookup."""
+        self._waits.stop()
 
     def _between_polls(self) -> None:
         if self._membership.starts:

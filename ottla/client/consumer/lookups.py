@@ -1,13 +1,10 @@
 """Requests of a consumer that change nothing: partitions, ends, offsets by time, committed offsets.
 
-librdkafka's calls block; they are made in a thread, so that Ctrl-C ends the wait. While a new
-leader or coordinator takes over, a lookup is repeated.
+While a new leader or coordinator takes over, a lookup is repeated.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, TimeoutError
 from typing import Any, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -17,15 +14,15 @@ from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
 Partitions = Iterable[tuple[str, int]]
-_STEP_S = 0.1
 _PAUSE_S = 0.02
 
 
 class Lookups:
     """Answers questions about the cluster with a consumer's connection."""
 
-    def __init__(self, consumer: Any, timeout_s: float) -> None:
+    def __init__(self, consumer: Any, timeout_s: float, waits: transport.Waits) -> None:
         self._consumer = consumer
+        self._waits = waits
         self._timeout_s = timeout_s
 
     def partitions_for(self, topic: str) -> list[int]:
@@ -74,30 +71,13 @@ class Lookups:
         begin = time.monotonic()
         while True:
             try:
-                return _interruptible(request)
+                return self._waits.call(request)
             except transport.LibrdkafkaError as error:
                 cause = error.args[0]
                 patience_s = min(self._timeout_s, transport.lookup_patience_s(cause))
                 if time.monotonic() - begin >= patience_s:
                     raise _timed_out(transport.translate(cause)) from error
             time.sleep(_PAUSE_S)
-
-
-def _interruptible(request: Callable[[], T]) -> T:
-    future: Future[T] = Future()
-    threading.Thread(target=_run, args=(request, future), daemon=True).start()
-    while True:
-        try:
-            return future.result(_STEP_S)
-        except TimeoutError:
-            continue
-
-
-def _run(request: Callable[[], T], future: "Future[T]") -> None:
-    try:
-        future.set_result(request())
-    except transport.LibrdkafkaError as error:
-        future.set_exception(error)
 
 
 def _timed_out(error: Exception) -> Exception:

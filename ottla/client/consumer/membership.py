@@ -2,11 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ottla.client import transport
 from ottla.client.consumer.departures import Departures
 from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.errors import Closed, TimedOut
+from ottla.client.producer.serving import logged_errors
 from ottla.client.records import TopicPartition
 
 _log = logging.getLogger("ottla.client")
@@ -33,6 +36,9 @@ class RebalanceListener:
         self.on_partitions_revoked(partitions)
 
 
+_NO_LISTENER = RebalanceListener()
+
+
 class Membership:
     """The partitions that a consumer owns; librdkafka calls the three methods of a rebalance."""
 
@@ -53,7 +59,7 @@ class Membership:
         self._departures = departures
         self._is_incremental = is_incremental
         self._store = store
-        self._listener = RebalanceListener()
+        self._listener = _NO_LISTENER
         self._before_revoke: Callable[[Iterable[TopicPartition], bool], None]
         self._is_manual = False
         self.is_in_callback = False
@@ -66,7 +72,7 @@ class Membership:
         """Join the group for these topics; a name that begins with ^ is a pattern."""
         self.subscription = tuple(topics)
         self._is_manual = False
-        self._listener = listener or RebalanceListener()
+        self._listener = listener or _NO_LISTENER
         self._consumer.subscribe(
             list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -86,6 +92,29 @@ class Membership:
         self._is_manual = True
         self.assignment = set(offsets)
         self.starts = self._with_stored(offsets)
+
+    def close(self, waits: transport.Waits) -> None:
+        """Leave the group; the listener is called in this thread, and can commit.
+
+        Without a listener, Ctrl-C ends the wait for the group's coordinator.
+        """
+        if self._listener is _NO_LISTENER:
+            waits.call(self._consumer.close)
+        else:
+            # Not done: Ctrl-C while the coordinator does not answer.
+            self._consumer.close()
+
+    def abandon(self, waits: transport.Waits) -> None:
+        """Leave the group in the background, after the listener was called in this thread."""
+        listener, self._listener = self._listener, _NO_LISTENER
+        partitions = sorted(self.assignment)
+        self._before_revoke(partitions, False)
+        if partitions and not self._is_manual:
+            with logged_errors("the listener of a consumer"):
+                listener.on_partitions_revoked(partitions)
+        self._forget(partitions)
+        with suppress(TimedOut, Closed):
+            waits.call(self._consumer.close, transport.INTERRUPTED_S)
 
     def apply_starts(self, positions: Callable[[], dict[TopicPartition, int]]) -> None:
         """Hand librdkafka the offsets that were sought since the last poll."""

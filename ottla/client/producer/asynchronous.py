@@ -19,7 +19,7 @@ from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.parts import open_parts
 from ottla.client.producer.preparation import PreparedRecord, plain_type_error
-from ottla.client.producer.producer import refusal
+from ottla.client.producer.producer import INTERRUPTED, refusal
 from ottla.client.producer.serving import logged_errors
 from ottla.client.producer.transactions import GroupMember, Offsets
 from ottla.client.records import Headers, ProducerRecord, RecordMetadata, unsent
@@ -52,8 +52,9 @@ class AsyncDelivery(asyncio.Future[RecordMetadata]):
             self.set_result(metadata)
         else:
             self.set_exception(error)
-            if self._on_delivery is not None:
-                # The callback has the error: it is not lost if no task awaits the future.
+            if self._on_delivery is not None or isinstance(error, Closed):
+                # The error is not lost if no task awaits the future: the callback has it, or the
+                # producer has reported how many records remained.
                 self.exception()
 
 
@@ -147,6 +148,9 @@ class AsyncProducer:
         await asyncio.to_thread(self._transactions.begin)
         try:
             yield self
+        except asyncio.CancelledError:
+            await self._abandon()
+            raise
         except BaseException:
             await self._abort()
             raise
@@ -166,17 +170,16 @@ class AsyncProducer:
         """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent."""
         if self._is_closed:
             return
+        is_interrupted = False
         try:
             if self._transactions.is_open:
                 await self._abort()
             await self.flush(timeout)
+        except asyncio.CancelledError:
+            is_interrupted = True
+            raise
         finally:
-            self._is_closed = True
-            self._is_plain, self._produce = True, _closed
-            if self._ticker is not None:
-                self._ticker.cancel()
-            transport.close_producer(self._producer)
-            self._preparation.close()
+            self._stop(is_interrupted=is_interrupted)
 
     async def __aenter__(self) -> "AsyncProducer":
         """Return itself."""
@@ -188,8 +191,31 @@ class AsyncProducer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
-        await self.close()
+        """Close; after a cancellation, as by Ctrl-C, within 200 ms as `Producer` does."""
+        if kind is None or not issubclass(kind, asyncio.CancelledError):
+            await self.close()
+        elif not self._is_closed:
+            try:
+                if self._transactions.is_open:
+                    await self._abandon()
+                else:
+                    await self.flush(transport.INTERRUPTED_S)
+            except TimedOut:
+                _log.warning(INTERRUPTED, len(self._producer))
+            finally:
+                self._stop(is_interrupted=True)
+
+    def _stop(self, *, is_interrupted: bool) -> None:
+        self._is_closed = True
+        self._is_plain, self._produce = True, _closed
+        if self._ticker is not None:
+            self._ticker.cancel()
+        self._parts.close(is_interrupted=is_interrupted)
+
+    async def _abandon(self) -> None:
+        self._producer.purge()
+        self._serve()
+        await asyncio.to_thread(self._transactions.abandon)
 
     async def _abort(self) -> None:
         # Records are completed first, so that the thread below has no report to serve.

@@ -1,6 +1,7 @@
 """The parts of a producer that do not depend on how it waits: in threads or on an event loop."""
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
 from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, Config, read_settings
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.options import open_producer
 from ottla.client.producer.partitioners import Topology
@@ -27,6 +28,21 @@ class ProducerParts(NamedTuple):
     preparation: Preparation
     transactions: Transactions
     max_block_s: float
+    waits: transport.Waits
+
+    def close(self, *, is_interrupted: bool) -> None:
+        """Close librdkafka's producer; in the background if it does not end at once after Ctrl-C."""
+        try:
+            if is_interrupted:
+                with suppress(TimedOut):
+                    self.waits.call(
+                        lambda: transport.close_producer(self.producer), transport.INTERRUPTED_S / 2
+                    )
+            else:
+                transport.close_producer(self.producer)
+        finally:
+            self.waits.stop()
+            self.preparation.close()
 
     def check_transactional(self) -> None:
         """Raise ClientError if the producer has no transactional id."""
@@ -39,24 +55,27 @@ def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
     settings = read_settings(Role.PRODUCER, config, keywords)
     producer = open_producer(settings)
     max_block_s = settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
-    topology = Topology(partial(_look_up, producer, max_block_s))
+    waits = transport.Waits()
+    topology = Topology(partial(_look_up, producer, waits, max_block_s))
     return ProducerParts(
         settings,
         producer,
         Preparation(settings, topology),
-        Transactions(producer, max_block_s),
+        Transactions(producer, max_block_s, waits),
         max_block_s,
+        waits,
     )
 
 
-def _look_up(producer: Any, timeout_s: float, topic: str) -> list[int]:
+def _look_up(producer: Any, waits: transport.Waits, timeout_s: float, topic: str) -> list[int]:
     """Return the partitions of a topic, which the broker may create; ApiError if it does not."""
     deadline = Deadline(timeout_s)
     while True:
         try:
-            metadata = producer.list_topics(topic, min(timeout_s, 10.0)).topics[topic]
+            listing = waits.call(lambda: producer.list_topics(topic, min(timeout_s, 10.0)))
         except transport.LibrdkafkaError as error:
             raise transport.translate(error.args[0]) from error
+        metadata = listing.topics[topic]
         if metadata.partitions:
             return list(metadata.partitions)
         cause = None if metadata.error is None else transport.translate(metadata.error)

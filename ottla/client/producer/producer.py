@@ -1,5 +1,6 @@
 """The producer, for threads: `send` returns a future, callbacks run in the thread that serves them."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -22,6 +23,8 @@ from ottla.client.records import Headers, ProducerRecord, unsent
 _SERVED_EVERY = 63
 _REFUSALS = (BufferError, TypeError, transport.LibrdkafkaError)
 _STEP_S = 0.05
+INTERRUPTED = "%d records were not acknowledged when the program was interrupted"
+_log = logging.getLogger("ottla.client")
 
 
 class Producer:
@@ -117,6 +120,10 @@ class Producer:
         self.begin_transaction()
         try:
             yield self
+        except KeyboardInterrupt:
+            with self._server.exclusive():
+                self._transactions.abandon()
+            raise
         except BaseException:
             self.abort_transaction()
             raise
@@ -162,16 +169,16 @@ class Producer:
         """
         if self._is_closed:
             return
+        is_interrupted = False
         try:
             if self._transactions.is_open:
                 self.abort_transaction()
             self.flush(timeout)
+        except KeyboardInterrupt:
+            is_interrupted = True
+            raise
         finally:
-            self._is_closed = True
-            self._is_plain, self._produce = True, _closed
-            self._server.close()
-            transport.close_producer(self._producer)
-            self._preparation.close()
+            self._stop(is_interrupted=is_interrupted)
 
     def __enter__(self) -> "Producer":
         """Return itself."""
@@ -183,8 +190,27 @@ class Producer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; records that are queued when an exception is propagating are sent, too."""
-        self.close()
+        """Close; records that are queued when an exception is propagating are sent, too.
+
+        After Ctrl-C they are sent within 100 ms or not at all: a warning has their number.
+        """
+        if kind is None or not issubclass(kind, KeyboardInterrupt):
+            self.close()
+        elif not self._is_closed:
+            try:
+                if self._transactions.is_open:
+                    with self._server.exclusive():
+                        self._transactions.abandon()
+                elif unacknowledged := self._server.flush(transport.INTERRUPTED_S):
+                    _log.warning(INTERRUPTED, unacknowledged)
+            finally:
+                self._stop(is_interrupted=True)
+
+    def _stop(self, *, is_interrupted: bool) -> None:
+        self._is_closed = True
+        self._is_plain, self._produce = True, _closed
+        self._server.close()
+        self._parts.close(is_interrupted=is_interrupted)
 
     def _send_prepared(self, sent: ProducerRecord, future: DeliveryFuture) -> None:
         preparation = self._preparation

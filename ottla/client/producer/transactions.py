@@ -1,8 +1,10 @@
 """Transactions of a producer (KIP-98, KIP-447).
 
 librdkafka's calls block, so they are made in short steps: Ctrl-C takes effect between two of them.
+`send_offsets`, which needs longer steps, waits in a thread.
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -11,6 +13,7 @@ from ottla.client import transport
 from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
 from ottla.client.records import OffsetAndMetadata
 
+_log = logging.getLogger("ottla.client")
 Offsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
 _STEP_S = 0.1
 # Longer than connections.max.idle.ms: librdkafka may need that long to look for a group's new
@@ -31,8 +34,9 @@ class GroupMember(Protocol):
 class Transactions:
     """The transactions of one producer, one after the other."""
 
-    def __init__(self, producer: Any, timeout_s: float) -> None:
+    def __init__(self, producer: Any, timeout_s: float, waits: transport.Waits) -> None:
         self._producer = producer
+        self._waits = waits
         self._timeout_s = timeout_s
         self._is_initialized = False
         self.is_open = False
@@ -66,6 +70,17 @@ class Transactions:
         self._call(self._producer.abort_transaction)
         self.is_open = False
 
+    def abandon(self) -> None:
+        """Abort, but wait for a moment only: the program was interrupted.
+
+        The coordinator aborts the transaction after `transaction.timeout.ms` if this fails.
+        """
+        self.is_open = False
+        try:
+            self._producer.abort_transaction(transport.INTERRUPTED_S)
+        except transport.LibrdkafkaError as error:
+            _log.warning("the transaction is left to its timeout: %s", error.args[0].str())
+
     def send_offsets(self, member: GroupMember, offsets: Offsets | None) -> None:
         """Commit offsets of a consumer with the transaction; its positions by default."""
         chosen = member.positions() if offsets is None else offsets
@@ -76,7 +91,9 @@ class Transactions:
         metadata = member.group_metadata()
         listed = transport.commit_list(rows)
         send = self._producer.send_offsets_to_transaction
-        self._call(lambda step: send(listed, metadata, step), _OFFSETS_STEP_S)
+        self._call(
+            lambda step: self._waits.call(lambda: send(listed, metadata, step)), _OFFSETS_STEP_S
+        )
 
     def _call(self, step: Callable[[float], None], seconds: float = _STEP_S) -> None:
         deadline = time.monotonic() + self._timeout_s

@@ -57,6 +57,7 @@ def replica_fetchers(
     tasks: Tasks,
 ) -> ReplicaFetchers:
     """Return the fetchers of a broker; they start with the first partition that it follows."""
+    contacts = current.contacts
     return ReplicaFetchers(
         fetcher.Dependencies(
             node_id=node_id,
@@ -67,6 +68,8 @@ def replica_fetchers(
             limits=lambda: fetch_limits(current.options),
             timeout_seconds=lambda: current.options.integer("replica.socket.timeout.ms") / 1000,
             traffic=traffic,
+            lost=lambda leader: contacts.fetch_lost(leader, clock.monotonic()),
+            fetched=contacts.fetched,
         )
     )
 

@@ -9,16 +9,21 @@ is set. A plain response depends only on the image and the request, so dispatch 
 
 When the controller's process has just ended, the response waits until its successor is known,
 because librdkafka sends administrative requests to the controller of its first response even if
-that one is dead, until they time out.
+that one is dead, until they time out. A response that names a leader whose connections have just
+been lost waits in the same way: clients ask as soon as they lose the leader, and after an answer
+with the old one librdkafka asks again only up to two seconds later. A response that has waited
+still lists the lost broker: librdkafka removes a broker that is not listed, and may then forget the
+new leader of its partitions for a second (`rd_kafka_broker_decommission`).
 
 Not done: nothing; without an authorizer every operation is authorized.
 """
 
 import asyncio
+from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
-from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
 from ottla.server import operations
 from ottla.server.api_properties import ApiProperties
@@ -43,10 +48,11 @@ PROPERTIES = ApiProperties(is_cached=True)
 # How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
 # clients ask again.
 _CREATION_SECONDS = 5.0
-# How long responses wait for another controller after the connection to it was lost, in seconds: a
-# successor takes the role within 0.1 s. Between two looks for it.
+# How long responses wait for another controller or leader after the connection to it was lost, in
+# seconds: there is a successor within 0.1 s. Between two looks for it.
 _SUCCESSION_SECONDS = 1.0
 _LOOK_SECONDS = 0.005
+_NO_BROKERS: Mapping[int, BrokerImage] = {}
 _FIRST_VERSION_WITH_NULL = 1
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_VERSION_WITH_IDS = 12
@@ -57,7 +63,8 @@ def handle(
 ) -> "MetadataResponse | asyncio.Future[MetadataResponse]":
     """Answer from the cluster image.
 
-    Returns a future if a topic has to be created first, or another controller is about to be known.
+    Returns a future if a topic has to be created first, or another controller or leader is about to
+    be known.
     """
     if request.topics:
         if context.api_version < _FIRST_VERSION_WITH_IDS and not _has_names_only(request.topics):
@@ -68,21 +75,49 @@ def handle(
         work = _create_and_answer(context, request, missing)
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, f"create {', '.join(missing)}")
-    if _is_controller_about_to_change(context):
-        work = counted(_answer_later(context, request), context.usage, context.broker.clock)
-        return context.broker.tasks.spawn(work, "metadata without a controller")
+    if _is_about_to_change(context, request):
+        answer = _answer_later(context, request, context.broker.image.brokers)
+        work = counted(answer, context.usage, context.broker.clock)
+        return context.broker.tasks.spawn(work, "metadata without a controller or leader")
     return _answer(context, request, {})
 
 
-def _is_controller_about_to_change(context: RequestContext) -> bool:
-    lost_at = context.broker.current.controller_lost_at
-    return lost_at is not None and context.broker.clock.monotonic() < lost_at + _SUCCESSION_SECONDS
+def _is_about_to_change(context: RequestContext, request: MetadataRequest) -> bool:
+    """Return True if the response would name a controller or a leader that was lost just now."""
+    current = context.broker.current
+    contacts = current.contacts
+    if not contacts.lost_at and not contacts.fetches_lost_at:
+        return False
+    time = context.broker.clock.monotonic() - _SUCCESSION_SECONDS
+    lost_at = current.controller_lost_at
+    if lost_at is not None and lost_at > time:
+        return True
+    lost = contacts.lost_after(time)
+    return bool(lost) and any(
+        partition.leader in lost
+        for topic in _existing(context, request)
+        for partition in topic.partitions
+    )
 
 
-async def _answer_later(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    while _is_controller_about_to_change(context):
+def _existing(context: RequestContext, request: MetadataRequest) -> Iterable[TopicImage]:
+    """Return the topics that the response contains."""
+    image, requested = context.broker.image, request.topics
+    if requested is None or (not requested and context.api_version < _FIRST_VERSION_WITH_NULL):
+        return image.topics.values()
+    found = (
+        image.topic_by_id(topic.topic_id) if topic.name is None else image.topic(topic.name)
+        for topic in requested
+    )
+    return (topic for topic in found if topic is not None)
+
+
+async def _answer_later(
+    context: RequestContext, request: MetadataRequest, known: Mapping[int, BrokerImage]
+) -> MetadataResponse:
+    while _is_about_to_change(context, request):
         await context.broker.clock.sleep(_LOOK_SECONDS)
-    return _answer(context, request, {})
+    return _answer(context, request, {}, known)
 
 
 def _has_names_only(requested: list[MetadataRequestTopic]) -> bool:
@@ -146,11 +181,15 @@ async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
 
 
 def _answer(
-    context: RequestContext, request: MetadataRequest, errors: dict[str, ApiError]
+    context: RequestContext,
+    request: MetadataRequest,
+    errors: dict[str, ApiError],
+    also_listed: Mapping[int, BrokerImage] = _NO_BROKERS,
 ) -> MetadataResponse:
     image = context.broker.image
     brokers = []
-    for broker in image.brokers.values():
+    listed = {**also_listed, **image.brokers} if also_listed else image.brokers
+    for broker in listed.values():
         address = context.address_of(broker)
         if address is not None:
             brokers.append(

@@ -13,6 +13,7 @@ from ottla.testing.learn.lesson import Lesson
 from ottla.testing.learn.scenarios import (
     elections,
     groups,
+    loads,
     offsets,
     producing,
     reading,
@@ -41,6 +42,7 @@ LESSONS: Mapping[str, Lesson] = {
         replication.SUBJECT,
         elections.SUBJECT,
         producing.SUBJECT,
+        loads.SUBJECT,
         groups.SUBJECT,
         offsets.SUBJECT,
         reading.SUBJECT,

@@ -56,10 +56,12 @@ def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
 
 
 @contextmanager
-def cluster(options: Options, *, client_id: str = "adminclient-1") -> Iterator[Brokers]:
-    """Connect to the cluster of --bootstrap-server."""
+def cluster(
+    options: Options, *, client_id: str = "adminclient-1", bootstrap: str | None = None
+) -> Iterator[Brokers]:
+    """Connect to the cluster of --bootstrap-server, or to other addresses."""
     settings = client_settings(options) if "command-config" in options else {}
-    brokers = Brokers(str(options["bootstrap-server"]))
+    brokers = Brokers(bootstrap or str(options["bootstrap-server"]))
     brokers.client_id = settings.get("client.id", client_id)
     with brokers:
         yield brokers

@@ -1,4 +1,4 @@
-"""A fetcher that is interrupted for a new partition."""
+"""A fetcher that is interrupted for a new partition, or loses its leader."""
 
 import asyncio
 from typing import Any, cast
@@ -7,7 +7,7 @@ from ottla.base.tasks import Tasks
 from ottla.replication.fetcher import Dependencies, ReplicaFetchers
 from ottla.replication.follower_fetches import Limits
 from ottla.replication.traffic.throttle import ReplicationTraffic
-from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.handlers.logs import LogsBroker
 
 OTHER = 2
@@ -34,27 +34,59 @@ class Leader:
         assert self._waiting is not None
         self._waiting.set_exception(ConnectionError("the broker closed the connection"))
 
+    def answer(self) -> None:
+        """Complete the request without records."""
+        assert self._waiting is not None
+        self._waiting.set_result(FetchResponse())
+
     def close(self) -> None:
         """Nothing is held."""
 
 
-async def test_new_partition_is_fetched_at_once_with_all_others(broker: LogsBroker) -> None:
-    """An interrupted request causes no back-off, which would delay acknowledgements by a second."""
-    clock = cast(Any, broker.clock)
-    leader = Leader(clock)
-    tasks = Tasks(clock=broker.clock)
-    fetchers = ReplicaFetchers(
+def fetchers_of(
+    broker: LogsBroker, leader: Leader, tasks: Tasks, events: list[str], backoff_seconds: float
+) -> ReplicaFetchers:
+    """Return the fetchers of broker 1, which report to `events`."""
+    return ReplicaFetchers(
         Dependencies(
             node_id=1,
             clock=broker.clock,
             tasks=tasks,
             connect=lambda _: cast(Any, leader),
             broker_epoch=lambda: 1,
-            limits=lambda: Limits(backoff_seconds=BACKOFF_SECONDS),
+            limits=lambda: Limits(backoff_seconds=backoff_seconds),
             traffic=ReplicationTraffic(),
             timeout_seconds=lambda: 30.0,
+            lost=lambda number: events.append(f"lost {number}"),
+            fetched=lambda number: events.append(f"fetched {number}"),
         )
     )
+
+
+async def test_lost_leader_is_reported_until_it_answers(broker: LogsBroker) -> None:
+    """Metadata waits for a successor as soon as a follower has lost its connection."""
+    clock, events = cast(Any, broker.clock), list[str]()
+    leader, tasks = Leader(clock), Tasks(clock=broker.clock)
+    fetchers = fetchers_of(broker, leader, tasks, events, backoff_seconds=0.0)
+    broker.create("a", replicas=(1, OTHER), leader=OTHER)
+    fetchers.follow(broker.partition("a"))
+    for number, act in enumerate((leader.answer, leader.disconnect, leader.answer, leader.answer)):
+        while len(leader.requests) == number:
+            await asyncio.sleep(0)
+        act()
+    while len(leader.requests) < 5:
+        await asyncio.sleep(0)
+    assert events == [f"lost {OTHER}", f"fetched {OTHER}"]
+    fetchers.close()
+    await tasks.close()
+
+
+async def test_new_partition_is_fetched_at_once_with_all_others(broker: LogsBroker) -> None:
+    """An interrupted request causes no back-off, which would delay acknowledgements by a second."""
+    clock = cast(Any, broker.clock)
+    leader, events = Leader(clock), list[str]()
+    tasks = Tasks(clock=broker.clock)
+    fetchers = fetchers_of(broker, leader, tasks, events, BACKOFF_SECONDS)
     for name in ("a", "b"):
         broker.create(name, replicas=(1, OTHER), leader=OTHER)
     fetchers.follow(broker.partition("a"))
@@ -65,5 +97,6 @@ async def test_new_partition_is_fetched_at_once_with_all_others(broker: LogsBrok
     while len(leader.requests) < 2:
         await asyncio.sleep(0)
     assert leader.requests == [(started, 1), (started + 0.002, 2)]
+    assert events == []
     fetchers.close()
     await tasks.close()

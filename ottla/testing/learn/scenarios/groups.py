@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ottla.client.admin import topics
 from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.records import TopicPartition
 from ottla.testing.learn.events import Text
@@ -121,6 +122,61 @@ def idle_consumer(stage: Stage) -> None:
         "Partitions of each remaining member: {sizes_after}.",
         "剩余各成员的分区数：{sizes_after}。",
         sizes_after=[len(member.assignment) for member in remaining],
+    )
+
+
+@SUBJECT.lesson(
+    "subscription",
+    question=Text(
+        "A group subscribes to a pattern. Does it find a new topic, and partitions that are added?",
+        "组用正则表达式订阅。新建的 topic 和新增的分区会被发现吗？",
+    ),
+    explanation=Text(
+        "Yes, without a restart: the member owned {before}; after a matching topic was created {with_topic}; "
+        "after partitions were added {with_partitions}. Each change was a rebalance ({assignments} assignments "
+        "in all). The member notices changes when it refreshes its metadata (metadata.max.age.ms, 5 minutes "
+        "by default), and starts new partitions where auto.offset.reset says: with latest, records "
+        "that are older than the refresh are skipped. Here it read {read}.",
+        "会，且不需要重启：成员最初拥有 {before}；创建匹配的 topic 后拥有 {with_topic}；增加分区后拥有 {with_partitions}。"
+        "每次变化都是一次再均衡（总共分配 {assignments} 次）。成员在刷新元数据时发现变化（metadata.max.age.ms，默认 5 分钟），"
+        "新分区从 auto.offset.reset 指定的位置开始：若为 latest，刷新之前的消息会被跳过。这里读到 {read}。",
+    ),
+)
+def subscription(stage: Stage) -> None:
+    """A pattern subscription gets a new topic, and new partitions of its topics."""
+    first = stage.topic("orders-de", partitions=1)
+    stage.topic("other", partitions=1)
+    counter = _Counter()
+    member = stage.consumer(group_id=stage.name, name="c1", metadata_max_age_ms=100)
+    member.subscribe(pattern=rf"{stage.name}\.orders-.*", listener=counter)
+    stage.settle([member], [1])
+    stage.say(
+        "c1 owns {before}. Now a topic is created whose name matches.",
+        "c1 拥有 {before}。现在创建一个名称匹配的 topic。",
+        before=sorted(map(str, member.assignment)),
+    )
+    second = stage.topic("orders-fr", partitions=1)
+    stage.settle([member], [2])
+    stage.say(
+        "c1 owns {with_topic}. Now {first} gets two more partitions.",
+        "c1 拥有 {with_topic}。现在 {first} 增加两个分区。",
+        first=first,
+        with_topic=sorted(map(str, member.assignment)),
+    )
+    with stage.cluster.admin() as brokers:
+        topics.add_partitions(brokers, first, 3)
+    stage.settle([member], [4])
+    producer = stage.producer()
+    for topic, number in ((first, 2), (second, 0)):
+        producer.send(topic, f"{topic}-{number}", partition=number).result(20)
+    records = stage.take(member, 2)
+    stage.show_group(stage.name)
+    stage.say(
+        "c1 owns {with_partitions}, and reads {read} from them.",
+        "c1 拥有 {with_partitions}，并读到 {read}。",
+        with_partitions=sorted(map(str, member.assignment)),
+        read=sorted(record.value.decode() for record in records),
+        assignments=counter.assignments,
     )
 
 

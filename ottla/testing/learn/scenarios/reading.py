@@ -2,6 +2,7 @@
 
 import time
 
+from ottla.client.consumer.consumer import Consumer
 from ottla.client.records import TopicPartition
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
@@ -54,6 +55,62 @@ def replay(stage: Stage) -> None:
         committed=committed,
         log_after=len(view.replicas[0].records),
     )
+
+
+@SUBJECT.lesson(
+    "other-queues",
+    question=Text(
+        "What is the difference between Kafka and other message queues, like RabbitMQ or ActiveMQ?",
+        "Kafka 与 RabbitMQ、ActiveMQ 等其他消息队列有什么区别？",
+    ),
+    explanation=Text(
+        "Kafka is a log, not a queue. One topic is both models: two members of a group shared the records "
+        "({shared}), as consumers of a queue do, and another group read all of them ({other_group}), as "
+        "subscribers do. There is no acknowledgement of a single record: one offset for each partition is committed, "
+        "here {committed}, which confirms everything before it. So a record that fails is not delivered again "
+        "by the broker; the application retries it, or copies it to a retry topic. Order is kept in a "
+        "partition ({ordered}). After both groups had read them, {log_after} records were still stored: retention "
+        "deletes them, not reading. Kafka has no priorities and no routing by the broker; a delay is "
+        "the consumer's work. It is made for throughput, replay and many readers.",
+        "Kafka 是日志而不是队列。一个 topic 同时是两种模型：同组的两个成员分担消息（{shared}），如同队列；另一个组读到全部（{other_group}），如同发布订阅。"
+        "没有单条消息的确认：每个分区只提交一个 offset，这里是 {committed}，它确认了之前的所有消息。"
+        "所以处理失败的消息不会由 broker 重新投递，而由应用重试或复制到重试 topic。分区内保持顺序（{ordered}）。"
+        "两个组都读完后仍存有 {log_after} 条：由保留策略删除，而不是由读取删除。Kafka 没有优先级，broker 不做路由，延迟由消费者实现。"
+        "它为高吞吐、重放和大量读者而设计。",
+    ),
+)
+def other_queues(stage: Stage) -> None:
+    """A group shares the records, another one reads them all, and one offset confirms many."""
+    topic = stage.topic(partitions=2)
+    producer = stage.producer()
+    for number in range(6):
+        producer.send(topic, f"r{number}", partition=number % 2).result(20)
+    group = f"{stage.name}-workers"
+    words = {"group_id": group, "enable_auto_commit": False}
+    workers = [stage.consumer(topic, name=f"worker{n}", **words) for n in (1, 2)]
+    stage.settle(workers, [1, 1])
+    for worker in workers:
+        # Polls during the rebalances may have returned records.
+        worker.seek_to_beginning()
+    shared = {f"worker{n}": _values(stage, worker, 3) for n, worker in enumerate(workers, 1)}
+    committed = {str(key): row.offset for one in workers for key, row in one.commit().items()}
+    stage.show_group(group)
+    reader = stage.consumer(topic, name="reader", group_id=f"{stage.name}-readers")
+    everything = _values(stage, reader, 6)
+    views = [stage.show(topic, number) for number in range(2)]
+    stage.say(
+        "Two workers of one group read {shared}; another group read {other_group}.",
+        "同组的两个成员读到 {shared}；另一个组读到 {other_group}。",
+        shared=shared,
+        other_group=sorted(everything),
+        committed=dict(sorted(committed.items())),
+        ordered=sorted(shared.values()),
+        log_after=sum(len(view.replicas[0].records) for view in views),
+    )
+
+
+def _values(stage: Stage, consumer: Consumer, count: int) -> list[str]:
+    return [record.value.decode() for record in stage.take(consumer, count)]
 
 
 @SUBJECT.lesson(

@@ -1,8 +1,6 @@
 """`kafka-acls` (org.apache.kafka.tools.AclCommand), for clusters with an authorizer.
 
 Ottla's broker has no authorizer: the script prints the error of an Apache Kafka broker without one.
-
-Not done: `--bootstrap-controller`.
 """
 
 import sys
@@ -31,6 +29,7 @@ SPEC = Spec(
     "This tool helps to manage acls on kafka.",
     {
         "bootstrap-server": BOOTSTRAP,
+        "bootstrap-controller": Flag("The KRaft controllers to connect to.", "controller to connect to"),
         "command-config": COMMAND_CONFIG,
         "add": Flag("Add ACLs."),
         "remove": Flag("Remove ACLs."),
@@ -68,7 +67,7 @@ def run(options: Options) -> int:
     """Run the action of the command line."""
     _check(options)
     try:
-        with cluster(options) as brokers:
+        with cluster(options, bootstrap=_addresses(options)) as brokers:
             if "add" in options:
                 _add(brokers, options)
             elif "remove" in options:
@@ -95,8 +94,17 @@ def _fail(sentence: str) -> int:
     return 1
 
 
+def _addresses(options: Options) -> str:
+    # Controllers serve the same requests (KIP-919).
+    return str(options["bootstrap-server"] or options["bootstrap-controller"])
+
+
 def _check(options: Options) -> None:
-    if "bootstrap-server" not in options:
+    if "bootstrap-server" in options and "bootstrap-controller" in options:
+        raise UsageError(
+            "Only one of --bootstrap-server or --bootstrap-controller must be specified"
+        )
+    if "bootstrap-server" not in options and "bootstrap-controller" not in options:
         raise UsageError("One of --bootstrap-server or --bootstrap-controller must be specified")
     if sum(name in options for name in _ACTIONS) != 1:
         raise UsageError("Command must include exactly one action: --list, --add, --remove. ")

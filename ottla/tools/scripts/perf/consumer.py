@@ -24,6 +24,7 @@ from ottla.tools.scripts.flags import (
     pairs,
 )
 from ottla.tools.scripts.perf import plot
+from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import read_properties
 
@@ -105,6 +106,7 @@ class _ConsumerRun:
         self._end = self._start
         # Seconds since the start, and the records until then.
         self._progress = [(0.0, 0)]
+        self._live = LiveLine()
 
     def run(self) -> None:
         """Read until the number of records or the timeout is reached."""
@@ -128,6 +130,7 @@ class _ConsumerRun:
                     last = now
                 self.count += len(records)
                 self.bytes += sum(len(r.key or b"") + len(r.value or b"") for r in records)
+                self._live.show(self.count)
                 if now - self._start - self._progress[-1][0] >= _WINDOW_S:
                     self._progress.append((now - self._start, self.count))
                 if now - reported >= interval_s:
@@ -135,6 +138,7 @@ class _ConsumerRun:
                         self._print_interval(reported, now, before)
                     reported, before = now, (self.count, self.bytes)
             self._end = time.time()
+            self._live.clear()
             # The rate of a very short time would be noise.
             elapsed_s = self._end - self._start
             if len(self._progress) > 1 and elapsed_s - self._progress[-1][0] < _WINDOW_S / 2:
@@ -199,6 +203,7 @@ class _ConsumerRun:
         return f"{_moment(self._start)}, {_moment(self._end)}, {_line(self.facts())}"
 
     def _print_interval(self, start: float, end: float, before: tuple[int, int]) -> None:
+        self._live.clear()
         elapsed_s = max(end - start, 1e-3)
         count, size = self.count - before[0], self.bytes - before[1]
         join_ms = int(max(self._joined - start, 0) * 1000)

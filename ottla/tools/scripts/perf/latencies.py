@@ -1,13 +1,14 @@
 """The statistics of `kafka-producer-perf-test` (ProducerPerformance.Stats)."""
 
-import sys
 import time
 
+from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.perf.plot import Curve
 from ottla.tools.scripts.printing import out
 
 _WINDOW_S = 5.0
 _SAMPLES_MAX = 500_000
+_LIVE_EVERY = 1000
 _MB = 1024.0 * 1024.0
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
@@ -21,7 +22,7 @@ class Latencies:
         self._samples: list[int] = []
         self.count = self.bytes = self._total_ms = self._max_ms = 0
         self._window = [0, 0, 0, 0]
-        self._has_line = sys.stderr.isatty()
+        self._live = LiveLine()
 
     def record(self, latency_ms: int, size: int) -> None:
         """Note an acknowledged record, and print the window every five seconds."""
@@ -40,11 +41,11 @@ class Latencies:
         if now - self._window_start >= _WINDOW_S:
             self._print_window(now - self._window_start)
             self._window_start = now
-        elif self._has_line and self.count % 1000 == 0:
-            rate = self.count / max(now - self._start, 1e-9)
-            sys.stderr.write(f"\r{self.count} records, {rate:.0f} records/sec \r")
+        elif self.count % _LIVE_EVERY == 0:
+            self._live.show(self.count)
 
     def _print_window(self, elapsed_s: float) -> None:
+        self._live.clear()
         count, size, total_ms, max_ms = self._window
         out(
             f"{count} records sent, {count / elapsed_s:.1f} records/sec "
@@ -55,6 +56,7 @@ class Latencies:
 
     def summary(self) -> dict[str, float]:
         """Return the totals, for JSON and for the last line."""
+        self._live.clear()
         elapsed_s = max(time.monotonic() - self._start, 1e-3)
         ordered = sorted(self._samples) or [0]
         quantiles = {

@@ -20,6 +20,7 @@ from ottla.tools.scripts.flags import (
     integer,
 )
 from ottla.tools.scripts.perf import plot
+from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.perf.plot import Curve
 from ottla.tools.scripts.printing import as_json, err, java_double, out
 from ottla.tools.scripts.session import read_properties
@@ -97,6 +98,7 @@ def _measure(options: Options) -> list[float]:
     topic, bootstrap = options["topic"], options["bootstrap-server"]
     starts = _ends(bootstrap, topic)
     latencies_ms: list[float] = []
+    live = LiveLine()
     source = random.Random(0)  # noqa: S311 - test data
     producing = {"acks": options["producer-acks"], "linger.ms": "0", **properties}
     with (
@@ -116,8 +118,11 @@ def _measure(options: Options) -> list[float]:
                     f"The message read [{record.value!r}] did not match the message sent [{value!r}]"
                 )
             latencies_ms.append(elapsed_ms)
+            live.show(len(latencies_ms))
             if number % 1000 == 0 and not options.is_json:
+                live.clear()
                 out(f"{number}\t{java_double(elapsed_ms)}")
+    live.clear()
     return latencies_ms
 
 

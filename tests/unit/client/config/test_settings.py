@@ -25,6 +25,7 @@ group.id=g
 acks=all
 buffer.memory=33554432
 fetch.max.wait.ms=250
+metadata.max.age.ms=60000
 sasl.jaas.config={KAFKA}.common.security.plain.PlainLoginModule required username="me" password="a\\"b";
 """
 
@@ -45,6 +46,7 @@ def test_file_serves_both_kinds_of_client(file: Path) -> None:
         "acks": "all",
         "linger.ms": 7,
         "queue.buffering.max.kbytes": 32768,
+        "topic.metadata.refresh.interval.ms": 60000,
         "sasl.username": "me",
         "sasl.password": 'a"b',
     }

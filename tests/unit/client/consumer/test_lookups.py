@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.consumer.lookups import Lookups
+from ottla.client.transport import Waits
 
 
 class Answers:
@@ -27,14 +28,16 @@ class Answers:
 def test_lookup_is_repeated_while_a_leader_takes_over(code: ErrorCode) -> None:
     """A new leader knows its high watermark only after its followers have fetched."""
     consumer = Answers(int(code), int(code), (0, 5))
-    assert Lookups(consumer, 10.0).ends([("t", 0)]) == {("t", 0): (0, 5)}
+    assert Lookups(consumer, 10.0, Waits()).ends([("t", 0)]) == {("t", 0): (0, 5)}
     assert consumer.answers == []
 
 
 def test_lookup_ends_with_the_time() -> None:
     """After default.api.timeout.ms the error is raised."""
     with pytest.raises(ApiError) as caught:
-        Lookups(Answers(*[int(ErrorCode.OFFSET_NOT_AVAILABLE)] * 100), 0.05).ends([("t", 0)])
+        Lookups(Answers(*[int(ErrorCode.OFFSET_NOT_AVAILABLE)] * 100), 0.05, Waits()).ends(
+            [("t", 0)]
+        )
     assert caught.value.code is ErrorCode.OFFSET_NOT_AVAILABLE
 
 
@@ -42,5 +45,5 @@ def test_final_error_is_raised_at_once() -> None:
     """A topic that does not exist is not looked up again."""
     consumer = Answers(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), (0, 5))
     with pytest.raises(ApiError):
-        Lookups(consumer, 10.0).ends([("t", 0)])
+        Lookups(consumer, 10.0, Waits()).ends([("t", 0)])
     assert consumer.answers == [(0, 5)]

@@ -2,6 +2,7 @@
 
 import re
 import string
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +14,8 @@ from ottla.testing.learn import course
 from ottla.testing.learn.events import LANGUAGES, Step, TableView
 
 Facts = dict[str, Any]
+# A reader waits at most that long for a lesson.
+LIMIT_S = 15.0
 # What the cluster must have done in each lesson.
 OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     "acks-1": lambda f: (
@@ -78,6 +81,26 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     ),
     "batches": lambda f: (
         f["batches_many"] < 20 and f["bytes_compressed"] < f["bytes_plain"] / 2 and f["end"] == 20
+    ),
+    "unsent-records": lambda f: (
+        (f["acknowledged"], f["queued"]) == (3, 5)
+        and f["stored"] == [f"acknowledged-{number}" for number in range(3)]
+    ),
+    "load-test": lambda f: (
+        f["read"] == f["end"] == f["count"] == 3000
+        and f["factor"] > 1
+        and all(f["p50_ms"][name] <= f["p99_ms"][name] for name in f["rates"])
+    ),
+    "subscription": lambda f: (
+        (len(f["before"]), len(f["with_topic"]), len(f["with_partitions"])) == (1, 2, 4)
+        and f["read"] == ["subscription.orders-de-2", "subscription.orders-fr-0"]
+        and f["assignments"] >= 3
+    ),
+    "other-queues": lambda f: (
+        f["ordered"] == [["r0", "r2", "r4"], ["r1", "r3", "r5"]]
+        and f["other_group"] == [f"r{number}" for number in range(6)]
+        and f["committed"] == {"other-queues-0": 3, "other-queues-1": 3}
+        and f["log_after"] == 6
     ),
     "rebalance": lambda f: (
         sorted(f["before_c1"] + f["before_c2"]) == f["after_c1"] == [0, 1, 2]
@@ -166,7 +189,10 @@ def test_every_lesson_has_an_asserted_outcome() -> None:
 def test_lesson(name: str, clusters: Callable[[int], Cluster]) -> None:
     """The cluster does what the lesson explains, and every text shows its facts in both languages."""
     lesson = course.LESSONS[name]
-    report = course.play(lesson, clusters(lesson.brokers))
+    cluster = clusters(lesson.brokers)
+    begin = time.monotonic()
+    report = course.play(lesson, cluster)
+    assert time.monotonic() - begin < LIMIT_S
     assert OUTCOMES[name](report.facts), report.facts
     texts = [(event.text, event.facts) for event in report.events if isinstance(event, Step)]
     tables = [(event.title, {}) for event in report.events if isinstance(event, TableView)]

@@ -1,5 +1,6 @@
-"""`--plot FILE` of the performance scripts: a well-formed picture with the measured points."""
+"""The performance scripts: the picture of `--plot FILE`, and the live line."""
 
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
-from ottla.tools.scripts.perf import plot
+from ottla.tools.scripts.perf import latencies, live, plot
 from tests.unit.tools.test_mirror import produce
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -82,6 +83,30 @@ def test_script_draws_what_it_measured(
     assert len(points) >= least
     assert len(points) == least or name == "kafka-consumer-perf-test"
     assert title in _texts(path)
+
+
+@pytest.mark.parametrize("name", list(_LINES))
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_live_line_is_for_terminals(
+    name: str,
+    is_terminal: bool,
+    ottla_cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Standard error has records and rate while the script runs, and nothing without a terminal."""
+    ottla_cluster.create_topic("t", partitions=1)
+    produce(ottla_cluster, "t", [b"1", b"2", b"3"])
+    monkeypatch.setattr(live, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(latencies, "_LIVE_EVERY", 1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    words = _LINES[name][0].split()
+    assert entry.run(name, ["--bootstrap-server", ottla_cluster.bootstrap, *words]) == 0
+    printed = capsys.readouterr()
+    assert ("records/sec" in printed.err) == is_terminal
+    # It is erased before the result.
+    assert printed.err.endswith("\r\x1b[K" if is_terminal else "")
+    assert "\x1b" not in printed.out
 
 
 @pytest.mark.parametrize("name", list(_LINES))

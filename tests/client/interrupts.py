@@ -1,0 +1,222 @@
+"""A program that interrupts itself in one call after the other, as Ctrl-C does.
+
+`python -m tests.client.interrupts KIND` waits for a broker that accepts connections and never
+answers. It prints one line for each call: its name, the ms until the call has ended, and the ms
+until its `with` block has ended.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ottla.client import AsyncConsumer, AsyncProducer, Consumer, Producer
+
+LIMIT_S = 0.2
+# A busy machine may delay one attempt. A call that cannot be interrupted fails in all.
+_ATTEMPTS = 3
+# Long enough for the call to begin.
+_DELAY_S = 0.1
+_silent = socket.create_server(("127.0.0.1", 0))
+_BROKER = {"bootstrap_servers": f"127.0.0.1:{_silent.getsockname()[1]}"}
+_PRODUCER = {**_BROKER, "enable_idempotence": False, "queue_buffering_max_messages": 10}
+_KEY = ("t", 0)
+
+
+class Interrupt:
+    """Sends SIGINT to this process after a moment, and measures the time since then."""
+
+    def __init__(self) -> None:
+        self.sent = 0.0
+        self.call_s = self.block_s = float("inf")
+        self._timer = threading.Timer(_DELAY_S, self._send)
+
+    def start(self) -> None:
+        """Send the signal soon."""
+        self._timer.start()
+
+    def _send(self) -> None:
+        self.sent = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def call_ended(self) -> None:
+        """Note the end of the call."""
+        self.call_s = time.monotonic() - self.sent
+
+    def block_ended(self) -> None:
+        """Note the end of the `with` block."""
+        self.block_s = time.monotonic() - self.sent
+
+
+def _in_thread(client: Callable[[], Any], call: Callable[[Any], Any]) -> Interrupt:
+    interrupt = Interrupt()
+    try:
+        with client() as opened:
+            interrupt.start()
+            try:
+                call(opened)
+            except KeyboardInterrupt:
+                interrupt.call_ended()
+                raise
+    except KeyboardInterrupt:
+        interrupt.block_ended()
+    return interrupt
+
+
+def _in_task(client: Callable[[], Any], call: Callable[[Any], Any]) -> Interrupt:
+    interrupt = Interrupt()
+
+    async def run() -> None:
+        async with client() as opened:
+            interrupt.start()
+            try:
+                await call(opened)
+            except asyncio.CancelledError:
+                interrupt.call_ended()
+                raise
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        interrupt.block_ended()
+    return interrupt
+
+
+def _transactional(**settings: Any) -> Producer:
+    return Producer(_BROKER, transactional_id="t", **settings)
+
+
+def _assigned() -> Consumer:
+    consumer = Consumer(group_id="g", **_BROKER)
+    consumer.assign([_KEY])
+    return consumer
+
+
+def _assigned_async() -> AsyncConsumer:
+    consumer = AsyncConsumer(group_id="g", **_BROKER)
+    consumer._consumer.assign([_KEY])
+    return consumer
+
+
+def _iterate(consumer: Consumer) -> None:
+    for _ in consumer:
+        pass
+
+
+def _send_many(producer: Producer) -> None:
+    for _ in range(20):
+        producer.send("t", b"x")
+
+
+def _send_and_flush(producer: Producer) -> None:
+    producer.send("t", b"x")
+    producer.flush()
+
+
+def _send_and_close(producer: Producer) -> None:
+    producer.send("t", b"x")
+    producer.close()
+
+
+async def _iterate_async(consumer: AsyncConsumer) -> None:
+    async for _ in consumer:
+        pass
+
+
+async def _result_async(producer: AsyncProducer) -> None:
+    await (await producer.send("t", b"x"))
+
+
+async def _send_many_async(producer: AsyncProducer) -> None:
+    for _ in range(20):
+        await producer.send("t", b"x")
+
+
+async def _flush_async(producer: AsyncProducer) -> None:
+    await producer.send("t", b"x")
+    await producer.flush()
+
+
+async def _close_async(producer: AsyncProducer) -> None:
+    await producer.send("t", b"x")
+    await producer.close()
+
+
+async def _begin_async(producer: AsyncProducer) -> None:
+    async with producer.transaction():
+        pass
+
+
+def _producer() -> Producer:
+    return Producer(_PRODUCER)
+
+
+def _partitioning() -> Producer:
+    return Producer(_PRODUCER, partitioner="round_robin")
+
+
+def _async_producer() -> AsyncProducer:
+    return AsyncProducer(_PRODUCER)
+
+
+CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
+    "Producer": {
+        "result": lambda: _in_thread(_producer, lambda one: one.send("t", b"x").result()),
+        "send with a full queue": lambda: _in_thread(_producer, _send_many),
+        "send that needs metadata": lambda: _in_thread(_partitioning, _send_many),
+        "flush": lambda: _in_thread(_producer, _send_and_flush),
+        "close": lambda: _in_thread(_producer, _send_and_close),
+        "partitions_for": lambda: _in_thread(_producer, lambda one: one.partitions_for("t")),
+        "begin_transaction": lambda: _in_thread(
+            _transactional, lambda one: one.begin_transaction()
+        ),
+    },
+    "Consumer": {
+        "poll": lambda: _in_thread(_assigned, lambda one: one.poll(60)),
+        "iteration": lambda: _in_thread(_assigned, _iterate),
+        "iteration of a member": lambda: _in_thread(
+            lambda: Consumer("t", group_id="g", **_BROKER), _iterate
+        ),
+        "commit": lambda: _in_thread(_assigned, lambda one: one.commit({_KEY: 1})),
+        "committed": lambda: _in_thread(_assigned, lambda one: one.committed()),
+        "end_offsets": lambda: _in_thread(_assigned, lambda one: one.end_offsets([_KEY])),
+        "close": lambda: _in_thread(
+            _assigned, lambda one: (one.commit_async({_KEY: 1}), one.close())
+        ),
+    },
+    "AsyncProducer": {
+        "result": lambda: _in_task(_async_producer, _result_async),
+        "send with a full queue": lambda: _in_task(_async_producer, _send_many_async),
+        "flush": lambda: _in_task(_async_producer, _flush_async),
+        "close": lambda: _in_task(_async_producer, _close_async),
+        "transaction": lambda: _in_task(
+            lambda: AsyncProducer(_BROKER, transactional_id="t"), _begin_async
+        ),
+    },
+    "AsyncConsumer": {
+        "poll": lambda: _in_task(_assigned_async, lambda one: one.poll(60)),
+        "iteration": lambda: _in_task(_assigned_async, _iterate_async),
+        "commit": lambda: _in_task(_assigned_async, lambda one: one.commit({_KEY: 1})),
+    },
+}
+
+
+def main(kind: str) -> None:
+    """Interrupt every call of one kind of client."""
+    for name, attempt in CALLS[kind].items():
+        for _ in range(_ATTEMPTS):
+            interrupt = attempt()
+            if max(interrupt.call_s, interrupt.block_s) < LIMIT_S:
+                break
+        print(f"{name}: {interrupt.call_s * 1000:.0f} {interrupt.block_s * 1000:.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):
+        main(sys.argv[1])
