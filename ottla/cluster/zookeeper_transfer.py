@@ -106,7 +106,7 @@ async def cluster_id(session: Coordination) -> str | None:
 async def check_vacant(
     session: Coordination, target: str, nodes: Sequence[Znode], *, replace: bool
 ) -> None:
-    """Check that `nodes` may be written to a tree, which is called `place` in the ConfigError.
+    """Check that `nodes` may be written to a tree, named `target` in the ConfigError.
 
     A tree with a cluster is not overwritten, unless it is the same cluster and `replace` is set.
     """
@@ -115,7 +115,7 @@ async def check_vacant(
         return
     carried = {node.path: node.data for node in nodes}.get(ClusterIdNode.PATH)
     if carried is None or ClusterIdNode.decode(carried) != existing_id:
-        raise ConfigError(f"{target} contains another cluster, {existing_id}: name an empty place")
+        raise ConfigError(f"{target} contains another cluster, {existing_id}: use an empty tree")
     if not replace:
         raise ConfigError(
             f"{target} already contains a copy of this cluster, {existing_id}: add --replace to replace it"

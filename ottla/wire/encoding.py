@@ -34,7 +34,7 @@ from ottla.wire.fields import (
 )
 from ottla.wire.primitives import ONE_BYTE, encode_string_size, encode_uvarint
 
-# Cached packers per place, by the lengths of their variable parts.
+# Cached packers per position in a message, by the lengths of their variable parts.
 _PACKERS_MAX = 512
 # Variable parts in one packer; more would create too many combinations of lengths.
 _ARRAYS_MAX = 3
@@ -47,7 +47,7 @@ def packer(codes: str) -> Callable[..., bytes]:
 
 
 class Packers(dict[Any, Callable[..., bytes]]):
-    """The packers of one place in a message, by length (or tuple of lengths) of its variable parts."""
+    """The packers of one position in a message, by the lengths of its variable parts."""
 
     def __init__(self, codes: str) -> None:
         self.codes = codes

@@ -101,8 +101,8 @@ def _plan(brokers: Brokers, keys: Sequence[Key], to: tuple[int, ...]) -> list[di
     described = {name: topics.describe_topic(brokers, name) for name in {key[0] for key in keys}}
     for at, (name, number) in enumerate(keys):
         now = next(row for row in described[name].partitions if row.partition == number)
-        turn = at % len(to) if to else 0
-        target = (*to[turn:], *to[:turn])
+        rotation = at % len(to) if to else 0
+        target = (*to[rotation:], *to[:rotation])
         if not to or target != tuple(now.replicas):
             rows.append(
                 {

@@ -1,4 +1,4 @@
-"""The request and the result of a search, independent of the place where it runs."""
+"""The request and the result of a search, independent of the program that runs it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,1 +1,8 @@
-"""One file per API: its request and response in every version."""
+"""One file per API: its request and response in every version.
+
+`ottla.wire.api_keys` finds the classes by the names of the keys.
+"""
+
+from pkgutil import iter_modules
+
+__all__ = [module.name for module in iter_modules(__path__)]

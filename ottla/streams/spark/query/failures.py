@@ -17,7 +17,7 @@ _JAVA_FRAME = re.compile(r"\s*at [\w.$]+\(")
 
 
 class QueryError(StreamsError):
-    """A query stopped; the message has the error that stopped it, and its place in the user's
+    """A query stopped; the message has the error that stopped it, and its location in the user's
     functions.
     """
 
