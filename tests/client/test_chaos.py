@@ -2,6 +2,7 @@
 guarantee.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client import Consumer, Producer
+from ottla.client import AsyncConsumer, Consumer, Producer
 from ottla.testing import Cluster
 from tests.client.chaos import IS_CAMPAIGN, OPTIONS, PARTITIONS, QUICK, Storm
 from tests.client.loads import LOADS, MEMBER, Idempotent, Load
@@ -89,6 +90,33 @@ def test_rebalances_under_load(cluster: Cluster, protocol: str) -> None:
     while len(seen) < feed.sent:
         seen.update(int(record.value) for record in members[0].poll(0.1))
     members[0].close()
+    assert sorted(seen) == list(range(feed.sent))
+    assert set(seen.values()) == {1}, [n for n, times in seen.items() if times > 1]
+
+
+async def test_rebalances_of_asyncio_members_under_load(cluster: Cluster) -> None:
+    """An asyncio member that joins and leaves: every record is processed exactly once."""
+    group = "rebalances-asyncio"
+    feed, seen = _Feed(cluster, group), Counter[int]()
+    words = {**feed.words, **MEMBER, "group_id": group}
+    with Producer(feed.producing, linger_ms=0) as producer:
+
+        async def work(*members: AsyncConsumer) -> None:
+            await asyncio.to_thread(feed.feed, producer)
+            for one in members:
+                seen.update(int(record.value) for record in await one.poll(0.01))
+
+        async with AsyncConsumer(group, **words) as first:
+            while len(first.assignment) < PARTITIONS:
+                await work(first)
+            async with AsyncConsumer(group, **words) as second:
+                while not (first.assignment and second.assignment):
+                    await work(first, second)
+                await work(first, second)
+            while len(first.assignment) < PARTITIONS:
+                await work(first)
+            while len(seen) < feed.sent:
+                seen.update(int(record.value) for record in await first.poll(0.1))
     assert sorted(seen) == list(range(feed.sent))
     assert set(seen.values()) == {1}, [n for n, times in seen.items() if times > 1]
 

@@ -1,4 +1,7 @@
-"""The assignment of one consumer: rebalances, the listener, and where partitions start."""
+"""The assignment of one consumer: rebalances, the listener, and where partitions start.
+
+Not done: Ctrl-C in `Consumer.close` while a listener is set and the coordinator does not answer.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -101,7 +104,6 @@ class Membership:
         if self._listener is _NO_LISTENER:
             waits.call(self._consumer.close)
         else:
-            # Not done: Ctrl-C while the coordinator does not answer.
             self._consumer.close()
 
     def abandon(self, waits: transport.Waits) -> None:
