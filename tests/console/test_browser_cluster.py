@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicCollection
+from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 from playwright.sync_api import Browser, Page, expect
 
 from ottla.console.accounts.roles import Role
 from ottla.console.model.connections import ClusterSettings
+from ottla.console.model.reassignments import Goal, ReassignmentRequest, execute, plan_moves
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
@@ -91,6 +93,7 @@ def test_the_tree_of_zookeeper_is_read(page: Page, watched: Watched) -> None:
     expect(page.locator("main pre")).to_contain_text('"host": "kafka-7"')
     assert watched.violations() == []
     watched.picture("zookeeper", is_dark=True)
+    watched.expect_to_fit_a_phone()
     page.get_by_role("link", name="ruok").click()
     expect(page.locator("main")).to_contain_text("imok")
 
@@ -109,7 +112,16 @@ def test_a_partition_is_moved_by_a_plan_with_throttle_progress_and_cancel(
     expect(plan).to_contain_text("Skew after")
     expect(plan.get_by_role("row", name="stays-0")).to_contain_text("MiB")
     watched.picture("reassignment-plan", is_dark=False)
-    page.get_by_label("Throttle (MiB/s, empty: none)").fill("0.001")
+    watched.expect_to_fit_a_phone()
+    throttle = page.get_by_label("Throttle (MiB/s, empty: none)")
+    throttle.fill("0")
+    page.get_by_role("button", name="Start").click()
+    expect(plan.get_by_role("alert")).to_contain_text("not a positive number of MiB")
+    expect(throttle).to_have_value("0")
+    # The page is the answer to a form: a refresh would remove the plan.
+    expect(page.locator("#main")).to_have_attribute("data-refresh-s", "0")
+    watched.forgive()
+    throttle.fill("0.001")
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_role("status")).to_have_text("1 partitions are being moved.")
     row = page.get_by_role("row", name="stays-0")
@@ -117,11 +129,47 @@ def test_a_partition_is_moved_by_a_plan_with_throttle_progress_and_cancel(
     expect(page.locator("main")).to_contain_text("A throttle is set")
     assert watched.violations() == []
     watched.picture("reassignment-progress", is_dark=True)
+    change = page.get_by_label("Throttle (MiB/s)")
+    change.fill("0")
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_role("alert")).to_contain_text("not a positive number of MiB")
+    expect(change).to_have_value("0")
+    watched.forgive()
+    change.fill("0.002")
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_role("status")).to_have_text("The throttle is changed.")
+    expect(page.locator("main")).to_contain_text("2.05 KiB/s")
     row.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("status")).to_have_text("The reassignment is cancelled.")
     expect(page.get_by_text("No partition is being moved.")).to_be_visible()
     page.get_by_role("button", name="Remove the throttles").click()
     expect(page.locator("main")).not_to_contain_text("A throttle is set")
+
+
+@pytest.mark.parametrize("path", ["brokers", "topics/elected/partitions"])
+def test_the_preferred_leader_is_elected_by_a_button(
+    page: Page, three: Cluster, console: ConsoleServer, path: str
+) -> None:
+    """The leader is no longer the first replica; after the election it is."""
+    if "elected" not in three.topics():
+        three.create_topic("elected", replication_factor=3)
+    leader = three.leader("elected")
+    preferred, *others = (broker for broker in three.brokers if broker != leader)
+    replicas = (preferred, leader, *others)
+    connection = console.console.clusters.get("local")
+    request = ReassignmentRequest(Goal.EXPLICIT, targets={("elected", 0): replicas})
+    execute(connection, plan_moves(connection, request).moves)
+    page.goto("/c/local/topics/elected/partitions")
+    expect(page.locator(".replica").first).to_have_text(str(preferred))
+    expect(page.locator(".replica.leader")).to_have_text(str(leader))
+    page.goto(f"/c/local/{path}")
+    page.get_by_role("button", name="Elect preferred leaders").click()
+    expect(page.get_by_role("status")).to_contain_text("leaders are elected")
+    client = AdminClient({"bootstrap.servers": three.bootstrap})
+    described = client.describe_topics(TopicCollection(["elected"]))["elected"].result(10)
+    assert described.partitions[0].leader.id == preferred
+    page.goto("/c/local/topics/elected/partitions")
+    expect(page.locator(".replica.leader")).to_have_text(str(preferred))
 
 
 def test_partitions_and_the_timeline_show_a_dead_broker(

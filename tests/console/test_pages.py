@@ -243,7 +243,7 @@ def test_wrong_input_is_reported_beside_the_form(
 
 
 def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
-    """Numbers and conditions of a query are checked."""
+    """Numbers and conditions of a query are checked; the page has its form and the reason."""
     path = "/c/local/topics/orders/messages"
     for query in (
         "seek=x",
@@ -253,7 +253,10 @@ def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
         "from=x",
         "operator0=regex&text0=(",
     ):
-        assert admin.get(f"{path}?{query}").status == 400, query
+        answer = admin.get(f"{path}?{query}")
+        assert answer.status == 400, query
+        assert answer.alert
+        assert 'id="filter"' in answer.text
     assert admin.get(f"{path}?partition=99").status in (400, 404)
     assert admin.get("/c/local/brokers/x").status == 404
     assert admin.get("/c/nowhere/topics").status == 404

@@ -36,6 +36,17 @@
     apply();
   }
 
+  // The error of a form is shown in it, unless several forms of the page have its action.
+  function placeError() {
+    const error = main.querySelector(".notice.error[data-action]");
+    const forms = [...main.querySelectorAll("form[method=post]")].filter((form) =>
+      [...form.querySelectorAll("[name=action]")].some((node) => node.value === error?.dataset.action));
+    if (forms.length !== 1) return;
+    for (let node = forms[0]; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    forms[0].prepend(error);
+    error.scrollIntoView({ block: "center" });
+  }
+
   function prepare(root) {
     root.querySelectorAll("time[datetime]").forEach(localTime);
     root.querySelectorAll("form[data-confirm]").forEach(confirmable);
@@ -202,5 +213,8 @@
   });
 
   window.ottla = { prepare };
-  if (main) prepare(document);
+  if (main) {
+    prepare(document);
+    placeError();
+  }
 })();

@@ -1,9 +1,11 @@
 """The frame of every page: navigation, clusters, user, language."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.console.accounts.roles import Role
+from ottla.console.fields import Fields
 from ottla.console.model.zookeeper import has_tree
 from ottla.console.page import View, url_of
 from ottla.console.texts.catalogue import LANGUAGES
@@ -66,13 +68,23 @@ def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
         "editor": Role.EDITOR,
         "admin": Role.ADMIN,
         "values": view.form,
+        "typed": partial(_typed, view.form),
     }
 
 
+def _typed(form: Fields, action: str, name: str) -> str:
+    """Return a field of the form that was sent; empty if that form had another action."""
+    return form.get(name, "") if form.text("action") == action else ""
+
+
 def sentence(error: Exception) -> str:
-    """Return an error's message as a sentence: a capital letter and a full stop."""
+    """Return an error's message as a sentence: a capital letter and a full stop.
+
+    A first word that is a name with other characters than letters, as orders-0, is unchanged.
+    """
     text = str(error) or type(error).__name__
-    text = text[0].upper() + text[1:]
+    if text.partition(" ")[0].isalpha():
+        text = text[0].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 
 

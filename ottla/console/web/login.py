@@ -88,7 +88,9 @@ def _next(request: Request) -> str:
 
 
 def _form(console: Console, request: Request, error: str = "", status: int = 200) -> Reply:
+    """Return the form; after an error it has the name that was typed."""
     language = language_of(request)
+    typed = Fields(request.body.decode("utf-8", "replace"))
     first = console.users.find(FIRST_USER)
     context = {
         "_": language.say,
@@ -97,6 +99,7 @@ def _form(console: Console, request: Request, error: str = "", status: int = 200
         "theme": request.theme,
         "here": request.here,
         "error": error,
+        "user": typed.text("user"),
         "is_first": first is not None and first.must_change and console.one_time_password,
     }
     return Reply(status, render("login.html", context))

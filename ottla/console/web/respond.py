@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -25,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 ACCOUNT_PATH = "/account"
 _RETRY_S = 3
+# The fields of a query that name the subject of a page; the others are typed in its form.
+_ENTITY_FIELDS = ("id",)
 _NO_SUCH = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -136,7 +139,7 @@ def _page_reply(page: Page, view: View, request: Request) -> Reply:
     if request.method != "POST":
         _check_may_see(page.role, view)
         _connect(view, page.is_global)
-        return _shown(page, view, page.show(view))
+        return _page_of_query(page, view)
     check_csrf(view.session, request, view.form.text("csrf"))
     _check_may_see(page.role, view)
     _connect(view, page.is_global)
@@ -156,6 +159,23 @@ def _page_reply(page: Page, view: View, request: Request) -> Reply:
     if done.sentence:
         view.console.notices.leave(view.session.key, done.sentence)
     return redirect(done.location or request.here)
+
+
+def _page_of_query(page: Page, view: View) -> Reply:
+    """Return the page; after a wrong query the page without it, with the reason and its form."""
+    try:
+        return _shown(page, view, page.show(view))
+    except OttlaError as error:
+        entity = {name: view.query[name] for name in _ENTITY_FIELDS if name in view.query}
+        status = status_of(error)
+        if status == 503 or len(entity) == len(view.query):
+            raise
+        without_query = replace(view, query=Fields(urlencode(entity)))
+        try:
+            data = page.show(without_query)
+        except OttlaError:
+            raise error from None
+        return _shown(page, view, data, status=status, error=layout.sentence(error))
 
 
 def _run(action: Action, view: View) -> Done:
@@ -226,7 +246,9 @@ def _shown(
     notice: str = "",
 ) -> Reply:
     notice = notice or view.console.notices.take(view.session.key)
-    context = layout.context(view, page.section, page.refresh_s)
+    # What a form was answered with is not at the address: a refresh would remove it.
+    refresh_s = 0 if view.form else page.refresh_s
+    context = layout.context(view, page.section, refresh_s)
     context |= {"error": error, "notice": notice, **data}
     return Reply(status, render(page.template, context))
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.console.fields import Fields
-from ottla.console.model.groups import describe_group
+from ottla.console.model.groups import GroupDetail, describe_group
 from ottla.console.model.offsets import (
     OffsetPlan,
     ResetRequest,
@@ -28,7 +28,7 @@ _NEW_OFFSET = "at:"
 def show(view: View) -> Mapping[str, Any]:
     """Return the offsets of a group and the form; with `done`, a plan that can be undone."""
     return {
-        "group": describe_group(view.cluster, group_of(view), with_seconds=False),
+        "group": _group(view),
         "strategies": list(Strategy),
         "picked": view.form.all("pick"),
         "plan": None,
@@ -36,6 +36,19 @@ def show(view: View) -> Mapping[str, Any]:
         "csv": "",
         "undo_id": view.query.text("done"),
     }
+
+
+def _group(view: View) -> GroupDetail:
+    """Return the group; one without partitions if an executed plan deleted its last offset."""
+    name, number = group_of(view), view.query.text("done")
+    try:
+        return describe_group(view.cluster, name, with_seconds=False)
+    except ApiError as error:
+        executed = view.console.plans.find(view.session.key, number, OffsetPlan)
+        is_undoable = executed is not None and executed.group_id == name
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND or not is_undoable:
+            raise
+        return GroupDetail(name, "Dead", "", "", "", -1, (), (), None, None)
 
 
 def preview(view: View) -> Done:
