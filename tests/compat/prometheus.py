@@ -58,6 +58,16 @@ def expressions(name: str) -> list[Expression]:
     return [each for each in found if not _OF_KUBERNETES.search(each.text)]
 
 
+def names(name: str) -> list[Expression]:
+    """Return an expression for each name of a list: its series of the job ottla with all labels."""
+    lines = (_FOLDER / name).read_text("utf-8").splitlines()
+    found = []
+    for metric, *labels in (line.split() for line in lines if not line.startswith("#")):
+        selectors = ['job="ottla"', *(f'{label}!=""' for label in labels)]
+        found.append(Expression(metric, f"{metric}{{{','.join(selectors)}}}"))
+    return found
+
+
 class Prometheus:
     """A server with a configuration that can be replaced; a context manager."""
 
