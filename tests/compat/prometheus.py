@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 SCRAPE_INTERVAL = "250ms"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 _FOLDER = Path(__file__).parent / "dashboards"
 _ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
 _READY = "Server is ready to receive web requests"
