@@ -1,9 +1,11 @@
-"""The console's times of pages, its start and its memory: `python -m bench.console`.
+"""The console's times of pages, its start and its memory: `bench.console [TOPICS [IDLE_S]]`.
 
 One broker with TOPICS topics of PARTITIONS partitions runs in another process, so that the memory
 is the console's. Each page is read ROUNDS times over HTTP after a first time; the median is
 reported. `cold` is the first time, with an empty cache. Then the console samples the cluster by
-itself for IDLE_S seconds without a reader, and the steps of a sample are timed in this process.
+itself for IDLE_S seconds without a reader, and the steps of a sample are timed in this process. At
+last `ottla up` starts on the same data without and with its console: the difference is the
+console's memory inside the broker's process.
 """
 
 import http.client
@@ -31,7 +33,7 @@ from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.state import ConsoleSettings, open_console
 from ottla.testing.process import COMMAND, BrokerProcess
 
-TOPICS, PARTITIONS, ROUNDS, IDLE_S = 1000, 10, 11, 120
+TOPICS, PARTITIONS, ROUNDS, IDLE_S, SETTLE_S = 1000, 10, 11, 120, 15
 T = TypeVar("T")
 PASSWORD = "a long password"
 PAGES = (
@@ -85,18 +87,18 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def report_idle(pid: int) -> None:
+def report_idle(pid: int, idle_s: int) -> None:
     """Print the processor time and the memory of the console while it only samples."""
     used, before = cpu_s(pid), memory_mib(pid)
     peak = before
-    for _ in range(IDLE_S):
+    for _ in range(idle_s):
         time.sleep(1)
         peak = max(peak, memory_mib(pid))
-    share = (cpu_s(pid) - used) * 60 / IDLE_S
+    share = (cpu_s(pid) - used) * 60 / idle_s
     print(
         f"idle: {share:.2f} s of processor time per minute; memory {before:.0f} MiB before,", end=""
     )
-    print(f" {peak:.0f} MiB at most, {memory_mib(pid):.0f} MiB after {IDLE_S} s")
+    print(f" {peak:.0f} MiB at most, {memory_mib(pid):.0f} MiB after {idle_s} s")
 
 
 def report_steps(bootstrap: str, folder: str) -> None:
@@ -129,6 +131,63 @@ def report_steps(bootstrap: str, folder: str) -> None:
         print(f"{statistics.median(values):7.1f} ms  (first {values[0]:6.1f} ms)  {name}")
 
 
+def start_up(data: str, *words: str) -> tuple[subprocess.Popen[str], str, float]:
+    """Start `ottla up`; return the process, the console's address, and the seconds it took.
+
+    The seconds are those from the line of the ready broker to that of the ready console; without
+    `--console` they are 0.
+    """
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--data", data, *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OTTLA_CONSOLE_PASSWORD": PASSWORD, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("Ottla is ready")
+    began = time.perf_counter()
+    if "--console" not in words:
+        return process, "", 0.0
+    for line in process.stdout:
+        if line.startswith("The console is on "):
+            return process, line.split()[4].rstrip(":"), time.perf_counter() - began
+    raise AssertionError("the command has ended")
+
+
+def settled_mib(pid: int, seconds: int = SETTLE_S) -> float:
+    """Return the memory of a process after some seconds, in which the console samples."""
+    time.sleep(seconds)
+    return memory_mib(pid)
+
+
+def report_beside(data: str) -> None:
+    """Print what the console adds to the start and the memory of `ottla up`."""
+    process, _, _ = start_up(data)
+    alone = settled_mib(process.pid)
+    stop(process)
+    process, url, ready_s = start_up(data, "--console", "--console-port", "0")
+    try:
+        beside = settled_mib(process.pid)
+        reader = Reader(url)
+        for path in PAGES:
+            reader.read(path.replace("/c/big", "/c/local"))
+        paged = memory_mib(process.pid)
+        later = settled_mib(process.pid)
+        print(
+            f"beside the broker: ready {ready_s:.2f} s after it; memory {alone:.0f} MiB without"
+            f" the console, +{beside - alone:.0f} MiB with it, +{paged - alone:.0f} MiB after the"
+            f" pages, +{later - alone:.0f} MiB {SETTLE_S} s later"
+        )
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End a process and wait."""
+    process.terminate()
+    process.communicate()
+
+
 def start_console(bootstrap: str, data: str) -> tuple[subprocess.Popen[str], str, float]:
     """Return the process, the address, and the seconds until it was ready."""
     arguments = ["console", "--cluster", f"big={bootstrap}", "--console-port", "0", "--data", data]
@@ -147,6 +206,7 @@ def start_console(bootstrap: str, data: str) -> tuple[subprocess.Popen[str], str
 def main() -> None:
     """Create the topics, read the pages, and print a line for each."""
     topics = int(sys.argv[1]) if len(sys.argv) > 1 else TOPICS
+    idle_s = int(sys.argv[2]) if len(sys.argv) > 2 else IDLE_S
     with tempfile.TemporaryDirectory() as folder, BrokerProcess(f"{folder}/data") as broker:
         with Brokers(broker.bootstrap, timeout_s=120) as brokers:
             for number in range(topics):
@@ -165,11 +225,12 @@ def main() -> None:
                 )
             after = memory_mib(process.pid)
             print(f"memory {before:.0f} MiB at the start, {after:.0f} MiB after the pages")
-            report_idle(process.pid)
+            report_idle(process.pid, idle_s)
         finally:
-            process.terminate()
-            process.wait()
+            stop(process)
         report_steps(broker.bootstrap, folder)
+        broker.stop()
+        report_beside(f"{folder}/data")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ class Tasks:
         self._failed: dict[str, Failure] = {}
         # Unexpected exceptions since the start, by kind of task.
         self.failures: Counter[str] = Counter()
+        self._kinds = {ONCE}
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Start `work`; an exception that escapes it is logged and reported to the owner."""
@@ -57,7 +58,15 @@ class Tasks:
         cancels the work.
         """
         name = f"{kind} {of}".rstrip()
+        self._kinds.add(kind)
         return self._start(self._supervise(work, kind, name), name, self._ended)
+
+    def failure_counts(self) -> dict[str, int]:
+        """Return the number of unexpected exceptions of each kind of task, also 0.
+
+        Prometheus sees no increase in a counter that begins with 1.
+        """
+        return {kind: self.failures[kind] for kind in sorted(self._kinds)}
 
     def failing(self) -> dict[str, str]:
         """Return the last error of each supervised task that failed recently, by its name."""

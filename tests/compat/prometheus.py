@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 SCRAPE_INTERVAL = "250ms"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 _FOLDER = Path(__file__).parent / "dashboards"
 _ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
 _READY = "Server is ready to receive web requests"
@@ -56,6 +56,16 @@ def expressions(name: str) -> list[Expression]:
     lines = (_FOLDER / name).read_text("utf-8").splitlines()
     result = [Expression(*line.split("\t")) for line in lines if not line.startswith("#")]
     return [each for each in result if not _OF_KUBERNETES.search(each.text)]
+
+
+def names(name: str) -> list[Expression]:
+    """Return an expression for each name of a list: its series of the job ottla with all labels."""
+    lines = (_FOLDER / name).read_text("utf-8").splitlines()
+    found = []
+    for metric, *labels in (line.split() for line in lines if not line.startswith("#")):
+        selectors = ['job="ottla"', *(f'{label}!=""' for label in labels)]
+        found.append(Expression(metric, f"{metric}{{{','.join(selectors)}}}"))
+    return found
 
 
 class Prometheus:

@@ -5,10 +5,13 @@ three under load is scraped. Alerts are evaluated by their expressions, without 
 have to last (`for`).
 """
 
+import asyncio
 import errno
 import os
+import resource
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from tests.compat.prometheus import (
     Prometheus,
     alerts_of,
     expressions,
+    names,
     needs_prometheus,
 )
 
@@ -34,7 +38,9 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow, needs_prometheus]
 
 OPTIONS = {
     "metrics.listener": "127.0.0.1:0",
-    "metrics.dialects": "jmx-exporter,kafka-exporter,strimzi-reporter,confluent",
+    "metrics.dialects": (
+        "jmx-exporter,kafka-exporter,strimzi-reporter,confluent,kafka-lag-exporter"
+    ),
     "metrics.jvm.names": "true",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "3",
@@ -246,6 +252,14 @@ def test_every_panel_of_the_own_dashboard_has_data(prometheus: Prometheus) -> No
     assert {each.title for each in prometheus.without_data(results)} <= {"Errors"}
 
 
+@pytest.mark.parametrize("name", ["confluent-names.txt", "kafka-lag-exporter-names.txt"])
+def test_the_names_that_other_dashboards_read_have_data(prometheus: Prometheus, name: str) -> None:
+    """Confluent's boards and kafka-lag-exporter's find every name, with the labels they select."""
+    found = names(name)
+    assert len(found) >= 6
+    assert [each.title for each in prometheus.without_data(found)] == []
+
+
 def own_rules() -> dict[str, Expression]:
     """Return the alerts of `ottla generate alert-rules` by name."""
     # The disk of the machine that runs the test may be almost full.
@@ -270,6 +284,9 @@ def test_alerts_fire_when_their_faults_are_injected(
 
     first, second = (each for each in cluster.brokers if each != cluster.controller())
     cluster.create_topic("single", partitions=3)
+    # One partition has no replica on the controller: it loses both, and the wrong one returns.
+    unclean = {"unclean.leader.election.enable": "true"}
+    cluster.create_topic("risky", partitions=3, replication_factor=2, config=unclean)
     cluster.kill(first)
     for name in (
         "UnderReplicatedPartitions",
@@ -285,11 +302,13 @@ def test_alerts_fire_when_their_faults_are_injected(
     for name in ("UnderMinIsrPartitionCount", "OttlaPartitionsUnderMinIsr"):
         prometheus.wait_for(rules[name])
     cluster.restart(first)
+    prometheus.configure(config_for(cluster.targets()))
+    prometheus.wait_for(rules["OttlaUncleanElection"])
     cluster.restart(second)
     prometheus.configure(config_for(cluster.targets()))
     # The topic without records keeps one alert firing.
     prometheus.wait_for(rules["NoMessageForTooLong"])
-    lasting = {"NoMessageForTooLong", "OttlaCoordinationSessionLost"}
+    lasting = {"NoMessageForTooLong", "OttlaCoordinationSessionLost", "OttlaUncleanElection"}
     prometheus.wait_for_silence([rules[name] for name in rules.keys() - lasting])
 
 
@@ -334,10 +353,83 @@ def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Pr
         prometheus.wait_for(rules[name])
 
 
+def test_alerts_of_a_process_and_its_files_fire(
+    cluster: TwoDirectories, prometheus: Prometheus
+) -> None:
+    """A full disk, few descriptors, a failed task, a damaged log. Not the busy event loop.
+
+    Its rule needs a minute of a processor for each broker.
+    """
+    rules = own_rules()
+    broker = cluster.controller()
+    running = cluster._running[broker]
+    names = ("OttlaDiskAlmostFull", "OttlaFewDescriptorsLeft", "OttlaBackgroundTaskFailed")
+    prometheus.wait_for_silence([rules[name] for name in (*names, "OttlaDamagedPartitions")])
+
+    running.disk.free_bytes = lambda path: 0  # type: ignore[method-assign]
+    prometheus.wait_for(rules["OttlaDiskAlmostFull"])
+    del running.disk.free_bytes
+
+    with few_descriptors():
+        prometheus.wait_for(rules["OttlaFewDescriptorsLeft"])
+
+    fails = asyncio.Event()
+    failures: list[Exception] = []
+
+    async def work() -> None:
+        await fails.wait()
+        if not failures:
+            failures.append(LookupError("injected"))
+            raise failures[0]
+
+    running._loop.call_soon_threadsafe(running.node._tasks.supervise, work, "trial")
+    count = 'ottla_background_task_failures_total{task="trial"}'
+    prometheus.wait_for(Expression("scraped twice", f"count_over_time({count}[1m]) > 1"))
+    running._loop.call_soon_threadsafe(fails.set)
+    prometheus.wait_for(rules["OttlaBackgroundTaskFailed"])
+    prometheus.wait_for_silence([rules[name] for name in names[:2]])
+
+    damage(cluster, "torn")
+    prometheus.configure(config_for(cluster.targets()))
+    prometheus.wait_for(rules["OttlaDamagedPartitions"])
+
+
+@contextmanager
+def few_descriptors() -> Iterator[None]:
+    """Use 93 % of the process's descriptors; enough are left for the scrapes."""
+    former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as held:
+        for _ in range(600):
+            held.enter_context(Path(os.devnull).open("rb"))
+        used = len(os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(used / 0.93), former[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, former)
+
+
+def damage(cluster: TwoDirectories, topic: str) -> None:
+    """Overwrite the first segment of a new topic with zeros, and restart its broker."""
+    cluster.create_topic(topic, config={"segment.bytes": str(1 << 20)})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for _ in range(3):
+        producer.produce(topic, bytes(700_000))
+        assert producer.flush(20) == 0
+    leader = cluster.leader(topic)
+    folders = (cluster.data / f"broker{leader}").glob(f"*/{topic}-0")
+    first, *others = sorted(next(folders).glob("*.log"))
+    assert others
+    first.write_bytes(bytes(first.stat().st_size))
+    cluster.restart(leader)
+
+
 def test_lists_of_expressions_name_their_source() -> None:
     """Each list begins with the address of the file that it was taken from."""
     folder = Path(__file__).parent / "dashboards"
     notice = (folder / "NOTICE").read_text("utf-8")
     for path in sorted(folder.glob("*.txt")):
         assert path.read_text("utf-8").startswith("# https://github.com/")
-        assert path.name in notice or "strimzi-*.txt" in notice
+        assert path.name in notice or (
+            path.name.startswith("strimzi-") and "strimzi-*.txt" in notice
+        )

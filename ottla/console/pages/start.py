@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ottla.base.errors import OttlaError
-from ottla.console.model.brokers import list_brokers
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
 from ottla.console.model.groups import list_groups
 from ottla.console.model.overview import Overview, read_overview
-from ottla.console.model.topics import list_topics
+from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.page import Page, Source, View
 
 _MAX_RESULTS = 40
@@ -67,11 +66,13 @@ def _everything(view: View, with_entities: bool) -> Iterator[tuple[str, str, str
         yield view.say(label), "page", path
     if not with_entities:
         return
-    for topic in list_topics(view.cluster, include_internal=True):
-        yield topic.name, "topic", view.url("topics", topic.name)
+    # Names only: lists of topics and brokers would also read offsets and sizes of all partitions.
+    metadata = read_metadata(view.cluster)
+    for topic in metadata.topics:
+        yield topic, "topic", view.url("topics", topic)
     for group in list_groups(view.cluster):
         yield group.group_id, "group", view.url("group", id=group.group_id)
-    brokers = list_brokers(view.cluster)
+    brokers = list(metadata.nodes.values())
     for broker in brokers:
         name = f"{broker.node_id} {broker.host}:{broker.port}"
         yield name, "broker", view.url("brokers", str(broker.node_id))

@@ -20,6 +20,9 @@
     return Number.isInteger(value) ? String(value) : value.toFixed(1);
   }
 
+  // The text of a tick, which has no more digits than it needs.
+  function tickText(value) { return units(value).replace(/\.0+(?= |$)/, ""); }
+
   function pad(number, digits = 2) { return String(number).padStart(digits, "0"); }
 
   // The time of day as exactly as ticks that are `step` seconds apart need it; days have their date.
@@ -34,7 +37,11 @@
 
   // A new chart that grows shows a minute, so that its first points do not fill it; a chart of given points shows all of them.
   function timeRange(isGrowing) {
-    return (_, low, high) => {
+    // Not the limits that uPlot passes: with one point they are a day apart.
+    return (plot) => {
+      const times = plot.data[0];
+      const low = times[0] ?? 0;
+      const high = times.at(-1) ?? 60;
       if (isGrowing) return [Math.min(low, high - 60), high];
       return high > low ? [low, high] : [low - 30, high + 30];
     };
@@ -51,7 +58,7 @@
       // Half of the last tick's text is beyond the axis.
       padding: [null, 34, null, null],
       cursor: { y: false },
-      axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(units) }],
+      axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(tickText) }],
       scales: { x: { range: timeRange(isGrowing) }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
       series: [{}, ...names.map((name, index) => ({
         label: name, stroke: COLOURS[index % COLOURS.length], width: 1.6, value: (_, value) => units(value),

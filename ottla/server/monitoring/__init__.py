@@ -13,7 +13,11 @@ cluster its controller. Sums over all brokers are therefore those of Apache Kafk
 Not done: the time that a response spends in the socket
 (`kafka_network_requestmetrics_responsesendtimems`); fetches of consumers and followers are
 counted together (no `request="FetchConsumer"` and `request="FetchFollower"`); the rate of the
-slowest fetcher (`kafka_server_replicafetchermanager_minfetchrate`). A Python process has no JVM;
+slowest fetcher (`kafka_server_replicafetchermanager_minfetchrate`); conversions of messages
+(`…_producemessageconversionspersec`, `…_fetchmessageconversionspersec`); the rates at which
+connections are opened and closed, and connections by the client's software
+(`kafka_server_socketservermetrics_connections`); the share of time in which an acceptor is blocked
+(`kafka_network_acceptor_acceptorblockedpercent`). A Python process has no JVM;
 with the option metrics.jvm.names it serves `jvm_memory_used_bytes`,
 `jvm_gc_collection_seconds_count` and `jvm_threads_current` for dashboards that need these names.
 """

@@ -33,7 +33,8 @@ def health(node: Sources) -> HttpResponse:
         facts["is_controller"] = broker.controller.is_active
         facts["offline_directories"] = failed
         facts["failing_tasks"] = failing
-        facts["background_failures"] = node.task_failures()
+        failures = node.task_failures()
+        facts["background_failures"] = {kind: count for kind, count in failures.items() if count}
         damaged = broker.replicas.directories.damaged()
         facts["damaged_partitions"] = {
             f"{topic}-{partition}": reason

@@ -142,10 +142,13 @@ class Sources:
         return coordination.tree_size() if is_reporter else None
 
     def task_failures(self) -> dict[str, int]:
-        """Return the number of unexpected exceptions of background tasks since the start, by kind."""
+        """Return the number of unexpected exceptions of background tasks since the start, by kind.
+
+        Kinds without one have the number 0.
+        """
         total: Counter[str] = Counter()
         for tasks in self.tasks:
-            total += tasks.failures
+            total.update(tasks.failure_counts())
         return dict(total)
 
     def routes(self) -> Iterable[Route]:

@@ -106,4 +106,16 @@ async def test_failures_of_unsupervised_work_are_counted() -> None:
     await asyncio.wait([tasks.spawn(fail(), "Fetch from somebody")])
     await asyncio.sleep(0)
     assert tasks.failures == {ONCE: 1}
+
+
+async def test_every_kind_is_counted_before_it_fails() -> None:
+    """Prometheus sees no increase in a counter that begins with 1."""
+    tasks = Tasks()
+    assert tasks.failure_counts() == {ONCE: 0}
+
+    async def work() -> None:
+        """Return at once."""
+
+    await tasks.supervise(work, "flush", "orders-0")
+    assert tasks.failure_counts() == {"flush": 0, ONCE: 0}
     assert tasks.failing() == {}
