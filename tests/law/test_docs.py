@@ -77,6 +77,21 @@ def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
         assert set(re.findall(r"\b__\w+", text)) == synced, page_name
 
 
+def test_the_decision_lists_every_default_that_differs_from_kafkas() -> None:
+    """An option whose row gives Kafka's default is in the table of the decision."""
+    decision = source.ROOT / "docs/decisions/0011-defaults-that-differ.md"
+    listed = {
+        name
+        for line in decision.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([\w.]+)`", line.split("|")[1])
+    }
+    rows = option_tables.BROKER_OPTIONS.rows
+    assert [
+        name for name, row in rows.items() if " Kafka: " in row.doc and name not in listed
+    ] == []
+
+
 def test_relative_links_of_pages_lead_to_files() -> None:
     """Relative links refer to existing files."""
     pages = [*source.ROOT.glob("*.md"), *source.ROOT.glob("docs/**/*.md")]
