@@ -191,8 +191,8 @@ class Connection(SendHalf):
         if endpoint.handler is not None:
             self._handle = endpoint.handler.frame
         self._takes_requests = endpoint.handler is not None and self._mute.timer is None
-        if peer_address is None:
-            # The peer reset the connection before it was accepted, so there is no address to log.
+        if peer_address is None or self.is_closed:
+            # The peer or `abort` has closed it before it was accepted; there may be no address.
             self.abort()
         elif not is_admitted:
             self.close("too many connections")

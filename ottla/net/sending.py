@@ -349,9 +349,13 @@ class SendHalf(asyncio.BufferedProtocol):
             self._linger_timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
 
     def abort(self) -> None:
-        """Close the connection at once; unsent responses are lost."""
+        """Close the connection at once; unsent responses are lost.
+
+        One that was only just accepted has no transport yet: `connection_made` closes it.
+        """
         self.is_closed = True
-        self._transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
     def _sending_lost(self) -> None:
         """Release the bytes that waited to be sent."""

@@ -32,6 +32,15 @@ async def test_a_connection_made_while_the_endpoint_begins_to_serve_is_served(
     assert wire.answers() == [b"one"]
 
 
+async def test_a_connection_that_is_aborted_before_it_is_made_is_closed(wire_of, echo) -> None:
+    """A broker that is killed aborts also the connections that it has only just accepted."""
+    connection = Connection(wire_of(echo).endpoint)
+    connection.abort()
+    wire = wire_of(echo, connection=connection)
+    assert wire.transport.is_closed
+    connection.connection_lost(None)
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_frames_split_anywhere_arrive_complete(wire_of, framed, echo, seed: int) -> None:
     """However the stream is split, the same frames are received and all memory is released."""
