@@ -31,6 +31,9 @@ _PARTS_MAX = 512
 _GATHERED_BYTES_MAX = 256 * 1024
 # Records of at least this size are sent from their file; smaller ones are cheaper to read.
 RANGE_BYTES_MIN = 256 * 1024
+# The same if more than half of the memory for unsent bytes is used: a batch of any size would
+# otherwise stay in memory for each client that does not read.
+_RANGE_BYTES_MIN_IF_SCARCE = 4 * 1024
 _NO_RANGES = 2**63 - 1
 _UNKNOWN = -1
 # The most bytes passed to `sendfile` in one call, after a check of the page cache.
@@ -115,6 +118,9 @@ class SendHalf(asyncio.BufferedProtocol):
         if self._range_bytes_min == _UNKNOWN:
             self._file_socket = self._sinks.file_socket(self._transport)
             self._range_bytes_min = _NO_RANGES if self._file_socket is None else RANGE_BYTES_MIN
+        unsent = self._sinks.unsent
+        if 2 * unsent.held_bytes > unsent.limit_bytes and self._file_socket is not None:
+            return _RANGE_BYTES_MIN_IF_SCARCE
         return self._range_bytes_min
 
     # -- answers of one read --------------------------------------------------------------------

@@ -227,6 +227,24 @@ def test_client_that_does_not_read_holds_a_range_and_no_memory(run: Run) -> None
     run(scenario)
 
 
+def test_small_records_are_ranges_if_memory_is_scarce(run: Run) -> None:
+    """Clients that do not read would otherwise hold one batch each, however many clients there are."""
+
+    async def scenario(site: Site) -> None:
+        site.handler.answers = [[b"one"]]
+        reader = await connect(site)
+        reader.ask(1)
+        await reader.read(4 + 3)
+        unsent = site.endpoint.unsent
+        usual = site.connection.range_bytes_min
+        unsent.hold(unsent.limit_bytes // 2 + 1)
+        scarce = site.connection.range_bytes_min
+        unsent.give_back(unsent.limit_bytes // 2 + 1)
+        assert scarce <= 4096 < usual == site.connection.range_bytes_min
+
+    run(scenario)
+
+
 def test_truncated_records_are_not_sent(run: Run) -> None:
     """Bytes that are truncated while they are sent end the connection, and are not replaced by
     others.
