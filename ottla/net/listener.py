@@ -49,6 +49,8 @@ class RealListener:
         self._address = sockets[0].getsockname()
         self._resume_timers: dict[socket.socket, asyncio.TimerHandle] = {}
         self._accepts_per_turn = dict.fromkeys(sockets, 1)
+        # Accepted, but the protocol does not know it yet.
+        self._connecting: set[Coroutine[Any, Any, object]] = set()
         self._warned_at = float("-inf")
         # Closed for a moment to refuse a connection when no other descriptor is free.
         self._spare = _spare_descriptor()
@@ -72,6 +74,9 @@ class RealListener:
         for timer in self._resume_timers.values():
             timer.cancel()
         self._resume_timers.clear()
+        connecting, self._connecting = self._connecting, set()
+        for coroutine in connecting:
+            coroutine.close()
         sockets, self._sockets = self._sockets, []
         for listening in sockets:
             self._loop.remove_reader(listening)
@@ -127,7 +132,16 @@ class RealListener:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
         else:
-            connected.add_done_callback(lambda _: _finish(connecting))
+            self._connecting.add(connecting)
+            connected.add_done_callback(lambda _: self._finish(connecting))
+
+    def _finish(self, connecting: Coroutine[Any, Any, object]) -> None:
+        """End a coroutine that has nothing to wait for any more, unless `close` has ended it."""
+        if connecting in self._connecting:
+            self._connecting.remove(connecting)
+            with suppress(StopIteration):
+                connecting.send(None)
+                raise AssertionError("a connection was awaited twice")
 
     def _refuse(self, listening: socket.socket, error: OSError) -> bool:
         """Accept and close one waiting connection; return False if nothing more can be done now.
@@ -267,13 +281,6 @@ def _bind(family: int, address: tuple[object, ...], buffers: SocketBuffers) -> s
         bound.close()
         raise
     return bound
-
-
-def _finish(connecting: Coroutine[Any, Any, object]) -> None:
-    """Run a coroutine that has nothing to wait for to its end."""
-    with suppress(StopIteration):
-        connecting.send(None)
-        raise AssertionError("a connection was awaited twice")
 
 
 def _spare_descriptor() -> int:

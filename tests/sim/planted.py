@@ -140,7 +140,7 @@ def accept_zombie_producers(patch: pytest.MonkeyPatch) -> None:
         return None if is_old else check(self, header, **words)
 
     patch.setattr(ProducerState, "check", check_unless_old)
-    patch.setattr(Admission, "_judge", lambda self, write: {})
+    patch.setattr(Admission, "_decide", lambda self, write: {})
 
 
 def skip_fsync(patch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_broker_without_transaction_verification_fails(monkeypatch: pytest.Monke
     """The scenario detects transactions in partitions that were not added: they never end, and
     readers wait.
     """
-    monkeypatch.setattr(Admission, "_judge", lambda self, applicant: {})
+    monkeypatch.setattr(Admission, "_decide", lambda self, applicant: {})
     assert list(failures(range(1))) == [0]
 
 

@@ -212,7 +212,7 @@
     }
   });
 
-  window.ottla = { prepare };
+  window.ottla = { prepare, placeError };
   if (main) {
     prepare(document);
     placeError();

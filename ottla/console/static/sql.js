@@ -25,12 +25,14 @@
     const fresh = page.getElementById("main");
     const inside = page.getElementById("query")?.closest("section");
     if (!inside) return main.replaceChildren(...fresh.childNodes);
+    form.querySelector(".notice.error")?.remove();
     const nodes = [...fresh.children];
     const at = nodes.indexOf(inside);
     for (const node of [...main.children]) if (node !== card) node.remove();
     card.before(...nodes.slice(0, at));
     card.after(...nodes.slice(at + 1));
     ottla.prepare(main);
+    ottla.placeError();
     // A reload shows the result again.
     if (document.getElementById("result")) history.replaceState(null, "", `${location.pathname}?last=1`);
   }

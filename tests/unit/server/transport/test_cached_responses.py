@@ -33,7 +33,7 @@ def test_response_of_an_earlier_image_is_not_cached() -> None:
 def test_memory_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """Large responses are not cached, and many small ones are evicted."""
     monkeypatch.setattr(cached_responses, "_BYTES_MAX", 1000)
-    monkeypatch.setattr(cached_responses, "_ANSWER_BYTES_MAX", 500)
+    monkeypatch.setattr(cached_responses, "_RESPONSE_BYTES_MAX", 500)
     cache, image = CachedResponses(), object()
     cache.find(image, ("large",))
     cache.keep(image, ("large",), b"x" * 501)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client import connection, pipeline
+from ottla.client import connection, pipelined
 from ottla.client.admin.offsets import LATEST, READ_COMMITTED, list_offsets
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
@@ -71,7 +71,9 @@ def reaper(monkeypatch: pytest.MonkeyPatch) -> _Reaper:
     """A reaper that is not armed."""
     killer = _Reaper()
     monkeypatch.setattr(connection.Connection, "call", killer.watch(connection.Connection.call))
-    monkeypatch.setattr(pipeline.Pipeline, "send", killer.watch(pipeline.Pipeline.send))
+    monkeypatch.setattr(
+        pipelined.PipelinedConnection, "send", killer.watch(pipelined.PipelinedConnection.send)
+    )
     return killer
 
 
