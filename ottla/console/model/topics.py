@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import records
 from ottla.client.admin import topics as admin
@@ -19,6 +19,10 @@ from ottla.console.model.requests.metadata import leaders_of, read_metadata, rea
 from ottla.console.model.requests.offsets import Bounds, bounds_of, read_bounds, read_topic_bounds
 from ottla.console.model.requests.options import read_options
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
+
+# The time that a new topic may take to appear, and the pause between two requests.
+_KNOWN_MS = 5_000
+_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,29 @@ def create_topic(
             validate_only=validate_only,
         )
     connection.forget()
+    if not validate_only:
+        _wait_for_leaders(connection, topic.name)
     numbers = {
         "partitions": str(created.partitions),
         "replication_factor": str(created.replication_factor),
     }
     action = "topic.validate" if validate_only else "topic.create"
     return Change(connection.name, action, topic.name, after={**numbers, **topic.config})
+
+
+def _wait_for_leaders(connection: ClusterConnection, name: str) -> None:
+    """Wait for a topic just created: in KRaft, brokers know it later than the controller."""
+    deadline_ms = connection.now_ms() + _KNOWN_MS
+    while connection.now_ms() < deadline_ms:
+        try:
+            topic = read_topic(connection, name)
+        except ApiError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        else:
+            if len(leaders_of(topic)) == len(topic.partitions):
+                return
+        connection.pause(_PAUSE_S)
 
 
 def add_partitions(connection: ClusterConnection, name: str, total: int) -> Change:

@@ -10,6 +10,7 @@ from ottla.console.model.brokers import describe_broker, list_api_versions, list
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.overview import PartitionState, Sample, compare_samples
+from ottla.console.model.requests.metadata import Topic, read_topic, unknown_topic
 from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess
@@ -233,6 +234,22 @@ def test_events_between_samples() -> None:
         ("isr.shrink", "t-0"),
     ]
     assert compare_samples(before, before) == []
+
+
+def test_a_new_topic_is_known_when_its_creation_returns(
+    connection: ClusterConnection, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker of a KRaft cluster may answer for a moment that there is no such topic."""
+    late = [unknown_topic(topic), unknown_topic(topic)]
+
+    def read_late(connection: ClusterConnection, name: str) -> Topic:
+        if late:
+            raise late.pop()
+        return read_topic(connection, name)
+
+    monkeypatch.setattr(topics, "read_topic", read_late)
+    topics.create_topic(connection, topics.NewTopic(topic, 2, 1))
+    assert late == []
 
 
 def test_a_dead_broker_is_left_out(topic: str) -> None:
