@@ -5,7 +5,7 @@ Types, names and numbers are those of org.apache.kafka.common.resource and .acl.
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError
 from ottla.client.admin.answers import check
@@ -92,21 +92,26 @@ ANY = AclBinding()
 """The filter that every binding matches."""
 
 
+def _filter_fields(matching: AclBinding) -> dict[str, Any]:
+    """Return the fields of a filter, which have the same names in both requests."""
+    pattern, entry = matching
+    return {
+        "resource_type_filter": pattern.resource_type,
+        "resource_name_filter": pattern.name,
+        "pattern_type_filter": pattern.pattern_type,
+        "principal_filter": entry.principal,
+        "host_filter": entry.host,
+        "operation": entry.operation,
+        "permission_type": entry.permission_type,
+    }
+
+
 def describe_acls(brokers: Brokers, matching: AclBinding = ANY) -> list[AclBinding]:
     """Return the bindings that match a filter, in the broker's order.
 
     ApiError SECURITY_DISABLED if the brokers have no authorizer.
     """
-    pattern, entry = matching
-    request = describing.DescribeAclsRequest(
-        resource_type_filter=pattern.resource_type,
-        resource_name_filter=pattern.name,
-        pattern_type_filter=pattern.pattern_type,
-        principal_filter=entry.principal,
-        host_filter=entry.host,
-        operation=entry.operation,
-        permission_type=entry.permission_type,
-    )
+    request = describing.DescribeAclsRequest(**_filter_fields(matching))
 
     def attempt() -> list[AclBinding]:
         response = brokers.ask(request, describing.DescribeAclsResponse)
@@ -150,18 +155,7 @@ def delete_acls(brokers: Brokers, filters: Iterable[AclBinding]) -> list[AclBind
     Raises the first ApiError; the bindings of other filters may have been deleted.
     """
     request = deleting.DeleteAclsRequest(
-        filters=[
-            deleting.DeleteAclsFilter(
-                resource_type_filter=pattern.resource_type,
-                resource_name_filter=pattern.name,
-                pattern_type_filter=pattern.pattern_type,
-                principal_filter=entry.principal,
-                host_filter=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission_type,
-            )
-            for pattern, entry in filters
-        ]
+        filters=[deleting.DeleteAclsFilter(**_filter_fields(matching)) for matching in filters]
     )
     # A retry must not forget what an earlier attempt has deleted.
     deleted: dict[AclBinding, None] = {}
