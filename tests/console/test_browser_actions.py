@@ -248,7 +248,7 @@ def test_a_long_search_shows_progress_and_is_stopped(
     producer.flush(20)
     page.goto("/c/local/topics/large/messages")
     page.get_by_label("Text", exact=True).first.fill("nowhere")
-    # The search goes on only as the test permits, one response at a time.
+    # The search continues only as the test permits, one response at a time.
     permits, ended = threading.Semaphore(4), threading.Event()
     scanned = [0]
     step, search = Scan.step, messages.search

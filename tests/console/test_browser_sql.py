@@ -28,7 +28,7 @@ _REVENUE = """SELECT time_bucket(INTERVAL 5 MINUTE, _time) AS at,
   sum(price) FILTER (WHERE country = 'de') AS germany,
   sum(price) FILTER (WHERE country = 'fr') AS france
 FROM sales GROUP BY 1 ORDER BY 1"""
-# Canvases have no text in the page: what is drawn is recorded.
+# A canvas has no text in the page, so the drawn texts are recorded.
 _RECORD_TEXTS = """
 window.drawn = [];
 const draw = CanvasRenderingContext2D.prototype.fillText;

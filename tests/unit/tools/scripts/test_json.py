@@ -194,7 +194,7 @@ def test_output_is_json(
 def test_output_of_a_failure_is_json(
     name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code is 1; what the script prints on standard output is JSON."""
+    """The exit code is 1, and the standard output is JSON."""
     # The process ids of servers are in the folder for temporary files.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
