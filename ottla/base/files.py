@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
+class NotCached(Exception):
+    """The bytes are not in memory, and the caller does not wait for a device."""
+
+
 @runtime_checkable
 class File(Protocol):
     """An open file. Appends go to its end; reads and writes by position do not move a file pointer."""
@@ -46,8 +50,8 @@ class File(Protocol):
         """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
         ...
 
-    def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return what `read_at` returns, or None if that would wait for a device."""
+    def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer:
+        """Return what `read_at` returns; raises NotCached if that would wait for a device."""
         ...
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
@@ -300,13 +304,13 @@ class RealFile:
         """Return up to `size_bytes` from `position`."""
         return read_at(self._fd, position, size_bytes)
 
-    def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return the bytes, or None if the page cache does not contain all of them (RWF_NOWAIT)."""
+    def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer:
+        """Return the bytes if the page cache contains all of them (RWF_NOWAIT)."""
         buffer = bytearray(size_bytes)
         try:
             count = os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT)
         except BlockingIOError:
-            return None
+            raise NotCached from None
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
@@ -314,7 +318,7 @@ class RealFile:
         if count == size_bytes:
             return buffer
         if position + count < self._size:
-            return None
+            raise NotCached
         del buffer[count:]
         return buffer
 

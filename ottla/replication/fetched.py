@@ -61,15 +61,6 @@ new_options: Callable[[tuple[int, int, bool, bool]], FetchOptions] = partial(
 new_fetched: Callable[[tuple[object, ...]], Fetched] = partial(tuple.__new__, Fetched)
 
 
-def response_bytes_max(wanted_bytes: int, allowed_bytes: int, room_bytes: int) -> int:
-    """Return how many bytes a response may contain.
-
-    It is the smallest of the client's limit, fetch.max.bytes, and the bytes that may wait to be
-    sent.
-    """
-    return min(wanted_bytes, allowed_bytes, RESPONSE_BYTES_MAX, room_bytes)
-
-
 def enough_bytes(min_bytes: int) -> int:
     """Return the number of bytes that a fetch with this `min_bytes` waits for."""
     return min(min_bytes, ENOUGH_BYTES)

@@ -48,6 +48,10 @@ def encode_uvarint(value: int) -> bytes:
     """Encode an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     parts = bytearray()
     while value >= 0x80:
         parts.append(value & 0x7F | 0x80)

@@ -9,6 +9,7 @@ made here.
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from ottla.base.buffers import Buffer
@@ -51,20 +52,38 @@ def compile_template(encoded: bytes, holes: Mapping[str, int], *, more: str = ""
         packed = struct.pack(f">{code}", placeholder)
         if packed in encoded:
             holes_found.append((encoded.index(packed), code, name, len(packed)))
-    names: dict[str, Any] = {"uvarint": encode_uvarint}
+    constants: dict[str, bytes] = {}
     codes, values, position = "", [], 0
     for start, code, name, size in [*sorted(holes_found), (len(encoded), "", "", 0)]:
         if start > position:
-            constant = f"bytes{position}"
-            names[constant] = encoded[position:start]
+            constant = f"bytes{len(constants)}"
+            constants[constant] = encoded[position:start]
             codes += f"{start - position}s"
             values.append(constant)
         codes += code
         values += [name] if name else []
         position = start + size
-    names["pack"] = struct.Struct(f">{codes}").pack
-    source = f"def fill({', '.join(holes)}):\n    return pack({', '.join(values)}){more}"
-    return execute(source, "<template>", names, "fill")
+    bind = _binder(tuple(holes), tuple(constants), tuple(values), more)
+    fill: Fill = bind(struct.Struct(f">{codes}").pack, encode_uvarint, *constants.values())
+    return fill
+
+
+@cache
+def _binder(
+    arguments: tuple[str, ...], constants: tuple[str, ...], values: tuple[str, ...], more: str
+) -> Callable[..., Fill]:
+    """Return a function that makes a `Fill` from the constants of one template.
+
+    The source is the same for every partition: compiling it once saves 0.1 ms for each.
+    """
+    source = (
+        f"def bind(pack, uvarint, {', '.join(constants)}):\n"
+        f"    def fill({', '.join(arguments)}):\n"
+        f"        return pack({', '.join(values)}){more}\n"
+        f"    return fill"
+    )
+    bind: Callable[..., Fill] = execute(source, "<template>", {}, "bind")
+    return bind
 
 
 class ProduceLayout:

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.base.files import NotCached, RealFile
 from ottla.cluster.image import BrokerImage
 from ottla.cluster.options.broker_options import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.replication import fetched
+from ottla.server.fetch import reading
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import (
     FetchPartition,
@@ -204,7 +206,7 @@ async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> N
 
 async def test_response_size_is_limited(broker: LogsBroker, monkeypatch: Any) -> None:
     """The broker has a limit of its own, whatever the client allows."""
-    monkeypatch.setattr(fetched, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
     fetch_request = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
@@ -227,7 +229,7 @@ async def test_min_bytes_above_the_response_limit_do_not_wait(
     broker: LogsBroker, monkeypatch: Any
 ) -> None:
     """A min_bytes above the broker's own limit cannot be reached."""
-    monkeypatch.setattr(fetched, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
     monkeypatch.setattr(fetched, "ENOUGH_BYTES", 1500)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
@@ -399,7 +401,11 @@ async def test_cold_records_are_read_in_the_background(
     broker.create("t")
     broker.write("t", b"a", b"b")
     file = type(broker.files.open("/data/t-0/00000000000000000000.log"))
-    monkeypatch.setattr(file, "read_at_if_cached", lambda self, position, size: None)
+
+    def is_cold(self: RealFile, position: int, size_bytes: int) -> bytes:
+        raise NotCached
+
+    monkeypatch.setattr(file, "read_at_if_cached", is_cold)
     response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     assert asyncio.isfuture(response)
     assert values(only(await response).records) == [b"a", b"b"]

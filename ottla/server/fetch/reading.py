@@ -13,7 +13,12 @@ from ottla.cluster.image import BrokerImage
 from ottla.cluster.options.broker_options import RACK_AWARE_SELECTOR
 from ottla.net.connection import Connection
 from ottla.replication import leading
-from ottla.replication.fetched import READ_COMMITTED, Fetched, FetchOptions, response_bytes_max
+from ottla.replication.fetched import (
+    READ_COMMITTED,
+    RESPONSE_BYTES_MAX,
+    Fetched,
+    FetchOptions,
+)
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.current import Current
@@ -249,9 +254,13 @@ def _preferred_replica(
 
 
 def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) -> int:
-    """Return how many bytes of records a response on a connection may contain."""
+    """Return how many bytes of records a response on a connection may contain.
+
+    It is the smallest of the client's limit, fetch.max.bytes, the largest response of this broker,
+    and the bytes that may wait to be sent.
+    """
     allowed: int = broker.current.options["fetch.max.bytes"]
-    return response_bytes_max(wanted_bytes, allowed, connection.answer_room_bytes)
+    return min(wanted_bytes, allowed, RESPONSE_BYTES_MAX, connection.answer_room_bytes)
 
 
 def partition_data_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:

@@ -5,7 +5,6 @@ bytes were checked when they were appended. Both work without a segment.
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
@@ -27,20 +26,9 @@ _OPENED_BYTES_MAX = 4 * 1024 * 1024
 _OPENED_RECORDS_MAX = 50_000
 
 
-class NotCached(Exception):
-    """The bytes are not in memory, and the caller does not wait for a device."""
-
-
 def reader(file: File, *, only_if_cached: bool = False) -> Read:
     """Return a function that reads `file`: it waits for the device, or raises NotCached instead."""
-    return partial(_read_if_cached, file) if only_if_cached else file.read_at
-
-
-def _read_if_cached(file: File, position: int, size_bytes: int) -> Buffer:
-    data = file.read_at_if_cached(position, size_bytes)
-    if data is None:
-        raise NotCached
-    return data
+    return file.read_at_if_cached if only_if_cached else file.read_at
 
 
 def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:

@@ -40,10 +40,6 @@ class FetchedRecords(NamedTuple):
         assert not isinstance(records, FileRange)
         return records
 
-    def is_cached(self) -> bool:
-        """Return True if the records can be sent without waiting for a device."""
-        return not isinstance(self.records, FileRange) or self.records.is_cached()
-
 
 # Built from one tuple: the class's own constructor takes twice as long.
 new_records: Callable[[tuple[object, ...]], FetchedRecords] = partial(tuple.__new__, FetchedRecords)

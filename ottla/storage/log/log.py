@@ -9,8 +9,9 @@ LocalLog.
 import struct
 from bisect import bisect_right
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Buffer, FileRange
 from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.files import NotCached
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.files import scan
@@ -200,9 +201,13 @@ class Log(LogState):
                 fetched = segment.read(
                     offset, max_bytes, bound, read, range_bytes_min, at_least_one=at_least_one
                 )
-                if fetched is not None:
-                    return fetched if not only_if_cached or fetched.is_cached() else None
-        except scan.NotCached:
+                if fetched is None:
+                    continue
+                records = fetched.records
+                if only_if_cached and isinstance(records, FileRange) and not records.is_cached():
+                    return None
+                return fetched
+        except NotCached:
             return None
         except OSError as error:
             raise self.fail(error) from error
@@ -211,8 +216,11 @@ class Log(LogState):
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the offset before which every transaction is completed and replicated."""
-        self.producers.decide_up_to(high_watermark)
-        unstable = self.producers.first_unstable_offset(self.log_start_offset)
+        producers = self.producers
+        if not (producers.open_transactions or producers.undecided):
+            return high_watermark
+        producers.decide_up_to(high_watermark)
+        unstable = producers.first_unstable_offset(self.log_start_offset)
         return high_watermark if unstable is None else min(unstable, high_watermark)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:

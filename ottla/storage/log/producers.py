@@ -97,7 +97,7 @@ class ProducerState:
         self.producers: dict[int, Producer] = {}
         self.end_offset = end_offset
         # First offset of each open transaction, in rising order.
-        self._open: dict[int, int] = {}
+        self.open_transactions: dict[int, int] = {}
         # Ended, but the marker may not be replicated yet: in rising order of the first offset.
         self.undecided: list[Transaction] = []
 
@@ -193,7 +193,7 @@ class ProducerState:
         producer.last_timestamp = max(header.max_timestamp, now_ms)
         if header.attributes & TRANSACTIONAL_BIT and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = base_offset
-            self._open[base_offset] = header.producer_id
+            self.open_transactions[base_offset] = header.producer_id
         return None
 
     def _end_transaction(
@@ -211,7 +211,7 @@ class ProducerState:
         producer.transaction_first_offset = NO_OFFSET
         if first_offset < 0:
             return None
-        del self._open[first_offset]
+        del self.open_transactions[first_offset]
         aborted = marker.type == control.ControlType.ABORT
         ended = Transaction(header.producer_id, first_offset, base_offset, aborted)
         bisect.insort(self.undecided, ended, key=_first_offset)
@@ -242,7 +242,7 @@ class ProducerState:
         Never below the log start: DeleteRecords may have removed the first records of a
         transaction.
         """
-        first = next(iter(self._open), None)
+        first = next(iter(self.open_transactions), None)
         if self.undecided:
             undecided = self.undecided[0].first_offset
             first = undecided if first is None else min(first, undecided)
@@ -250,7 +250,7 @@ class ProducerState:
 
     def index_entry(self, ended: Transaction) -> AbortedTransaction:
         """Return the entry of the transaction index for an aborted transaction."""
-        stable = next(iter(self._open), ended.last_offset + 1)
+        stable = next(iter(self.open_transactions), ended.last_offset + 1)
         return AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
 
     def decide_up_to(self, high_watermark: int) -> None:
@@ -322,8 +322,8 @@ class ProducerState:
             if offset >= 0:
                 producer.batches.append(WrittenBatch(sequence, offset, delta, timestamp))
             if first >= 0:
-                self._open[first] = producer_id
-        self._open = dict(sorted(self._open.items()))
+                self.open_transactions[first] = producer_id
+        self.open_transactions = dict(sorted(self.open_transactions.items()))
 
     def add_earlier(self, earlier: Iterator[BatchHeader]) -> None:
         """Add batches that a snapshot does not contain; `earlier` is every batch, newest first.

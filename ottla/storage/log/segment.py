@@ -22,10 +22,12 @@ from ottla.storage.log import fetched
 from ottla.storage.log.fetched import FetchedRecords, SentRanges, range_size, whole_bytes
 from ottla.storage.log.segment_batches import SegmentBatches
 from ottla.wire.records import batch
-from ottla.wire.records.batch import HEADER_SIZE, MAGIC
+from ottla.wire.records.batch import MAGIC
 from ottla.wire.records.legacy import SIZE_MIN
 
 _POSITION_MAX = 2**31 - 1
+# The fewest bytes of one read, a page: about as fast as reading a header.
+_READ_BYTES_MIN = 4096
 
 
 class Segment:
@@ -206,24 +208,32 @@ class Segment:
         available = (self.files.size_bytes if end is None else end) - position
         if available <= 0:
             return FetchedRecords(b"", offset, self.base_offset, position, 0)
-        limit = min(max(max_bytes, HEADER_SIZE), available)
+        limit = min(max_bytes, available)
         find = batches.last_known_start
+        data: Buffer = b""
         if limit >= range_bytes_min:
             first_size, size = range_size(position, max_bytes, available, read, find)
-            data = read(position, size) if size < range_bytes_min else b""
         else:
-            data = read(position, limit)
-            first_size, size = batch.peek_size(data) if len(data) >= SIZE_MIN else 0, 0
-            if first_size <= max_bytes and len(data) < available:
-                data = memoryview(data)[: whole_bytes(data, position, find)]
+            # One read is enough for most batches that are larger than the limit.
+            data = read(position, min(max(limit, _READ_BYTES_MIN), available))
+            first_size = size = batch.peek_size(data) if len(data) >= SIZE_MIN else 0
+            if SIZE_MIN <= first_size <= max_bytes:
+                size = min(len(data), limit)
+                if size < available:
+                    size = whole_bytes(memoryview(data)[:size], position, find)
         if first_size < SIZE_MIN:
             # The index may have led to damaged bytes.
             raise batches.damaged(position)
         if first_size > max_bytes:
             size = min(first_size, available) if at_least_one else 0
-            data = read(position, size) if 0 < size < range_bytes_min else b""
-        records = data if size < range_bytes_min else self._sent.add(self.file, position, size)
-        return FetchedRecords(records, offset, self.base_offset, position, first_size)
+        records: Part
+        if size >= range_bytes_min:
+            records = self._sent.add(self.file, position, size)
+        elif size > len(data):
+            records = read(position, size)
+        else:
+            records = data if size == len(data) else memoryview(data)[:size]
+        return fetched.new_records((records, offset, self.base_offset, position, first_size))
 
     def _read_span(
         self, span: tuple[int, int, int], offset: int, read: scan.Read, range_bytes_min: int

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ottla.base.buffers import Buffer, FileRange
 from ottla.base.clock import Clock
+from ottla.base.files import NotCached
 from ottla.base.rng import Rng, SeededRng
 from ottla.testing.sim.disk import Disk, NameChange, Stored, StoredFile, StoredFolder
 from ottla.testing.sim.faults import READS, Faults
@@ -66,10 +67,10 @@ class SimFile:
         self._files.enter("read_at", self.path)
         return bytes(self._stored.content[position : position + size_bytes])
 
-    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
-        """Return the bytes, or at random None as if they were not in the page cache."""
+    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes:
+        """Return the bytes; raises NotCached at random, as if the page cache had not all of them."""
         if self._files.is_cold():
-            return None
+            raise NotCached
         return self.read_at(position, size_bytes)
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.base.files import NotCached
 from ottla.storage.files import scan
 from ottla.wire.records import batch
 from ottla.wire.records.records import Record, encode_batch
@@ -78,11 +79,11 @@ def test_cache_reader_raises_if_the_bytes_are_not_cached() -> None:
     """The scan stops at uncached bytes, and the caller can retry off the event loop."""
 
     class ColdFile:
-        def read_at_if_cached(self, position: int, size_bytes: int) -> None:
-            return None
+        def read_at_if_cached(self, position: int, size_bytes: int) -> bytes:
+            raise NotCached
 
     read = scan.reader(ColdFile(), only_if_cached=True)  # type: ignore[arg-type]
-    with pytest.raises(scan.NotCached):
+    with pytest.raises(NotCached):
         read(0, 10)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import remove_files
+from ottla.base.files import NotCached, remove_files
 from ottla.storage.log.log import AppendInfo
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire.records import batch
@@ -180,8 +180,8 @@ def test_read_does_not_wait_for_uncached_bytes(world: World) -> None:
     """The read returns None if it would block the event loop; the caller reads on a thread."""
 
     class ColdFile:
-        def read_at_if_cached(self, position: int, size_bytes: int) -> None:
-            return None
+        def read_at_if_cached(self, position: int, size_bytes: int) -> bytes:
+            raise NotCached
 
         def close(self) -> None:
             """Release nothing."""
