@@ -39,15 +39,33 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _log = logging.getLogger(__name__)
 
 
+class _Socket(socket.socket):
+    """A socket whose family and type are plain numbers.
+
+    The enumerations of `socket.socket` are converted on every access: for each connection that
+    takes longer than accepting it.
+    """
+
+    __slots__ = ()
+
+    family = socket.SocketType.family  # type: ignore[assignment]
+    type = socket.SocketType.type  # type: ignore[assignment]
+
+    def accept_one(self) -> "_Socket":
+        """Return the socket of a connection; raises OSError."""
+        fd, _ = self._accept()  # type: ignore[attr-defined]
+        return _Socket(self.family, self.type, self.proto, fd)
+
+
 class RealListener:
     """The listening sockets of one address, on the event loop running at creation."""
 
-    def __init__(self, sockets: list[socket.socket], factory: ProtocolFactory) -> None:
+    def __init__(self, sockets: list[_Socket], factory: ProtocolFactory) -> None:
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
         self._factory = factory
         self._address = sockets[0].getsockname()
-        self._resume_timers: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._resume_timers: dict[_Socket, asyncio.TimerHandle] = {}
         self._accepts_per_turn = dict.fromkeys(sockets, 1)
         # Accepted, but the protocol does not know it yet.
         self._connecting: set[Coroutine[Any, Any, object]] = set()
@@ -85,23 +103,23 @@ class RealListener:
             os.close(self._spare)
             self._spare = -1
 
-    def _resume(self, listening: socket.socket) -> None:
+    def _resume(self, listening: _Socket) -> None:
         self._resume_timers.pop(listening, None)
         self._loop.add_reader(listening, self._accept, listening)
 
-    def _pause(self, listening: socket.socket) -> None:
+    def _pause(self, listening: _Socket) -> None:
         self._loop.remove_reader(listening)
         self._resume_timers[listening] = self._loop.call_later(
             PAUSE_SECONDS, self._resume, listening
         )
 
-    def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listening: _Socket) -> None:
         count = self._accepts_per_turn[listening]
         limit = descriptors.soft_limit()
         limit -= min(_RESERVED_COUNT, limit // 8)
         for _ in range(count):
             try:
-                accepted, _ = listening.accept()
+                accepted = listening.accept_one()
             except BlockingIOError:
                 self._accepts_per_turn[listening] = 1
                 return
@@ -143,7 +161,7 @@ class RealListener:
                 connecting.send(None)
                 raise AssertionError("a connection was awaited twice")
 
-    def _refuse(self, listening: socket.socket, error: OSError) -> bool:
+    def _refuse(self, listening: _Socket, error: OSError) -> bool:
         """Accept and close one waiting connection; return False if nothing more can be done now.
 
         Pauses accepting if even the spare descriptor is gone.
@@ -156,8 +174,7 @@ class RealListener:
             return False
         os.close(self._spare)
         try:
-            accepted, _ = listening.accept()
-            accepted.close()
+            listening.accept_one().close()
             self.refused_count += 1
         except BlockingIOError:
             # Linux reports the lack of descriptors even if no connection is waiting.
@@ -225,7 +242,7 @@ class RealNet:
         addresses = await asyncio.get_running_loop().getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        sockets: list[socket.socket] = []
+        sockets: list[_Socket] = []
         try:
             for family, _, _, _, address in dict.fromkeys(addresses):
                 bound = _bind(family, address, buffers)
@@ -255,11 +272,11 @@ class RealNet:
         return None if sock is None else RealFileSocket(sock.fileno())
 
 
-def _bind(family: int, address: tuple[object, ...], buffers: SocketBuffers) -> socket.socket | None:
+def _bind(family: int, address: tuple[object, ...], buffers: SocketBuffers) -> _Socket | None:
     """Return a socket bound to the address; None if the machine lacks that address family."""
     try:
         # asyncio sets TCP_NODELAY only on sockets that name their protocol.
-        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        bound = _Socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
             return None
