@@ -14,7 +14,6 @@ import socket
 import sys
 import termios
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
 from typing import Any, cast
 
 from ottla.base import descriptors
@@ -157,9 +156,11 @@ class RealListener:
         """End a coroutine that has nothing to wait for any more, unless `close` has ended it."""
         if connecting in self._connecting:
             self._connecting.remove(connecting)
-            with suppress(StopIteration):
+            try:
                 connecting.send(None)
-                raise AssertionError("a connection was awaited twice")
+            except StopIteration:
+                return
+            raise AssertionError("a connection was awaited twice")
 
     def _refuse(self, listening: _Socket, error: OSError) -> bool:
         """Accept and close one waiting connection; return False if nothing more can be done now.
