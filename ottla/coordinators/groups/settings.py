@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ottla.base.options import Snapshot
-from ottla.coordinators.classic.transition import MachineSettings
+from ottla.coordinators.classic.settings import MachineSettings
 from ottla.coordinators.consumer.settings import ConsumerSettings
 from ottla.coordinators.hosted import RuntimeSettings
 
