@@ -27,6 +27,7 @@ _HEAVY = {
     "ottla.coordinators": set(),
     "ottla.replication": set(),
     "ottla.streams.names": set(),
+    "msgspec": {"produce", "consume"},
     "numpy": set(),
     "pandas": set(),
     "pyarrow": set(),
