@@ -11,16 +11,24 @@ import errno
 import fcntl
 import logging
 import os
-import shutil
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from ottla.base import page_cache
 from ottla.base.buffers import Buffer as Buffer
 from ottla.base.buffers import FileRange
 from ottla.base.descriptors import SPARES
+from ottla.base.loading import deferred_module
+
+# ctypes, which the first fetch needs, and the libraries of archives, which shutil loads.
+if TYPE_CHECKING:
+    import shutil
+
+    from ottla.base import page_cache
+else:
+    page_cache = deferred_module("ottla.base.page_cache")
+    shutil = deferred_module("shutil")
 
 T = TypeVar("T")
 
@@ -467,11 +475,13 @@ class RealFileSystem:
 
     def free_bytes(self, path: str) -> int:
         """Return the free bytes for unprivileged users."""
-        return shutil.disk_usage(path).free
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
 
     def total_bytes(self, path: str) -> int:
         """Return the size of the file system."""
-        return shutil.disk_usage(path).total
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize
 
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run in the loop's thread pool."""

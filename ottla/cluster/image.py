@@ -7,6 +7,7 @@ Independent of znodes, files and connections. Follows Kafka's MetadataCache and 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ottla.base.uuids import ZERO_UUID
 
@@ -17,8 +18,7 @@ NO_EPOCH = -1
 NO_CONTROLLER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """The address of one listener of a broker; `listener` is its name, not its protocol."""
 
     listener: str
@@ -61,8 +61,7 @@ class BrokerImage:
         return (Endpoint(self.listener, self.host, self.port, self.security_protocol),)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAssignment:
+class ReplicaAssignment(NamedTuple):
     """The replicas of a partition, and which of them are being added or removed (KIP-455)."""
 
     replicas: tuple[int, ...]

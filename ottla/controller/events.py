@@ -6,7 +6,6 @@ and an event that has not started is then dropped. Follows ControllerEvent.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.cluster.image import BrokerImage
@@ -29,131 +28,128 @@ class Reply(NamedTuple):
     deliveries: Sequence["asyncio.Future[None]"] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Elect:
     """The controller's role may be free: at the start, after the controller left, or in a new
     session.
     """
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class ControllerGone:
+
+class ControllerGone(NamedTuple):
     """The process of the controller has ended; `czxid` is that of its node."""
 
     broker: BrokerImage
     czxid: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionChanged:
+class SessionChanged(NamedTuple):
     """The coordination session is suspended, lost or connected again."""
 
     state: SessionState
 
 
-@dataclass(frozen=True, slots=True)
 class BrokersChanged:
     """A broker registered or left."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class DirectoriesFailed:
     """A broker reported that one of its log directories failed."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class BalanceLeaders:
     """The interval between two checks of the balance of leaders has passed."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class NoticeDelivered:
+
+class NoticeDelivered(NamedTuple):
     """A broker answered a notice."""
 
     delivered: Delivered
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesExpired:
+class ChangesExpired(NamedTuple):
     """Config change notifications that every broker has read by now."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """An event with a waiting caller."""
-
-    reply: "asyncio.Future[Reply]"
+# -- events with a waiting caller
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopics(Request):
+class CreateTopics(NamedTuple):
     """Create topics, or only validate the requests."""
 
+    reply: "asyncio.Future[Reply]"
     topics: tuple[TopicRequest, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopics(Request):
+class DeleteTopics(NamedTuple):
     """Delete topics by name."""
 
+    reply: "asyncio.Future[Reply]"
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePartitions(Request):
+class CreatePartitions(NamedTuple):
     """Add partitions to topics."""
 
+    reply: "asyncio.Future[Reply]"
     topics: tuple[PartitionsRequest, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterConfigs(Request):
+class AlterConfigs(NamedTuple):
     """Change dynamic configuration."""
 
+    reply: "asyncio.Future[Reply]"
     requests: tuple[ConfigRequest, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ElectLeaders(Request):
+class ElectLeaders(NamedTuple):
     """Elect leaders of these partitions; None means all that need it."""
 
+    reply: "asyncio.Future[Reply]"
     kind: ElectionType
     partitions: tuple[TopicPartition, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reassign(Request):
+class Reassign(NamedTuple):
     """Start or cancel reassignments of partitions."""
 
+    reply: "asyncio.Future[Reply]"
     requests: tuple[Reassignment, ...]
     may_change_factor: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitions(Request):
+class AlterPartitions(NamedTuple):
     """Store the ISRs that the leader on a broker proposes."""
 
+    reply: "asyncio.Future[Reply]"
     broker_id: int
     broker_epoch: int
     requests: tuple[IsrRequest, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShutDown(Request):
+class ShutDown(NamedTuple):
     """Move the leaders of a broker away, because it is about to stop."""
 
+    reply: "asyncio.Future[Reply]"
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Settle(Request):
+class Settle(NamedTuple):
     """Wait until this broker has received every decision made so far."""
+
+    reply: "asyncio.Future[Reply]"
 
 
 Requested = (

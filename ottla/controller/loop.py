@@ -234,7 +234,7 @@ class Controller:
             self._post(events.SessionChanged(self._session_state))
 
     async def _handle(self, event: events.Event) -> None:
-        if isinstance(event, events.Request) and event.reply.done():
+        if isinstance(event, events.Requested) and event.reply.done():
             return
         try:
             await self._perform(event)
@@ -446,11 +446,11 @@ def _future() -> "asyncio.Future[events.Reply]":
 
 def _refuse(event: events.Event) -> None:
     """Fail the waiting caller of an event that was not handled."""
-    if isinstance(event, events.Request) and not event.reply.done():
+    if isinstance(event, events.Requested) and not event.reply.done():
         event.reply.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
 
 
-def _answer(event: events.Request, reply: events.Reply) -> None:
+def _answer(event: events.Requested, reply: events.Reply) -> None:
     # The caller may have timed out meanwhile.
     if not event.reply.done():
         event.reply.set_result(reply)
@@ -491,7 +491,7 @@ async def _shut_down(term: ControllerTerm, event: events.ShutDown) -> None:
     await _answer_or_refuse(event, term.brokers.shut_down(event.broker_id, event.broker_epoch))
 
 
-async def _answer_or_refuse(event: events.Request, work: Awaitable[events.Reply]) -> None:
+async def _answer_or_refuse(event: events.Requested, work: Awaitable[events.Reply]) -> None:
     """Answer with the result of `work`, or with the error of the whole request."""
     try:
         _answer(event, await work)

@@ -41,7 +41,7 @@ async def _nowhere(_: TopicRequest) -> None:
     raise ApiError(ErrorCode.NOT_CONTROLLER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Dependencies:
     """The dependencies of a controller: ports, configuration, connections to brokers and to the
     tree.

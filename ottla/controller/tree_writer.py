@@ -1,14 +1,13 @@
 """The fenced writes of one controller term."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.cluster.zk.port import Coordination, Delete, NoNode, Operation, Result
 from ottla.controller import state
 
 
-@dataclass(frozen=True, slots=True)
-class TreeWriter:
+class TreeWriter(NamedTuple):
     """Writes to the coordination tree as the controller of one term; StaleController if it is over."""
 
     session: Coordination

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.loading import Replayed
@@ -33,8 +33,7 @@ class Shard(Replayed, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeSettings:
+class RuntimeSettings(NamedTuple):
     """Settings for writing and reading: commit timeout in milliseconds, codec, bytes per read."""
 
     commit_timeout_ms: int = 5000

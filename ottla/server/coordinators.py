@@ -19,7 +19,7 @@ from ottla.server.produce.markers import ReplicaMarkers
 from ottla.server.produce.partition_writer import ReplicaWriter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Coordinators:
     """The coordinators of a broker, and the parts that connect them to its partitions."""
 

@@ -27,7 +27,7 @@ _RETRY_SECONDS = 0.05
 _CONTROLLERS_MAX = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Dependencies:
     """The parts of the broker that a controller's notices change.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from ottla.tools.loading import load
+from ottla.base.loading import load
 
 
 class Verb(NamedTuple):

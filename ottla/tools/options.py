@@ -9,8 +9,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from ottla.base.errors import OttlaError
+from ottla.base.loading import deferred, load
 from ottla.client.brokers import Brokers
-from ottla.tools.loading import deferred, load
 from ottla.tools.output import JSON, TABLE, Output, note
 from ottla.wire.fields import Message
 

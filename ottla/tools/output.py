@@ -7,14 +7,20 @@ only when it shows a progress bar: importing rich takes as long as the rest of a
 import importlib
 import json
 import select
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+from ottla.base.loading import deferred_module
+
+if TYPE_CHECKING:
+    import shutil
+else:
+    shutil = deferred_module("shutil")
 
 TABLE = "table"
 JSON = "json"

@@ -90,6 +90,41 @@ def test_an_import_by_name_counts_as_an_import() -> None:
     assert source.complaints("layers-by-name", offences, "Import from a lower layer:") == []
 
 
+def _imported_names(tree: ast.AST) -> set[tuple[str, str]]:
+    """Return the local names of imported modules, each with the module's full name."""
+    names = set()
+    for node in ast.walk(tree):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names.add((alias.asname or alias.name, prefix + alias.name))
+    return names
+
+
+def test_a_deferred_import_is_an_import_for_type_checkers() -> None:
+    """`deferred_module` is called only beside the same import `if TYPE_CHECKING`, which the checks
+    of layers, cycles and types read.
+    """
+    calls, pairs = 0, 0
+    offences = {}
+    for item in source.sources():
+        for node in ast.walk(item.tree):
+            calls += isinstance(node, ast.Call) and ast.unparse(node.func) == "deferred_module"
+            if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+                continue
+            imported = {pair for part in node.body for pair in _imported_names(part)}
+            for part in node.orelse:
+                if "deferred_module" not in ast.unparse(part):
+                    continue
+                match = re.fullmatch(r"(\w+) = deferred_module\('([\w.]+)'\)", ast.unparse(part))
+                if match is None or match.groups() not in imported:
+                    offences[f"{item.path}:{part.lineno}"] = ast.unparse(part)
+                pairs += 1
+    assert calls == pairs > 0
+    assert (
+        source.complaints("deferred-imports", offences, "Import the same, if TYPE_CHECKING:") == []
+    )
+
+
 def test_imports_by_name_are_listed() -> None:
     """Each use of `importlib.import_module`, which can hide a cycle or an upward import, has a
     reason.

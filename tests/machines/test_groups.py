@@ -45,9 +45,9 @@ from ottla.coordinators.classic.events import (
     Unloaded,
 )
 from ottla.coordinators.classic.machine import GroupMachine
+from ottla.coordinators.classic.settings import MachineSettings
 from ottla.coordinators.classic.state import Group
 from ottla.coordinators.classic.stored import group_from
-from ottla.coordinators.classic.transition import MachineSettings
 from ottla.wire.group_records import GroupMetadataValue
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import (

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ottla.base.loading import deferred_module
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
-from ottla.client.records import html_table
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -19,6 +20,12 @@ from ottla.wire.messages.create_topics import (
 )
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.metadata import MetadataResponseTopic
+
+# Only notebooks show tables as HTML; msgspec takes a tenth of the time of `ottla topic list`.
+if TYPE_CHECKING:
+    from ottla.client import records
+else:
+    records = deferred_module("ottla.client.records")
 
 # Use the broker's num.partitions and default.replication.factor (KIP-464).
 BROKER_DEFAULT = -1
@@ -54,7 +61,7 @@ class Topic:
         """Return the partitions as a table for notebooks."""
         names = ["topic", "partition", "leader", "replicas", "isr"]
         rows = [(self.name, p.partition, p.leader, p.replicas, p.isr) for p in self.partitions]
-        return html_table(names, rows)
+        return records.html_table(names, rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,19 @@ all read these rows. Pure: without files and tree; `server.config.store` stores 
 Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot, Table
 from ottla.cluster.options import broker_options, group_options, topic_options
 from ottla.cluster.options.option_rows import INERT
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = deferred_module("difflib")
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
 BROKER_OPTIONS = Table(broker_options.ROWS)

@@ -8,7 +8,7 @@ loop once the change that they announce can be read. A session belongs to one ev
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.base.errors import OttlaError
 
@@ -67,8 +67,7 @@ class SessionState(Enum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """The metadata of a node; `czxid` of a broker's node is the broker epoch."""
 
     czxid: int

@@ -52,7 +52,7 @@ class Write(NamedTuple):
     parents: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Environment:
     """The inputs of a plan besides the request."""
 

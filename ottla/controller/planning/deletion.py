@@ -6,7 +6,7 @@ the broker returns. `topic_deletions` performs what `start` returns. Follows Top
 """
 
 from collections.abc import Collection, Container, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.cluster.image import TopicImage
 from ottla.controller.planning.machines import ReplicaStatus, move_replica
@@ -14,8 +14,7 @@ from ottla.controller.planning.machines import ReplicaStatus, move_replica
 Replica = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(NamedTuple):
     """A topic that is being deleted; `replicas` maps (partition, broker) to the replica's status."""
 
     topic: TopicImage
@@ -36,7 +35,7 @@ class Deletion:
 
     def _moved(self, replicas: Collection[Replica], target: ReplicaStatus) -> "Deletion":
         moved = {key: move_replica(self.replicas[key], target) for key in replicas}
-        return replace(self, replicas={**self.replicas, **moved})
+        return self._replace(replicas={**self.replicas, **moved})
 
     def _those(self, *statuses: ReplicaStatus, broker: int | None = None) -> list[Replica]:
         return [

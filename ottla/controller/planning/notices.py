@@ -1,7 +1,6 @@
 """The content of a notice from the controller to a broker, and the port that delivers it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ottla.base.errors import ErrorCode
@@ -82,8 +81,7 @@ class BrokerPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(NamedTuple):
     """All requests that one event causes for one broker."""
 
     broker_id: int

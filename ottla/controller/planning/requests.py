@@ -4,8 +4,9 @@ Handlers translate wire requests into these values; tests and internal topics cr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError
@@ -14,8 +15,7 @@ from ottla.base.uuids import ZERO_UUID
 BY_DEFAULT = -1
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRequest:
+class TopicRequest(NamedTuple):
     """A topic to create. `assignments` (partition, replicas) replaces the two numbers.
 
     `BY_DEFAULT` means num.partitions and default.replication.factor.
@@ -25,7 +25,7 @@ class TopicRequest:
     partitions: int = BY_DEFAULT
     replication_factor: int = BY_DEFAULT
     assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    config: Mapping[str, str | None] = field(default_factory=dict)
+    config: Mapping[str, str | None] = MappingProxyType({})
 
 
 class TopicResult(NamedTuple):
@@ -88,8 +88,7 @@ class ConfigChange(NamedTuple):
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRequest:
+class ConfigRequest(NamedTuple):
     """Changes of one entity, with type and path as in the tree; the broker default is `<default>`.
 
     With `replaces`, settings that are not named are removed.

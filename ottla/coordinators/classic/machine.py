@@ -33,6 +33,7 @@ from ottla.coordinators.classic.rebalance import (
     session_timer_fired,
     sync_timer_fired,
 )
+from ottla.coordinators.classic.settings import MachineSettings
 from ottla.coordinators.classic.state import Group, GroupState
 from ottla.coordinators.classic.static import replacement_failed, replacement_stored
 from ottla.coordinators.classic.sync import (
@@ -46,7 +47,6 @@ from ottla.coordinators.classic.transition import (
     AfterEmpty,
     AfterReplacement,
     AfterSync,
-    MachineSettings,
     Stores,
     Transition,
 )

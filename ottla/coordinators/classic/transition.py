@@ -15,23 +15,11 @@ from ottla.coordinators.classic.events import (
     Timer,
     TimerKind,
 )
+from ottla.coordinators.classic.settings import MachineSettings
 from ottla.coordinators.classic.state import Group, Member
 from ottla.wire.group_records import GroupMetadataValue
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
-
-
-@dataclass(frozen=True, slots=True)
-class MachineSettings:
-    """The broker options that a group requires; times in milliseconds.
-
-    A new member's join is cancelled after `new_member_join_timeout_ms`: the coordinator cannot
-    detect that a waiting client has disconnected.
-    """
-
-    initial_rebalance_delay_ms: int = 0
-    max_size: int = 2**31 - 1
-    new_member_join_timeout_ms: int = 5 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)

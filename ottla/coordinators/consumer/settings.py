@@ -4,8 +4,8 @@ Follows Kafka's GroupCoordinatorConfig and GroupConfig.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from ottla.base.options import Snapshot
 
@@ -31,8 +31,7 @@ class MigrationPolicy(Enum):
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSettings:
+class ConsumerSettings(NamedTuple):
     """Limits and times (ms) of groups; Kafka's defaults, except at most one assignment per second.
 
     The first of `assignors` is the default for groups that request none. `is_enabled` is True if
@@ -70,8 +69,7 @@ class ConsumerSettings:
         """Return the settings of one group; `own` contains its dynamic options by name."""
         if not own:
             return self
-        return replace(
-            self,
+        return self._replace(
             session_timeout_ms=own.get("consumer.session.timeout.ms", self.session_timeout_ms),
             heartbeat_interval_ms=own.get(
                 "consumer.heartbeat.interval.ms", self.heartbeat_interval_ms

@@ -6,24 +6,20 @@ thereby the broker that coordinates it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
-from ottla.coordinators.consumer.assignment.assignors.plan import Assignments
-from ottla.coordinators.consumer.groups import at_once
 from ottla.coordinators.consumer.settings import ConsumerSettings
-from ottla.coordinators.groups import commits, consumers, queries, transactional
-from ottla.coordinators.groups.membership import Membership
-from ottla.coordinators.groups.offsets import CommittedOffset, TopicPartition
 from ottla.coordinators.groups.settings import GroupSettings
-from ottla.coordinators.groups.shard import GroupShard
+from ottla.coordinators.hosted import HostedPartition
 from ottla.coordinators.naming import partition_of
 from ottla.coordinators.ports import Marker, PartitionWriter
 from ottla.coordinators.refusals import commit_error, group_error
@@ -46,9 +42,46 @@ from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteR
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
+# A broker without groups imports none of the modules that decide about them: start time and memory.
+if TYPE_CHECKING:
+    from ottla.coordinators.consumer import groups as consumer_groups
+    from ottla.coordinators.consumer.assignment.assignors.plan import Assignments
+    from ottla.coordinators.groups import (
+        commits,
+        consumers,
+        queries,
+        transactional,
+    )
+    from ottla.coordinators.groups import membership as members
+    from ottla.coordinators.groups import shard as shards
+    from ottla.coordinators.groups.offsets import CommittedOffset, TopicPartition
+else:
+    consumer_groups = deferred_module("ottla.coordinators.consumer.groups")
+    commits = deferred_module("ottla.coordinators.groups.commits")
+    consumers = deferred_module("ottla.coordinators.groups.consumers")
+    members = deferred_module("ottla.coordinators.groups.membership")
+    queries = deferred_module("ottla.coordinators.groups.queries")
+    shards = deferred_module("ottla.coordinators.groups.shard")
+    transactional = deferred_module("ottla.coordinators.groups.transactional")
+
 OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
 
-InBackground: TypeAlias = Callable[[Callable[[], Assignments]], Awaitable[Assignments]]
+# The deferred modules, after the larger ones that they import: each takes less than 10 ms.
+DEFERRED_MODULES = (
+    "ottla.coordinators.classic.events",
+    "ottla.coordinators.classic.state",
+    "ottla.coordinators.classic.machine",
+    "ottla.coordinators.consumer.state",
+    "ottla.coordinators.consumer.groups",
+    "ottla.coordinators.groups.shard",
+    "ottla.coordinators.groups.membership",
+    "ottla.coordinators.groups.commits",
+    "ottla.coordinators.groups.consumers",
+    "ottla.coordinators.groups.queries",
+    "ottla.coordinators.groups.transactional",
+)
+
+InBackground: TypeAlias = "Callable[[Callable[[], Assignments]], Awaitable[Assignments]]"
 
 
 def _no_options(_: str) -> Mapping[str, int]:
@@ -75,6 +108,7 @@ class GroupCoordinator:
         group_options: Callable[[str], Mapping[str, int]] = _no_options,
     ) -> None:
         self._clock = clock
+        self._rng = rng
         self._group_options = group_options
         self._tasks = tasks
         # Runs the assignors of large groups elsewhere; who has other threads sets it.
@@ -84,20 +118,27 @@ class GroupCoordinator:
         self._settings_of: tuple[Snapshot | None, GroupSettings] = (None, GroupSettings())
         self._runtime = CoordinatorRuntime(
             OFFSETS_TOPIC,
-            lambda host: GroupShard(
-                host,
-                clock,
-                self.settings,
-                image=image,
-                settings_of=self.settings_of,
-                background=self._assign,
-            ),
+            self._new_shard,
             writer=writer,
             clock=clock,
             tasks=tasks,
             settings=lambda: self.settings().runtime,
         )
-        self.membership = Membership(self._find_shard, self.settings, rng)
+
+    @cached_property
+    def membership(self) -> "members.Membership":
+        """The requests of members."""
+        return members.Membership(self._find_shard, self.settings, self._rng)
+
+    def _new_shard(self, host: HostedPartition) -> "shards.GroupShard":
+        return shards.GroupShard(
+            host,
+            self._clock,
+            self.settings,
+            image=self._image,
+            settings_of=self.settings_of,
+            background=self._assign,
+        )
 
     def settings(self) -> GroupSettings:
         """Return the current options for groups."""
@@ -111,10 +152,10 @@ class GroupCoordinator:
         return self.settings().consumer.of_group(self._group_options(group_id))
 
     def _assign(
-        self, work: Callable[[], Assignments], callback: Callable[[Assignments], None]
+        self, work: "Callable[[], Assignments]", callback: "Callable[[Assignments], None]"
     ) -> None:
         if self.in_background is None:
-            at_once(work, callback)
+            consumer_groups.at_once(work, callback)
             return
 
         async def assign(elsewhere: InBackground) -> None:
@@ -169,7 +210,7 @@ class GroupCoordinator:
         partition = topic.partition(self.partition_for(group_id))
         return NO_LEADER if partition is None else partition.leader
 
-    def _find_shard(self, group_id: str) -> GroupShard | ErrorCode:
+    def _find_shard(self, group_id: str) -> "shards.GroupShard | ErrorCode":
         return self._runtime.find(self.partition_for(group_id))
 
     # -- offsets
@@ -214,7 +255,9 @@ class GroupCoordinator:
             ),
         )
 
-    def committed_offsets(self) -> Iterator[tuple[str, Mapping[TopicPartition, CommittedOffset]]]:
+    def committed_offsets(
+        self,
+    ) -> "Iterator[tuple[str, Mapping[TopicPartition, CommittedOffset]]]":
         """Iterate over the offsets of every group, including those not yet committed to the log."""
         for _, shard in self._runtime.shards():
             for group_id in shard.offsets.groups():

@@ -1,22 +1,21 @@
 """The broker options for groups, read once for each snapshot of them."""
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.base.options import Snapshot
-from ottla.coordinators.classic.transition import MachineSettings
+from ottla.coordinators.classic.settings import MachineSettings
 from ottla.coordinators.consumer.settings import ConsumerSettings
 from ottla.coordinators.hosted import RuntimeSettings
 
 _MS_PER_MINUTE = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(NamedTuple):
     """Limits and times (ms) of groups; the defaults are Kafka's."""
 
-    machine: MachineSettings = field(default_factory=MachineSettings)
-    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
-    consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
+    machine: MachineSettings = MachineSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
+    consumer: ConsumerSettings = ConsumerSettings()
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
     offset_metadata_bytes_max: int = 4096

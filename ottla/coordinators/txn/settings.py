@@ -1,6 +1,6 @@
 """The broker options for transactions, read once for each snapshot of them."""
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.base.options import Snapshot
 from ottla.coordinators.hosted import RuntimeSettings
@@ -9,11 +9,10 @@ from ottla.coordinators.hosted import RuntimeSettings
 _COMMIT_TIMEOUT_MS = 30_000
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionSettings:
+class TransactionSettings(NamedTuple):
     """Limits and times (ms) of transactions; the defaults are Kafka's."""
 
-    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    runtime: RuntimeSettings = RuntimeSettings()
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 7 * 24 * 3600 * 1000
     timeout_check_interval_ms: int = 10_000

@@ -50,7 +50,7 @@ INFORMED_SECONDS = 10.0
 _MARGIN_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Environment:
     """The ports, settings and replicas of a broker, on which its coordinators depend, too.
 

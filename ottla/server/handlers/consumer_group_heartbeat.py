@@ -8,9 +8,11 @@ protocol.
 Not done: nothing.
 """
 
+from typing import TYPE_CHECKING
+
 from ottla.base.errors import ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.features import GROUP_VERSION
-from ottla.coordinators.consumer.transition import Client
 from ottla.coordinators.replies import Reply
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -18,6 +20,11 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+
+if TYPE_CHECKING:
+    from ottla.coordinators.consumer import transition
+else:
+    transition = deferred_module("ottla.coordinators.consumer.transition")
 
 API = ApiKey.CONSUMER_GROUP_HEARTBEAT
 MIN_VERSION = 0
@@ -32,7 +39,7 @@ def handle(
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    client = Client(
+    client = transition.Client(
         context.client_id or "",
         # Java prints an address without a host name like this, and tools show it unchanged.
         f"/{context.connection.peer_address[0]}",

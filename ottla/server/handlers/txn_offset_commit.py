@@ -7,8 +7,10 @@ the group is added to the transaction (KIP-890, transaction.version 2).
 Not done: nothing.
 """
 
+from typing import TYPE_CHECKING
+
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.groups import transactional
+from ottla.base.loading import deferred_module
 from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, shaped
@@ -29,6 +31,11 @@ from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+
+if TYPE_CHECKING:
+    from ottla.coordinators.groups import transactional
+else:
+    transactional = deferred_module("ottla.coordinators.groups.transactional")
 
 API = ApiKey.TXN_OFFSET_COMMIT
 MIN_VERSION = 0

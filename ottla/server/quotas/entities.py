@@ -7,11 +7,16 @@ znodes are Kafka 3.9's.
 import ipaddress
 import math
 from collections.abc import Mapping
-from decimal import Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.znodes import ConfigNode
+
+if TYPE_CHECKING:
+    import decimal
+else:
+    decimal = deferred_module("decimal")
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 # Types of entities whose settings in the tree may be quotas.
@@ -146,7 +151,7 @@ def _java_double(value: float) -> str:
         return repr(float(value))
     if math.isinf(value):
         return "Infinity"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
     assert not sign and isinstance(exponent, int)
     mantissa = "".join(map(str, digits[1:])) or "0"
     return f"{digits[0]}.{mantissa}E{exponent + len(digits) - 1}"

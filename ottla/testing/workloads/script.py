@@ -4,8 +4,8 @@ coordinator.
 
 from pathlib import Path
 
+from ottla.base.loading import deferred
 from ottla.testing.workloads.plan import parse_plan
-from ottla.tools.loading import deferred
 from ottla.tools.scripts.flags import split_output
 from ottla.tools.scripts.printing import as_json, err, out
 

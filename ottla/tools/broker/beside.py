@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.base.loading import load
 from ottla.server.node import Node
-from ottla.tools.loading import load
 from ottla.tools.output import Output
 
 CLUSTER_NAME = "local"

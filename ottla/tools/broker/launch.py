@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ottla.base.loading import deferred
 from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
@@ -18,7 +19,6 @@ from ottla.tools.broker.beside import open_companion
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output, StatusLine, note
 
 _run_apart = deferred("ottla.tools.broker.processes", "run")

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.tools import options
 from ottla.tools.broker.logging_options import logging_options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _start = deferred("ottla.tools.broker.launch", "start")

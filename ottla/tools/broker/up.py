@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.tools import options
 from ottla.tools.broker.defaults import CONSOLE_PORT, DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
 from ottla.tools.broker.logging_options import logging_options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _up = deferred("ottla.tools.broker.launch", "up")

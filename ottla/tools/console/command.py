@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.tools import options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 DEFAULT_HOST = "127.0.0.1"

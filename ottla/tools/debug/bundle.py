@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _write = deferred("ottla.tools.debug.collecting", "write_bundle")

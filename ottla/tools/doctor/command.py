@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _examine = deferred("ottla.tools.doctor.examination", "examine")

@@ -6,8 +6,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from ottla.base.loading import deferred
 from ottla.tools import options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _run = deferred("ottla.testing.learn.showing", "run")

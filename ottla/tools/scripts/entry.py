@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ottla.base.errors import OttlaError
-from ottla.tools.loading import load_module
+from ottla.base.loading import load_module
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse, split_output
 from ottla.tools.scripts.printing import err, out, sentences_as_json

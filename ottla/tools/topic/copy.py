@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _copy = deferred("ottla.tools.mirror.running", "copy_topic")

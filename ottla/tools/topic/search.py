@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _search = deferred("ottla.tools.search.running", "search_topic")

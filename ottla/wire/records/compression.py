@@ -11,13 +11,21 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-
-import cramjam
-import lz4.frame
-import zstandard
+from typing import TYPE_CHECKING
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
+
+# A broker opens few batches: the libraries take 10 ms and 2 MB to load.
+if TYPE_CHECKING:
+    import cramjam
+    import zstandard
+    from lz4 import frame as lz4_frame
+else:
+    cramjam = deferred_module("cramjam")
+    lz4_frame = deferred_module("lz4.frame")
+    zstandard = deferred_module("zstandard")
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})
@@ -41,14 +49,18 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 # A snappy element of 3 bytes decompresses to at most 64 bytes: a larger declared size is false.
 _SNAPPY_RATIO_MAX = 22
 _INT32 = struct.Struct(">i")
-_DAMAGE = (
-    zlib.error,
-    cramjam.DecompressionError,
-    RuntimeError,  # the exception of lz4.frame
-    EOFError,
-    zstandard.ZstdError,
-    struct.error,
-)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """Return the exceptions that the codecs raise for damaged bytes."""
+    return (
+        zlib.error,
+        cramjam.DecompressionError,
+        RuntimeError,  # the exception of lz4.frame
+        EOFError,
+        zstandard.ZstdError,
+        struct.error,
+    )
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -69,7 +81,7 @@ def decompress(codec: int, data: Buffer, *, max_bytes: int) -> bytes:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no codec {codec}.")
     try:
         return _collect(decompressor(data, max_bytes), max_bytes)
-    except _DAMAGE as error:
+    except _damage() as error:
         raise _corrupt(codec, str(error)) from error
 
 
@@ -191,12 +203,12 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     # As in Kafka, the default level selects the fast compressor, any other level the slow one.
     effort = 0 if level in (None, _LZ4_LEVEL) else max(level, _LZ4_SLOW_LEVEL_MIN)
     return bytes(
-        lz4.frame.compress(data, compression_level=effort, block_linked=False, store_size=False)
+        lz4_frame.compress(data, compression_level=effort, block_linked=False, store_size=False)
     )
 
 
 def _decompress_lz4(data: Buffer, max_bytes: int) -> Iterator[bytes]:
-    stream = lz4.frame.LZ4FrameDecompressor()
+    stream = lz4_frame.LZ4FrameDecompressor()
     rest: Buffer = data
     for size in _piece_sizes(len(data), max_bytes):
         yield stream.decompress(rest, size)

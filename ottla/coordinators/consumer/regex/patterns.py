@@ -4,9 +4,17 @@ Apache Kafka uses RE2/J, whose syntax is RE2's. With Python's own engine a clien
 broker with one expression.
 """
 
-import re2
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
+
+# Few brokers have a client that sends an expression: the library takes 2.6 MB.
+if TYPE_CHECKING:
+    import re2
+else:
+    re2 = deferred_module("re2")
 
 # Memory limit of a compiled expression; RE2's default is eight times this.
 _MEMORY_BYTES = 1 << 20
@@ -22,10 +30,6 @@ _REASONS = {
     "trailing \\": "trailing backslash at end of expression",
 }
 
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = _MEMORY_BYTES
-
 
 class Pattern:
     """A compiled expression."""
@@ -35,7 +39,7 @@ class Pattern:
         invalid.
         """
         try:
-            self._compiled = re2.compile(text, _OPTIONS)
+            self._compiled = re2.compile(text, _options())
         except re2.error as error:
             raise ApiError(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -57,7 +61,7 @@ class BytesPattern:
         """
         source = re2.escape(text) if is_literal else text
         try:
-            self._compiled = re2.compile(f"(?i){source}" if ignore_case else source, _OPTIONS)
+            self._compiled = re2.compile(f"(?i){source}" if ignore_case else source, _options())
         except re2.error as error:
             raise ApiError(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -67,6 +71,14 @@ class BytesPattern:
     def is_in(self, data: bytes) -> bool:
         """Return True if a part of the data matches."""
         return self._compiled.search(data) is not None
+
+
+@cache
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY_BYTES
+    return options
 
 
 def _reason(error: Exception) -> str:

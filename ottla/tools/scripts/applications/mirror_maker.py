@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from ottla.tools.loading import deferred
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Old, Options, Spec, integer

@@ -3,7 +3,7 @@
 from contextlib import redirect_stdout
 from io import StringIO
 
-from ottla.tools.loading import load_module
+from ottla.base.loading import load_module
 from ottla.tools.scripts.printing import collects_sentences, err, out
 
 

@@ -66,7 +66,7 @@ def test_script_imports_only_its_own_modules(name: str) -> None:
         "import sys\n"
         "from ottla.tools.scripts import entry\n"
         "from ottla.tools.scripts.table import SCRIPTS\n"
-        "from ottla.tools.loading import load_module\n"
+        "from ottla.base.loading import load_module\n"
         f"module = load_module(SCRIPTS[{name!r}].module)\n"
         "print([m for m in ('click', 'asyncio', 'rich', 'numpy', 'ottla.wire.api_keys',\n"
         "       'ottla.server', 'kazoo', 'confluent_kafka') if m in sys.modules])\n"
