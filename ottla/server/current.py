@@ -1,5 +1,6 @@
 """The values of a broker that change while it runs: metadata, options, served APIs."""
 
+import asyncio
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
@@ -68,10 +69,10 @@ class Current:
 
     Each is replaced, never changed: read it once and use that one value. The image is replaced by
     `server.local_broker`, the options and APIs by `server.node`. Only `contacts` is changed in
-    place.
+    place. `informed` is set once a controller that knows this broker has sent it the metadata.
     """
 
-    __slots__ = ("advertised_apis", "contacts", "image", "options")
+    __slots__ = ("advertised_apis", "contacts", "image", "informed", "options")
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class Current:
         self.options = options
         self.advertised_apis = advertised_apis
         self.contacts = Contacts(self._renew_image)
+        self.informed = asyncio.Event()
 
     @property
     def controller_id(self) -> int:

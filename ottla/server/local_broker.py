@@ -54,7 +54,6 @@ class LocalBroker:
         self._current = dependencies.current
         self._broker_epoch = dependencies.broker_epoch
         self._controller_epoch = 0
-        self._is_informed = asyncio.Event()
         self._arrivals: dict[str, asyncio.Future[None]] = {}
 
     async def _admit(self, fence: Fence) -> None:
@@ -136,7 +135,7 @@ class LocalBroker:
         """Apply the controller's update to the broker's image."""
         await self._update(fence, update)
         if self._parts.node_id in self._current.image.brokers:
-            self._is_informed.set()
+            self._current.informed.set()
 
     async def _update(self, fence: Fence, update: MetadataUpdate) -> None:
         await self._admit(fence)
@@ -163,7 +162,7 @@ class LocalBroker:
         """
         try:
             async with asyncio.timeout(seconds):
-                await self._is_informed.wait()
+                await self._current.informed.wait()
         except TimeoutError:
             return False
         return True

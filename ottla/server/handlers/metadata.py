@@ -43,7 +43,7 @@ from ottla.wire.messages.metadata import (
 API = ApiKey.METADATA
 MIN_VERSION = 0
 MAX_VERSION = 13
-PROPERTIES = ApiProperties(is_cached=True)
+PROPERTIES = ApiProperties(is_cached=True, needs_metadata=True)
 
 # How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
 # clients ask again.
