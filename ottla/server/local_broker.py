@@ -141,7 +141,9 @@ class LocalBroker:
         await self._admit(fence)
         # Any broker describes a topic's settings, and the controller needs them for elections.
         await self._read_settings(fence, (topic.name for topic in update.changed))
-        self._current.image = update.apply(self._current.image, fence)
+        former = self._current.image
+        self._current.image = update.apply(former, fence)
+        self._current.brokers_changed(former.brokers)
         self._apply_published_isrs(update.changed)
         self._parts.on_update(update)
         for name in [name for name in self._arrivals if name in self._current.image.topics]:
