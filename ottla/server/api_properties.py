@@ -28,6 +28,8 @@ class ApiProperties:
     is_for_client_metrics: bool = False
     # Sent by brokers only: client quotas do not apply.
     is_among_brokers: bool = False
+    # Answered from the metadata: waits until the controller has informed this broker.
+    needs_metadata: bool = False
     # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker.
     needs_proof: bool = False
     # Answers requests that differ from earlier ones only in records or offsets, without the

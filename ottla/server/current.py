@@ -1,10 +1,15 @@
 """The values of a broker that change while it runs: metadata, options, served APIs."""
 
-from collections.abc import Callable, Hashable
+import asyncio
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 from ottla.base.options import Snapshot
-from ottla.cluster.image import NO_CONTROLLER, ClusterImage
+from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
+
+# How long metadata lists a broker that is no longer registered, in seconds. A live broker whose
+# session has ended is registered again, and leaders are elected, in much less.
+DEPARTED_SECONDS = 2.0
 
 
 class AdvertisedApi(NamedTuple):
@@ -68,10 +73,11 @@ class Current:
 
     Each is replaced, never changed: read it once and use that one value. The image is replaced by
     `server.local_broker`, the options and APIs by `server.node`. Only `contacts` is changed in
-    place.
+    place. `informed` is set once a controller that knows this broker has sent it the metadata.
+    `departed` has the brokers that the image has lost in the last two seconds.
     """
 
-    __slots__ = ("advertised_apis", "contacts", "image", "options")
+    __slots__ = ("advertised_apis", "contacts", "departed", "image", "informed", "options")
 
     def __init__(
         self,
@@ -84,6 +90,8 @@ class Current:
         self.options = options
         self.advertised_apis = advertised_apis
         self.contacts = Contacts(self._renew_image)
+        self.informed = asyncio.Event()
+        self.departed: Mapping[int, BrokerImage] = {}
 
     @property
     def controller_id(self) -> int:
@@ -95,6 +103,18 @@ class Current:
     def controller_lost_at(self) -> float | None:
         """When the connection to the controller was lost, by the monotonic clock in seconds."""
         return self.contacts.lost_at.get(self.image.controller_id)
+
+    def brokers_changed(self, former: Mapping[int, BrokerImage]) -> None:
+        """Remember for a while the brokers that the image had and has no longer."""
+        gone = {key: broker for key, broker in former.items() if key not in self.image.brokers}
+        if gone:
+            self.departed = {**self.departed, **gone}
+            asyncio.get_running_loop().call_later(DEPARTED_SECONDS, self._forget, gone)
+
+    def _forget(self, gone: Mapping[int, BrokerImage]) -> None:
+        kept = {key: one for key, one in self.departed.items() if one is not gone.get(key)}
+        self.departed = kept
+        self._renew_image()
 
     def _renew_image(self) -> None:
         # Responses that were created from the former image are cached under it.

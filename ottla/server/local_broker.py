@@ -54,7 +54,6 @@ class LocalBroker:
         self._current = dependencies.current
         self._broker_epoch = dependencies.broker_epoch
         self._controller_epoch = 0
-        self._is_informed = asyncio.Event()
         self._arrivals: dict[str, asyncio.Future[None]] = {}
 
     async def _admit(self, fence: Fence) -> None:
@@ -136,13 +135,15 @@ class LocalBroker:
         """Apply the controller's update to the broker's image."""
         await self._update(fence, update)
         if self._parts.node_id in self._current.image.brokers:
-            self._is_informed.set()
+            self._current.informed.set()
 
     async def _update(self, fence: Fence, update: MetadataUpdate) -> None:
         await self._admit(fence)
         # Any broker describes a topic's settings, and the controller needs them for elections.
         await self._read_settings(fence, (topic.name for topic in update.changed))
-        self._current.image = update.apply(self._current.image, fence)
+        former = self._current.image
+        self._current.image = update.apply(former, fence)
+        self._current.brokers_changed(former.brokers)
         self._apply_published_isrs(update.changed)
         self._parts.on_update(update)
         for name in [name for name in self._arrivals if name in self._current.image.topics]:
@@ -163,7 +164,7 @@ class LocalBroker:
         """
         try:
             async with asyncio.timeout(seconds):
-                await self._is_informed.wait()
+                await self._current.informed.wait()
         except TimeoutError:
             return False
         return True

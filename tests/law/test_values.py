@@ -15,6 +15,10 @@ _REPLACED_BY = {
     "advertised_apis": {"ottla/server/node.py"},
     # It is changed in place by the watches on other processes.
     "contacts": set(),
+    # It is set in place by the first notice of a controller.
+    "informed": set(),
+    # Its owner is the class itself.
+    "departed": set(),
 }
 
 

@@ -1,6 +1,7 @@
 """Several brokers and their controller, in simulated time: registration, fail-over, topics."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -202,6 +203,34 @@ def test_a_broker_restarts_faster_than_its_session_ends(seed: int) -> None:
                 != epochs
             )
         )
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_broker_that_returns_answers_when_it_knows_the_cluster(seed: int) -> None:
+    """It accepts connections before the controller informs it, but never says that there is no
+    broker, or that a topic does not exist: librdkafka would remove all brokers, and the topic.
+    """
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 3, 3)
+        cluster.kill(3, expires=True)
+        await cluster.until(lambda: 3 not in cluster.nodes[1].broker.image.brokers)
+        starting = cluster.begin(3)
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
+        )
+        answers: list[MetadataResponse] = []
+        while not answers or not starting.done():
+            with contextlib.suppress(OSError):
+                answers.append(await cluster.ask(3, request, 9, MetadataResponse))
+            await cluster.clock.sleep(0.001)
+        for answer in answers:
+            assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
+            assert [len(topic.partitions) for topic in answer.topics] == [3]
+            assert answer.controller_id in (1, 2)
 
     run(seed, scenario)
 

@@ -292,6 +292,7 @@ class Consumer(AssignedPartitions):
             self._next_commit = time.monotonic() + self._commit_every_s
             self.commit_async()
         self._departures.polled()
+        self._membership.polled()
 
     def _fetch(self, limit: int, timeout: float) -> list[Any]:
         # While records arrive faster than they are polled, wait a moment for a full batch: many

@@ -4,6 +4,7 @@ Not done: Ctrl-C in `Consumer.close` while a listener is set and the coordinator
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -18,6 +19,8 @@ from ottla.client.records import TopicPartition
 _log = logging.getLogger("ottla.client")
 # Where the group's committed offset, or auto.offset.reset, decides.
 STORED = transport.STORED
+# How long a consumer waits for an id of its own in the group before it subscribes again.
+_JOIN_SECONDS = 10.0
 
 
 class RebalanceListener:
@@ -66,6 +69,8 @@ class Membership:
         self._before_revoke: Callable[[Iterable[TopicPartition], bool], None]
         self._is_manual = False
         self.is_in_callback = False
+        # When to look whether this consumer has begun to join; None if it has.
+        self._look_at: float | None = None
 
     def on_departure(self, before_revoke: Callable[[Iterable[TopicPartition], bool], None]) -> None:
         """Call a function before partitions leave, with True if they can still be committed."""
@@ -76,9 +81,31 @@ class Membership:
         self.subscription = tuple(topics)
         self._is_manual = False
         self._listener = listener or _NO_LISTENER
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        self._look_at = time.monotonic() + _JOIN_SECONDS
         self._consumer.subscribe(
-            list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            list(self.subscription),
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._lost,
         )
+
+    def polled(self) -> None:
+        """Subscribe again if librdkafka has not begun to join the group for ten seconds.
+
+        It waits for ever for the metadata of its first request if the broker that it has asked is
+        not listed by another one meanwhile, because its session has ended. A member that has an id
+        is in the group, or on the way, and is left alone.
+        """
+        if self._look_at is None or time.monotonic() < self._look_at:
+            return
+        if self.assignment or self._consumer.memberid():
+            self._look_at = None
+        else:
+            _log.info("the consumer has not joined its group yet: it subscribes again")
+            self._subscribe()
 
     def unsubscribe(self) -> None:
         """Leave the group, or drop the assignment."""
@@ -89,10 +116,12 @@ class Membership:
         self.assignment.clear()
         self.starts.clear()
         self.subscription = ()
+        self._look_at = None
 
     def assign(self, offsets: dict[TopicPartition, int]) -> None:
         """Read these partitions without a group's help, from the next poll."""
         self._is_manual = True
+        self._look_at = None
         self.assignment = set(offsets)
         self.starts = self._with_stored(offsets)
 

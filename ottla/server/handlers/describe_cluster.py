@@ -7,6 +7,7 @@ Not done: endpoint type 2 (controllers) is refused: every broker can be the cont
 
 from ottla.base.errors import ErrorCode
 from ottla.server import operations
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_cluster import (
@@ -18,6 +19,7 @@ from ottla.wire.messages.describe_cluster import (
 API = ApiKey.DESCRIBE_CLUSTER
 MIN_VERSION = 0
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(needs_metadata=True)
 
 _BROKERS = 1
 _CONTROLLERS = 2

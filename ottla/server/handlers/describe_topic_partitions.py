@@ -11,6 +11,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage, PartitionImage
 from ottla.cluster.names import is_internal, validate_topic_name
 from ottla.server import operations
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_topic_partitions import (
@@ -24,6 +25,7 @@ from ottla.wire.messages.describe_topic_partitions import (
 API = ApiKey.DESCRIBE_TOPIC_PARTITIONS
 MIN_VERSION = 0
 MAX_VERSION = 0
+PROPERTIES = ApiProperties(needs_metadata=True)
 
 
 def handle(

@@ -11,19 +11,23 @@ When the controller's process has just ended, the response waits until its succe
 because librdkafka sends administrative requests to the controller of its first response even if
 that one is dead, until they time out. A response that names a leader whose connections have just
 been lost waits in the same way: clients ask as soon as they lose the leader, and after an answer
-with the old one librdkafka asks again only up to two seconds later. A response that has waited
-still lists the lost broker: librdkafka removes a broker that is not listed, and may then forget the
-new leader of its partitions for a second (`rd_kafka_broker_decommission`).
+with the old one librdkafka asks again only up to two seconds later.
+
+A broker that is no longer registered is listed for two more seconds, because librdkafka removes a
+broker that is not listed (`rd_kafka_broker_decommission`), and in the middle of a fail-over that
+harms: it may forget the new leader of a partition for a second; a consumer whose first request for
+metadata the broker had to answer never joins its group; and its main thread and that of the broker
+may wait for each other's locks for ever (`rd_kafka_toppar_handle_OffsetForLeaderEpoch`).
 
 Not done: nothing; without an authorizer every operation is authorized.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
-from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
 from ottla.server import operations
 from ottla.server.api_properties import ApiProperties
@@ -43,7 +47,7 @@ from ottla.wire.messages.metadata import (
 API = ApiKey.METADATA
 MIN_VERSION = 0
 MAX_VERSION = 13
-PROPERTIES = ApiProperties(is_cached=True)
+PROPERTIES = ApiProperties(is_cached=True, needs_metadata=True)
 
 # How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
 # clients ask again.
@@ -52,7 +56,6 @@ _CREATION_SECONDS = 5.0
 # seconds: there is a successor within 0.1 s. Between two looks for it.
 _SUCCESSION_SECONDS = 1.0
 _LOOK_SECONDS = 0.005
-_NO_BROKERS: Mapping[int, BrokerImage] = {}
 _FIRST_VERSION_WITH_NULL = 1
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_VERSION_WITH_IDS = 12
@@ -76,7 +79,7 @@ def handle(
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, f"create {', '.join(missing)}")
     if _is_about_to_change(context, request):
-        answer = _answer_later(context, request, context.broker.image.brokers)
+        answer = _answer_later(context, request)
         work = counted(answer, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "metadata without a controller or leader")
     return _answer(context, request, {})
@@ -112,12 +115,10 @@ def _existing(context: RequestContext, request: MetadataRequest) -> Iterable[Top
     return (topic for topic in found if topic is not None)
 
 
-async def _answer_later(
-    context: RequestContext, request: MetadataRequest, known: Mapping[int, BrokerImage]
-) -> MetadataResponse:
+async def _answer_later(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     while _is_about_to_change(context, request):
         await context.broker.clock.sleep(_LOOK_SECONDS)
-    return _answer(context, request, {}, known)
+    return _answer(context, request, {})
 
 
 def _has_names_only(requested: list[MetadataRequestTopic]) -> bool:
@@ -181,14 +182,11 @@ async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
 
 
 def _answer(
-    context: RequestContext,
-    request: MetadataRequest,
-    errors: dict[str, ApiError],
-    also_listed: Mapping[int, BrokerImage] = _NO_BROKERS,
+    context: RequestContext, request: MetadataRequest, errors: dict[str, ApiError]
 ) -> MetadataResponse:
-    image = context.broker.image
+    image, departed = context.broker.image, context.broker.current.departed
     brokers = []
-    listed = {**also_listed, **image.brokers} if also_listed else image.brokers
+    listed = {**departed, **image.brokers} if departed else image.brokers
     for broker in listed.values():
         address = context.address_of(broker)
         if address is not None:
@@ -197,7 +195,7 @@ def _answer(
                     node_id=broker.id, host=address[0], port=address[1], rack=broker.rack
                 )
             )
-    reachable = {broker.node_id for broker in brokers}
+    reachable = {broker.node_id for broker in brokers if broker.node_id in image.brokers}
     response = MetadataResponse(
         brokers=brokers,
         cluster_id=context.broker.cluster_id,

@@ -30,6 +30,7 @@ from ottla.server.shortcuts import RouteParts
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.brokers_only import for_brokers_only
 from ottla.server.transport.cached_responses import CachedResponses
+from ottla.server.transport.informed import once_informed
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
@@ -77,6 +78,8 @@ class Route:
         self.is_async = inspect.iscoroutinefunction(self.handle)
         if row.needs_proof:
             self.handle = for_brokers_only(self.handle)
+        if row.needs_metadata:
+            self.handle = once_informed(self.handle)
         self.is_plain = not (self.is_async or self.is_cached)
         self.response: type[Any] = api.response
         # The fields that this version has.

@@ -16,6 +16,7 @@ from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.net.limits import Limits
 from ottla.server.context import Broker
 from ottla.server.current import Current
+from ottla.server.transport import informed
 from ottla.server.transport.apis import Row
 from ottla.server.transport.dispatch import Dispatcher
 from ottla.wire import headers
@@ -54,7 +55,9 @@ class Desk:
 
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
         self.current = Current(image=ClusterImage(), options=BROKER_OPTIONS.parse({}))
-        self.broker = cast(Broker, SimpleNamespace(current=self.current, clock=RealClock()))
+        self.broker = cast(
+            Broker, SimpleNamespace(current=self.current, clock=RealClock(), tasks=tasks)
+        )
         self.wire = Wire(lambda connection, body: None, Limits())
         self.dispatcher = Dispatcher(self.broker, tasks, rows)
         self.wire.connection._handle = self.dispatcher.frame
@@ -330,6 +333,47 @@ async def test_lost_connection_cancels_its_own_work(tasks: Tasks) -> None:
             futures[0].set_result(DescribeClusterResponse())
         await turn()
         assert desk.wire.transport.sent == b""
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["fails", "answers"])
+async def test_requests_for_metadata_wait_until_there_is_some(tasks: Tasks, is_known: bool) -> None:
+    """A broker that just started must not answer that there are no brokers and no topics.
+
+    The handler is called once the broker is informed, and may return a future or fail.
+    """
+
+    async def later() -> MetadataResponse:
+        return MetadataResponse(cluster_id="c")
+
+    def handle(context: Any, request: Any) -> Any:
+        assert desk.current.informed.is_set()
+        if not is_known:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE)
+        return tasks.spawn(later(), "answer")
+
+    row = Row(handler(ApiKey.METADATA, handle), needs_metadata=True, is_cached=True)
+    desk = Desk(tasks, row)
+    desk.send(MetadataRequest(topics=[]), 13)
+    await turn()
+    assert not desk.wire.transport.sent
+    desk.current.informed.set()
+    await turn()
+    ((_, answer),) = desk.answers(MetadataResponse, 13)
+    code = ErrorCode.NONE if is_known else ErrorCode.BROKER_NOT_AVAILABLE
+    assert (answer.error_code, answer.cluster_id) == (code, "c" if is_known else None)
+
+
+async def test_connection_is_closed_if_no_controller_sends_metadata(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client has to ask another broker."""
+    monkeypatch.setattr(informed, "WAIT_SECONDS", 0)
+    desk = Desk(tasks, Row(handler(ApiKey.METADATA, lambda *_: MetadataResponse()),
+                           needs_metadata=True))  # fmt: skip
+    desk.send(MetadataRequest(topics=[]), 9)
+    await turn()
+    assert desk.is_closed
+    assert not desk.wire.transport.sent
 
 
 async def test_unexpected_exception_closes_the_connection_and_is_reported(tasks: Tasks) -> None:

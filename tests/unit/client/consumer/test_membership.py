@@ -1,0 +1,100 @@
+"""A consumer that librdkafka lets wait for ever subscribes again, and no other one."""
+
+from typing import Any, cast
+
+import pytest
+
+from ottla.client.consumer import membership
+from ottla.client.consumer.departures import Departures
+from ottla.client.consumer.membership import Membership
+from ottla.client.records import TopicPartition
+
+
+class Librdkafka:
+    """A consumer of librdkafka that joins when the test says so."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.subscriptions: list[list[str]] = []
+
+    def memberid(self) -> str:
+        return self.id
+
+    def subscribe(self, topics: list[str], **callbacks: Any) -> None:
+        self.subscriptions.append(topics)
+
+    def unsubscribe(self) -> None:
+        self.subscriptions.clear()
+
+
+class Times:
+    """The `time` of the module."""
+
+    def __init__(self) -> None:
+        self.now = 50.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> Times:
+    """Return the clock, which the test advances."""
+    times = Times()
+    monkeypatch.setattr(membership, "time", times)
+    return times
+
+
+def poll_for(times: Times, member: Membership, seconds: int) -> None:
+    for _ in range(10 * seconds):
+        times.now += 0.1
+        member.polled()
+
+
+@pytest.fixture
+def native() -> Librdkafka:
+    """Return librdkafka's consumer."""
+    return Librdkafka()
+
+
+@pytest.fixture
+def member(native: Librdkafka, times: Times) -> Membership:
+    """Return a consumer that has subscribed to a topic."""
+    member = Membership(native, cast(Departures, None), is_incremental=False, store=None)
+    member.subscribe(["t"], None)
+    return member
+
+
+def test_a_consumer_without_an_id_subscribes_every_ten_seconds(
+    native: Librdkafka, member: Membership, times: Times
+) -> None:
+    """librdkafka has not begun to join, so there is nothing to lose."""
+    poll_for(times, member, 9)
+    assert native.subscriptions == [["t"]]
+    poll_for(times, member, 2)
+    assert native.subscriptions == [["t"], ["t"]]
+    poll_for(times, member, 20)
+    assert native.subscriptions == [["t"]] * 4
+
+
+def test_a_member_that_waits_for_the_others_is_left_alone(
+    native: Librdkafka, member: Membership, times: Times
+) -> None:
+    """It has an id; a rebalance may take minutes, and a member may have no partition."""
+    native.id = "member-1"
+    poll_for(times, member, 30)
+    assert native.subscriptions == [["t"]]
+
+
+@pytest.mark.parametrize("is_assigned", [True, False], ids=["assigned", "unsubscribed"])
+def test_a_consumer_that_waits_for_nothing_is_left_alone(
+    native: Librdkafka, member: Membership, times: Times, is_assigned: bool
+) -> None:
+    """Partitions that the caller has chosen, or no subscription, need no group."""
+    if is_assigned:
+        member.assign({TopicPartition("t", 0): 5})
+    else:
+        member.unsubscribe()
+    before = list(native.subscriptions)
+    poll_for(times, member, 30)
+    assert native.subscriptions == before
