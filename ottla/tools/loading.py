@@ -26,7 +26,7 @@ def load(module: str, name: str) -> Any:
 def deferred(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports the function `name` of `module` when it is called."""
 
-    def call(*words: Any, **options: Any) -> Any:
-        return load(module, name)(*words, **options)
+    def call(*arguments: Any, **options: Any) -> Any:
+        return load(module, name)(*arguments, **options)
 
     return call

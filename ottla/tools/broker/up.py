@@ -54,7 +54,7 @@ _up = deferred("ottla.tools.broker.launch", "up")
               help="Let no user of the console change the cluster.")  # fmt: skip
 @logging_options
 @options.formatted
-def command(output: Output, **words: Any) -> None:
+def command(output: Output, **option_values: Any) -> None:
     """Start one broker or more on this machine and run them until Ctrl-C.
 
     \b
@@ -63,4 +63,4 @@ def command(output: Output, **words: Any) -> None:
     ottla up --console
     ottla up --port 0 --data /tmp/trial --option num.partitions=3
     """
-    _up(output, **words)
+    _up(output, **option_values)
