@@ -33,7 +33,8 @@ _up = deferred("ottla.tools.broker.launch", "up")
     metavar="KEY=VALUE",
     callback=options.parse_pairs,
     help="A broker option with Kafka's name, like num.partitions=3; may be repeated. Has precedence "
-    "over --config. An unknown name, or one that a short option also sets, is an error.",
+    "over --config. An unknown name is an error, and so is an option that --port, --host, --data "
+    "or --metrics-port sets, too.",
 )
 @click.option(
     "--config",

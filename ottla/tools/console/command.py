@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Serve the console of one cluster or more.
 
-    The first start prints a one-time password for the user admin. The password is that of the
-    environment variable OTTLA_CONSOLE_PASSWORD instead, if it is set.
+    The first start prints a one-time password for the user admin, or uses the password in the
+    environment variable OTTLA_CONSOLE_PASSWORD.
 
     \b
     ottla console --cluster local=localhost:9092
