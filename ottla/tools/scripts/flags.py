@@ -1,8 +1,9 @@
 """Command lines as joptsimple reads them, the library under most of Apache Kafka's tools.
 
 `--name value`, `--name=value`, unambiguous abbreviations, options that may be repeated. Other words
-of a command line are ignored. Errors have joptsimple's sentences, because scripts look for them. A flag of an earlier
-generation (KIP-1147 and before) is read as its successor, which is named on standard error.
+of a command line are ignored. Errors have joptsimple's sentences, because scripts look for them. A
+flag of an earlier generation (KIP-1147 and before) is read as its successor, which is named on
+standard error.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -34,7 +34,7 @@ CLASSES = {
 
 
 def target(command_line: list[str]) -> tuple[str, list[str]] | None:
-    """Return the script for a class, and its command line; prints the reason and returns None if unknown."""
+    """Return the script for a class, and its command line; None, with an error, if it is unknown."""
     names = [word for word in command_line if not word.startswith("-")]
     if not names:
         err("USAGE: kafka-run-class [-daemon] classname [opts]")
