@@ -10,7 +10,7 @@ _DOUBT_SECONDS = 3600.0
 
 
 class AgeingClock:
-    """The time (ms) by which ages are measured: the wall clock's, or without a recent leap forward.
+    """The time (ms) by which ages are measured: the wall clock's, without recent leaps forward.
 
     A leap forward that is corrected within an hour has no effect; one that lasts longer is
     accepted. A leap backward is accepted at once, because it makes all data younger.

@@ -105,7 +105,7 @@ class Leadership:
         )
         keys = balance.unbalanced(context.image, percentage)
         if keys:
-            _log.info("leaders are balanced count=%d", len(keys))
+            _log.info("leaders balanced count=%d", len(keys))
             await self.elect_leaders(elections.ElectionType.PREFERRED, keys)
 
     async def elect_leaders(

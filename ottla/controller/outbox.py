@@ -98,7 +98,11 @@ class _Lane:
             try:
                 errors = await self._deliver_with_retries(notice)
             except ApiError as error:
-                _log.warning("outbox ends broker=%d code=%s", notice.broker_id, error.code.name)
+                _log.warning(
+                    "requests to broker stopped broker=%d code=%s",
+                    notice.broker_id,
+                    error.code.name,
+                )
                 self._give_up()
                 return
             except Exception:

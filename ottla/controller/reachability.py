@@ -123,7 +123,7 @@ class _Watch:
     def _set(self, *, is_gone: bool) -> None:
         self.is_gone = is_gone
         self.is_known.set()
-        _log.warning("broker process epoch=%d is_gone=%s", self.epoch, is_gone)
+        _log.warning("process of a broker checked epoch=%d is_gone=%s", self.epoch, is_gone)
         self._changed()
 
     async def _is_same_process(self) -> bool:

@@ -110,11 +110,11 @@ class ControllerTerm:
             # as the only member of an ISR.
             await context.dependencies.clock.sleep(PROBE_SECONDS)
             live = await self.brokers.live()
-        doomed = await state.load_deletions(context.session)
+        deletions = await state.load_deletions(context.session)
         loaded = ClusterImage(controller_id=context.broker_id, controller_epoch=context.term.epoch)
         loaded = loaded.with_brokers(
             broker for broker in live.values() if broker.id not in restarted
-        ).with_topics(topic for topic in topics.values() if topic.name not in doomed)
+        ).with_topics(topic for topic in topics.values() if topic.name not in deletions)
         context.image = loaded
         await context.write_states(planner.plan_brokers(loaded, live, self.brokers.is_unclean))
         elected = context.image
@@ -124,9 +124,9 @@ class ControllerTerm:
         deliveries += self.leadership.drop_replicas(elected, moving)
         _log.info(
             "controller elected epoch=%d brokers=%d topics=%d deletions=%d",
-            context.term.epoch, len(live), len(self.image.topics), len(doomed),
+            context.term.epoch, len(live), len(self.image.topics), len(deletions),
         )  # fmt: skip
-        await self._deletions.resume(doomed, topics)
+        await self._deletions.resume(deletions, topics)
         self._configs.expire_later(await state.load_config_changes(context.session))
         await self.brokers.forget_failures()
         self._schedule_balance()
@@ -212,7 +212,7 @@ class ControllerTerm:
                 failed_here.append((topic, partition))
                 continue
             _log.error(
-                "broker failed broker=%d topic=%s partition=%d code=%s",
+                "broker reported an error broker=%d topic=%s partition=%d code=%s",
                 notice.broker_id, topic, partition, code.name,
             )  # fmt: skip
         if failed_here:

@@ -18,11 +18,11 @@ _log = logging.getLogger(__name__)
 
 
 class TopicCreation:
-    """Creates topics and partitions; `doomed` returns the names of topics that are being deleted."""
+    """Creates topics and partitions; `being_deleted` returns the names of topics in deletion."""
 
-    def __init__(self, context: TermContext, doomed: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, context: TermContext, being_deleted: Callable[[], Iterable[str]]) -> None:
         self._context = context
-        self._doomed = doomed
+        self._being_deleted = being_deleted
 
     async def create_topics(
         self, requests: Sequence[TopicRequest], validate_only: bool
@@ -41,7 +41,7 @@ class TopicCreation:
 
     async def _create_topic(self, request: TopicRequest, validate_only: bool) -> TopicResult:
         context = self._context
-        existing = context.image.topics.keys() | set(self._doomed())
+        existing = context.image.topics.keys() | set(self._being_deleted())
         placed = creation.place_topic(request, existing, context.environment())
         partitions = await self._make(placed)
         new = creation.new_topic(request, partitions, context.environment())

@@ -151,7 +151,7 @@ class HostedPartition:
                 pending.committed.set_result(None)
             return
         if self.status is Status.ACTIVE:
-            _log.warning("append lost topic=%s partition=%d error=%s",
+            _log.warning("append failed, partition is loaded again topic=%s partition=%d error=%s",
                          self.topic, self.partition, error)  # fmt: skip
             self.status = Status.LOST
             # Deferred: a shard may be in the middle of its effects.

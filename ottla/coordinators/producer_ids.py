@@ -69,12 +69,12 @@ class ProducerIds:
         try:
             block = await claim_block(self._session, self._node_id)
         except CoordinationError as error:
-            _log.warning("no block of producer ids error=%s", error)
+            _log.warning("block of producer ids not allocated error=%s", error)
             self._refuse()
             return
         finally:
             self._is_fetching = False
-        _log.info("producer ids first=%d last=%d", block.first, block.last)
+        _log.info("block of producer ids allocated first=%d last=%d", block.first, block.last)
         self._blocks.append(range(block.first, block.last + 1))
         while self._waiting and self._blocks:
             waiting = self._waiting.popleft()

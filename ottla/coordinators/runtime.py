@@ -117,7 +117,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         del self._hosted[partition]
         hosted.close()
-        _log.info("unloaded topic=%s partition=%d", self._topic, partition)
+        _log.info("coordinator partition unloaded topic=%s partition=%d", self._topic, partition)
 
     def close(self) -> None:
         """Unload all partitions; logs one line for all of them."""
@@ -125,7 +125,9 @@ class CoordinatorRuntime(Generic[S]):
         for partition in hosted.values():
             partition.close()
         if hosted:
-            _log.info("unloaded topic=%s partitions=%d", self._topic, len(hosted))
+            _log.info(
+                "coordinator partitions unloaded topic=%s partitions=%d", self._topic, len(hosted)
+            )
 
     def decide(
         self,
@@ -244,11 +246,11 @@ class CoordinatorRuntime(Generic[S]):
         hosted.status = Status.ACTIVE
         hosted.shard.on_loaded()
         if count:
-            _log.info("loaded topic=%s partition=%d epoch=%d records=%d",
+            _log.info("coordinator partition loaded topic=%s partition=%d epoch=%d records=%d",
                       self._topic, hosted.partition, hosted.leader_epoch, count)  # fmt: skip
 
     def _fail(self, hosted: HostedPartition, error: Exception) -> None:
-        _log.error("cannot load topic=%s partition=%d epoch=%d error=%s",
+        _log.error("coordinator partition cannot be loaded topic=%s partition=%d epoch=%d error=%s",
                    self._topic, hosted.partition, hosted.leader_epoch, error)  # fmt: skip
         hosted.close(Status.FAILED)
 

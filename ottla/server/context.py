@@ -139,10 +139,10 @@ class RequestContext:
         return isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
 
     def speaks_for(self, broker_id: int) -> bool:
-        """Return True unless the sender has to prove that it is this broker, and has not.
+        """Return True if the sender has proven to be this broker, or brokers prove nothing.
 
-        Unlike `is_from_broker` for brokers that this one may not know yet: the first notice of a
-        controller names the brokers.
+        Unlike `is_from_broker` it accepts a broker id that is not registered here yet, because the
+        first notice of a controller names the brokers.
         """
         if self.broker.secret is None:
             return broker_id >= 0

@@ -127,7 +127,7 @@ class Node:
         self._is_serving = False
         self._is_hurried = asyncio.Event()
         self._leaves_leaders = True
-        # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
+        # Set if the node stopped by itself because it cannot store data; calls `on_failure`.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._replicas: Replicas | None = None
@@ -139,7 +139,7 @@ class Node:
         self.sources.tasks.append(self._tasks)
         self._monitoring: MonitoringService | None = None
 
-    # -- what others may know ---------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------
 
     @property
     def broker(self) -> Broker:
@@ -149,7 +149,7 @@ class Node:
 
     @property
     def has_broker(self) -> bool:
-        """True once the node has started so far that `broker` exists."""
+        """True once `start` has constructed `broker`."""
         return self._broker is not None
 
     @property

@@ -40,7 +40,6 @@ from ottla.streams.application.instance import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
 )
-from ottla.streams.application.metrics import DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.application.metrics_server import MetricsServer
 from ottla.streams.application.progress import Progress, ProgressLine
 from ottla.streams.application.published_topology import encode_topology
@@ -65,6 +64,7 @@ from ottla.streams.settings.config import keywords
 from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.engine import SparkEngine, SparkSettings
+from ottla.streams.task.metrics import DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.task.task import Task, TaskSettings, TopicRecord
 from ottla.streams.topology.topology import Sink, Source, Topology, visible_stores
 
@@ -219,7 +219,7 @@ class KafkaStreams(SnakeCase):
     def _check_new(self, setting: str) -> None:
         if self.state is not State.CREATED:
             raise StreamsError(
-                f"{setting} is set before the application starts; it is {self.state.name}"
+                f"{setting} must be set before the application starts, and it is {self.state.name}"
             )
 
     def start(self) -> None:
@@ -231,7 +231,7 @@ class KafkaStreams(SnakeCase):
         """
         if self.state is not State.CREATED:
             raise StreamsError(
-                f"an application starts once, this one is {self.state.name}; make another"
+                f"an application can start once, and this one is {self.state.name}: create another"
             )
         check_state_dir(self._settings.state_dir)
         self._check_topics()
@@ -303,7 +303,9 @@ class KafkaStreams(SnakeCase):
         if not self._states.wait_for(State.RUNNING, timeout_s=timeout_s):
             if self.error is not None:
                 raise self.error.with_traceback(None) from None
-            raise TimeoutError(f"the application is {self.state.name} after {timeout_s:g} s")
+            raise TimeoutError(
+                f"the application is {self.state.name}, not RUNNING, after {timeout_s:g} s"
+            )
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
         """Wait until the application ends; return False after a timeout. Raises the error that
@@ -471,8 +473,8 @@ class _Elector:
         return self._election.is_active
 
     @property
-    def heard_at(self) -> float:
-        return self._election.heard_at
+    def confirmed_at(self) -> float:
+        return self._election.confirmed_at
 
     @property
     def is_decided(self) -> bool:

@@ -51,11 +51,11 @@ def connected(function: Function) -> Function:
     @output_format
     @explain
     @functools.wraps(function)
-    def run(bootstrap: str, output: str, explain: bool, **words: Any) -> Any:
+    def run(bootstrap: str, output: str, explain: bool, **option_values: Any) -> Any:
         with Brokers(bootstrap) as brokers:
             if explain:
                 brokers.on_request = _print_request
-            return function(brokers, Output(output), **words)
+            return function(brokers, Output(output), **option_values)
 
     return run
 
@@ -65,8 +65,8 @@ def formatted(function: Function) -> Function:
 
     @output_format
     @functools.wraps(function)
-    def run(output: str, **words: Any) -> Any:
-        return function(Output(output), **words)
+    def run(output: str, **option_values: Any) -> Any:
+        return function(Output(output), **option_values)
 
     return run
 

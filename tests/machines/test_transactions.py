@@ -122,7 +122,7 @@ class Player:
             fresh = int(values.get("fresh", -1))
             assert machine.needs_next_id(self.transaction, self.version) == (fresh >= 0)
             yield from self._store(
-                machine.fenced(self.transaction, self.now_ms, version=self.version, fresh_id=fresh)
+                machine.fence(self.transaction, self.now_ms, version=self.version, fresh_id=fresh)
             )
         else:
             yield "in time"

@@ -9,7 +9,7 @@ from ottla.base.clock import RealClock
 from ottla.base.errors import StorageError
 from ottla.base.files import RealFileSystem
 from ottla.storage.log import recovery
-from ottla.storage.log.recovery import Account, Expectation
+from ottla.storage.log.recovery import Expectation, LoadProgress
 from tests.unit.storage.world import START_MS, World, make_batch
 
 MIB = 1024 * 1024
@@ -39,21 +39,21 @@ def world(tmp_path: Path) -> World:
     return created
 
 
-def load(world: World, account: Account) -> recovery.LoadedLog:
+def load(world: World, progress: LoadProgress) -> recovery.LoadedLog:
     """Load the log as if no part of it were known to be durable."""
     files, expected = RealFileSystem(), Expectation(0, 0, False)
-    return recovery.load(files, str(world.folder), world.config, expected, START_MS, account)
+    return recovery.load(files, str(world.folder), world.config, expected, START_MS, progress)
 
 
 def test_recovery_logs_its_progress(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """A line is logged from time to time, not for each segment."""
-    account = Account(FastClock())
-    loaded = load(world, account)
+    progress = LoadProgress(FastClock())
+    loaded = load(world, progress)
     assert loaded.log_end_offset == LOG_MIB
     lines = [record.message for record in caplog.records if "recovering logs" in record.message]
     assert 1 <= len(lines) <= LOG_MIB // 4 // 5 + 2
     assert "mib_read=" in lines[0] and "t-0/0000" in lines[0]
-    assert account.walked_bytes > (LOG_MIB - 1) * MIB
+    assert progress.walked_bytes > (LOG_MIB - 1) * MIB
 
 
 def test_recovery_can_be_cancelled(world: World) -> None:
@@ -64,16 +64,16 @@ def test_recovery_can_be_cancelled(world: World) -> None:
         checks.append(1)
         return len(checks) < 3
 
-    with pytest.raises(StorageError, match="given up"):
-        load(world, Account(RealClock(), is_wanted))
-    assert load(world, Account(RealClock())).log_end_offset == LOG_MIB
+    with pytest.raises(StorageError, match="stopped during its start"):
+        load(world, LoadProgress(RealClock(), is_wanted))
+    assert load(world, LoadProgress(RealClock())).log_end_offset == LOG_MIB
 
 
 def test_recovery_needs_little_memory(world: World) -> None:
     """The memory does not depend on the size of the log."""
     tracemalloc.start()
     try:
-        load(world, Account(RealClock()))
+        load(world, LoadProgress(RealClock()))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

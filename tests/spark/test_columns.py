@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from ottla.streams.expressions.columns import Column, coalesce, col, compiled, lit, struct, when
-from ottla.streams.spark.catalyst.column_types import Scalar, Structure, Unlike, type_of
+from ottla.streams.spark.catalyst.column_types import RunsInPython, Scalar, Structure, type_of
 from ottla.streams.spark.catalyst.columns import Value, emit
 
 pytestmark = pytest.mark.spark
@@ -136,7 +136,7 @@ def _has_type(expression: Column) -> bool:
     key, value = _sides()
     try:
         type_of(expression, key.kind, value.kind)
-    except Unlike:
+    except RunsInPython:
         return False
     return True
 

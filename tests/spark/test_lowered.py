@@ -22,6 +22,7 @@ from ottla.streams import (
     TopologyTestDriver,
 )
 from ottla.streams.expressions.columns import col
+from ottla.streams.model.packing import pack
 from ottla.streams.model.raw import TopicRecord
 from ottla.streams.settings.handlers import (
     ExceptionHandlers,
@@ -38,7 +39,6 @@ from ottla.streams.spark.query.failures import QueryError
 from ottla.streams.spark.query.query import start
 from ottla.streams.spark.stages.shipping import ship
 from ottla.streams.spark.stages.topology_source import SourceSettings
-from ottla.streams.stores.packing import pack
 from ottla.streams.task.task import TaskSettings
 from ottla.testing.cluster import Cluster
 from tests.spark import generated, scenarios
@@ -287,7 +287,7 @@ def test_pyspark_columns_unknown_to_python_are_rejected_in_python_steps(
     stream.filter(F.soundex("value") == "A123").to("out", key=_TEXT, value=_TEXT)
     topology = builder.build()
     _create(broker, "refused.in")
-    why = r"nothing here means soundex.*it follows a step in Python"
+    why = r"Ottla does not translate soundex.*it follows a step in Python"
     with pytest.raises(TopologyError, match=why):
         _run(spark, broker, topology, tmp_path)
     row = TopicRecord(b"k", b"v", 1_700_000_000_000)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ottla.base.errors import OttlaError
 from ottla.streams import Serdes, Topology, TopologyTestDriver
-from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.recorded.configured import CONFIGURED, build_configured, settings
 from tests.streams.recorded.shaped import SHAPED, build_shaped

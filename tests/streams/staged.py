@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from ottla.streams import Serdes
+from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
     MISPLACED_TOPIC,
@@ -20,7 +21,6 @@ from ottla.streams.spark.layout.envelopes import (
 )
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
-from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.wire.records.murmur2 import murmur2
 

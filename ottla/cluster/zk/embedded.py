@@ -192,7 +192,7 @@ class EmbeddedTree:
         with suppress(StorageError):
             # The error has been logged, and callers that wait for a change receive it. Other
             # unwritten changes are ephemeral nodes, which end here anyway.
-            await self.settle()
+            await self.wait_until_durable()
         if self._snapshot is not None:
             await asyncio.wait([self._snapshot])
         self._journal.close()
@@ -209,12 +209,12 @@ class EmbeddedTree:
         """Return a node's data and Stat, and set a watch on it; raise NoNode if it does not exist."""
         node = self._tree.nodes.get(path)
         if node is None:
-            await self.settle()
+            await self.wait_until_durable()
             raise NoNode(path)
         result = node.data, self._tree.stat(path)
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
-        await self.settle()
+        await self.wait_until_durable()
         return result
 
     async def exists(
@@ -224,7 +224,7 @@ class EmbeddedTree:
         stat = self._tree.stat(path) if path in self._tree.nodes else None
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
-        await self.settle()
+        await self.wait_until_durable()
         return stat
 
     async def children(
@@ -234,12 +234,12 @@ class EmbeddedTree:
         exist.
         """
         if path not in self._tree.nodes:
-            await self.settle()
+            await self.wait_until_durable()
             raise NoNode(path)
         names = self._tree.children(path)
         if watch is not None:
             self._child_watches.setdefault(path, {})[session, watch] = None
-        await self.settle()
+        await self.wait_until_durable()
         return names
 
     async def write(
@@ -251,10 +251,10 @@ class EmbeddedTree:
             applied = self._tree.apply(operations, session.session_id)
         except CoordinationError:
             # The error may depend on a change that is not durable yet.
-            await self.settle()
+            await self.wait_until_durable()
             raise
         self._record(applied)
-        await self.settle()
+        await self.wait_until_durable()
         return applied.results
 
     async def ensure(self, session: "EmbeddedSession", path: str) -> None:
@@ -316,7 +316,7 @@ class EmbeddedTree:
         else:
             self._deliveries.append(action)
 
-    async def settle(self) -> None:
+    async def wait_until_durable(self) -> None:
         """Return when all previous changes, including the caller's, are durable."""
         self.refuse_if_failed()
         if self._flusher is None:

@@ -313,7 +313,7 @@ async def _close_session(tree: EmbeddedTree, session: ServedSession, fields: Rea
     # The connection stays open for the reply.
     session.connection = None
     session.expire()
-    await tree.settle()
+    await tree.wait_until_durable()
     return b""
 
 

@@ -8,7 +8,7 @@ from ottla.coordinators.classic import static
 from ottla.coordinators.classic.events import Join, Timer, TimerKind
 from ottla.coordinators.classic.rebalance import (
     complete_join_if_all_joined,
-    joined,
+    join_response,
     rebalance_or_complete_join,
     refuse_join,
 )
@@ -116,15 +116,15 @@ def _join_known(transition: Transition, event: Join) -> None:
         refuse_join(transition, event.ticket, code, request.member_id)
         return
     member = group.members[request.member_id]
-    if _has_all_it_needs(group, member, request):
-        transition.answer(event.ticket, joined(group, member))
+    if _changes_nothing(group, member, request):
+        transition.answer(event.ticket, join_response(group, member))
         return
     update_member(transition, event, member)
     reason = f"{member.member_id} joins again{reason_of(request)}"
     rebalance_or_complete_join(transition, reason)
 
 
-def _has_all_it_needs(group: Group, member: Member, request: JoinGroupRequest) -> bool:
+def _changes_nothing(group: Group, member: Member, request: JoinGroupRequest) -> bool:
     """Return True if a repeated join changes nothing, so that the generation can continue.
 
     A leader that rejoins a stable group requests a rebalance: the topics may have changed.

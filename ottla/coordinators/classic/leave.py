@@ -5,8 +5,8 @@ from ottla.coordinators.classic.events import Leave, Persist, Respond
 from ottla.coordinators.classic.join import REASON_LENGTH_MAX
 from ottla.coordinators.classic.rebalance import (
     complete_join_if_all_joined,
+    continue_after_removal,
     drop_member,
-    removed_members,
 )
 from ottla.coordinators.classic.transition import AfterEmpty, Transition
 from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -19,7 +19,7 @@ def leave(transition: Transition, event: Leave) -> None:
     responses = [_leave_one(transition, identity) for identity in event.request.members]
     removed = [member_id for member_id in members if member_id not in transition.group.members]
     if removed:
-        removed_members(transition, f"left: {', '.join(removed)}")
+        continue_after_removal(transition, f"left: {', '.join(removed)}")
     else:
         # A rebalance may have been waiting for a pending member that will not join now.
         complete_join_if_all_joined(transition)

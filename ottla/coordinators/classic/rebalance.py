@@ -121,14 +121,14 @@ def _start_generation(transition: Transition) -> None:
         f" leader={group.leader} protocol={group.protocol_name}"
     )
     for member in group.members.values():
-        transition.answer_join(member.member_id, joined(group, member))
+        transition.answer_join(member.member_id, join_response(group, member))
         transition.restart_session(member)
         member.is_new = False
         group.pending_sync.add(member.member_id)
     transition.set_timer(SYNC_TIMER, group.rebalance_timeout_ms)
 
 
-def joined(group: Group, member: Member) -> JoinGroupResponse:
+def join_response(group: Group, member: Member) -> JoinGroupResponse:
     """Return the join response for a member; the leader's contains all members."""
     is_leader = member.member_id == group.leader
     return JoinGroupResponse(
@@ -137,11 +137,11 @@ def joined(group: Group, member: Member) -> JoinGroupResponse:
         protocol_name=group.protocol_name,
         leader=group.leader or "",
         member_id=member.member_id,
-        members=everyone(group) if is_leader else [],
+        members=join_response_members(group) if is_leader else [],
     )
 
 
-def everyone(group: Group) -> list[JoinGroupResponseMember]:
+def join_response_members(group: Group) -> list[JoinGroupResponseMember]:
     """Return the members and their subscriptions, which the leader needs for the assignment."""
     assert group.protocol_name is not None
     return [
@@ -154,7 +154,7 @@ def everyone(group: Group) -> list[JoinGroupResponseMember]:
     ]
 
 
-def synced(group: Group, member: Member) -> SyncGroupResponse:
+def sync_response(group: Group, member: Member) -> SyncGroupResponse:
     """Return the sync response with a member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
@@ -211,7 +211,7 @@ def sync_timer_fired(transition: Transition) -> None:
     prepare(transition, f"no sync from {', '.join(late)}")
 
 
-def removed_members(transition: Transition, reason: str) -> None:
+def continue_after_removal(transition: Transition, reason: str) -> None:
     """Continue after members have left: rebalance the remaining ones."""
     if transition.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         prepare(transition, reason)

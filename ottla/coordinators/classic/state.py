@@ -193,8 +193,8 @@ class Group:
         member's.
         """
         assert self.members
-        everyone = len(self.members)
-        candidates = {name for name, count in self._supported.items() if count == everyone}
+        member_count = len(self.members)
+        candidates = {name for name, count in self._supported.items() if count == member_count}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=votes.__getitem__)
 
@@ -202,10 +202,10 @@ class Group:
         """Elect a leader that has joined this rebalance; False if no member has joined."""
         if self.leader not in self.awaiting_join:
             # In the order in which they became members, so that a replay elects the same one.
-            joined = next((name for name in self.members if name in self.awaiting_join), None)
-            if joined is None:
+            member_id = next((name for name in self.members if name in self.awaiting_join), None)
+            if member_id is None:
                 return False
-            self.leader = joined
+            self.leader = member_id
         return True
 
     def identity_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:

@@ -10,8 +10,8 @@ from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import Join, StoreFailed, Ticket
 from ottla.coordinators.classic.rebalance import (
     complete_join_if_all_joined,
-    everyone,
-    joined,
+    join_response,
+    join_response_members,
     prepare,
     refuse_join,
 )
@@ -94,11 +94,11 @@ def replacement_stored(transition: Transition, continuation: AfterReplacement) -
     if group.state is not GroupState.STABLE or not _is_waiting(group, continuation):
         return
     member = group.members[continuation.new_member_id]
-    response = joined(group, member)
+    response = join_response(group, member)
     is_leader = group.leader == continuation.new_member_id
     if continuation.skips_assignment:
         response.skip_assignment = is_leader
-        response.members = everyone(group) if is_leader else []
+        response.members = join_response_members(group) if is_leader else []
     else:
         # A leader of an older version must not assign again: the response names its old id as the
         # leader.

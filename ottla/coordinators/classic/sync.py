@@ -2,7 +2,7 @@
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import SYNC_TIMER, Heartbeat, Sync, Touch
-from ottla.coordinators.classic.rebalance import drop_assignments, prepare, synced
+from ottla.coordinators.classic.rebalance import drop_assignments, prepare, sync_response
 from ottla.coordinators.classic.state import Group, GroupState
 from ottla.coordinators.classic.stored import metadata_value
 from ottla.coordinators.classic.transition import AfterSync, Transition
@@ -19,7 +19,7 @@ def sync(transition: Transition, event: Sync) -> None:
         return
     _sync_received(transition, request.member_id)
     if group.state is GroupState.STABLE:
-        transition.answer(event.ticket, synced(group, group.members[request.member_id]))
+        transition.answer(event.ticket, sync_response(group, group.members[request.member_id]))
         return
     transition.await_sync(request.member_id, event.ticket)
     if request.member_id == group.leader:
@@ -67,7 +67,7 @@ def assignments_stored(transition: Transition, continuation: AfterSync) -> None:
     group.transition(GroupState.STABLE, transition.now_ms)
     for member in group.members.values():
         member.assignment = continuation.assignments.get(member.member_id, b"")
-        if transition.answer_sync(member.member_id, synced(group, member)):
+        if transition.answer_sync(member.member_id, sync_response(group, member)):
             transition.restart_session(member)
     transition.note(f"stable generation={group.generation}")
 

@@ -65,7 +65,7 @@ class Membership:
         shard = self._find_shard(request.group_id)
         if isinstance(shard, ErrorCode):
             return refuse(shard)
-        if _uses_consumer_protocol(shard, request.group_id, gives_way=not request.member_id):
+        if _uses_consumer_protocol(shard, request.group_id, replaces_empty=not request.member_id):
             fresh_uuid = uuid_text(random_uuid(self._rng))
             joiner = classic.Joiner(Client(client_id, client_host), api_version, fresh_uuid)
             return decide_on(
@@ -174,13 +174,15 @@ class Membership:
         return waiter.reply()
 
 
-def _uses_consumer_protocol(shard: GroupShard, group_id: str, *, gives_way: bool = False) -> bool:
+def _uses_consumer_protocol(
+    shard: GroupShard, group_id: str, *, replaces_empty: bool = False
+) -> bool:
     """Return True if a group uses the consumer protocol.
 
-    With `gives_way` a group without members is deleted, so that a classic one can be created, and
-    the result is False.
+    With `replaces_empty` a group without members is deleted, so that a classic one can be created,
+    and the result is False.
     """
     group = shard.consumers.get(group_id)
     if group is None:
         return False
-    return bool(group.members) or not (gives_way and shard.end_empty(group))
+    return bool(group.members) or not (replaces_empty and shard.end_empty(group))

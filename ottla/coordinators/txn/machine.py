@@ -101,10 +101,10 @@ def init_producer_id(
     if not _may_follow(transaction, parameters.expected):
         return TransitionResult(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
-        fence = fenced(
+        fencing = fence(
             transaction, now_ms, version=parameters.version, fresh_id=parameters.fresh_id
         )
-        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS, fence)
+        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS, fencing)
     assert transaction.state in AT_REST
     if needs_producer_id(transaction, parameters.expected, parameters.version):
         return TransitionResult(ErrorCode.NONE, _with_new_id(transaction, parameters, now_ms))
@@ -163,7 +163,7 @@ def _with_next_epoch(
     return TransitionResult(ErrorCode.NONE, moved)
 
 
-def fenced(
+def fence(
     transaction: Transaction, now_ms: int, *, version: int, fresh_id: int = NO_PRODUCER_ID
 ) -> Transaction:
     """Abort an ongoing transaction under a higher epoch, so that its producer is fenced.

@@ -212,7 +212,9 @@ class TransactionShard:
         try:
             self._store(transaction)
         except ApiError as error:
-            _log.warning("not resumed transactional_id=%r error=%s", transactional_id, error)
+            _log.warning(
+                "transaction not resumed transactional_id=%r error=%s", transactional_id, error
+            )
             self._retry(transactional_id, partial(self._resume, transactional_id))
 
     def _send(self, transaction: Transaction) -> None:
@@ -236,7 +238,9 @@ class TransactionShard:
         try:
             self._store(machine.complete(transaction, self._clock.time_ms()))
         except ApiError as error:
-            _log.warning("not completed transactional_id=%r error=%s", transactional_id, error)
+            _log.warning(
+                "transaction not completed transactional_id=%r error=%s", transactional_id, error
+            )
             self._retry(transactional_id, partial(self._complete, transaction))
 
     # -- time
@@ -274,7 +278,9 @@ class TransactionShard:
     ) -> None:
         is_current = self.transactions.get(transaction.transactional_id) is transaction
         if fresh.cancelled() or fresh.exception() is not None:
-            _log.warning("no producer id transactional_id=%r", transaction.transactional_id)
+            _log.warning(
+                "no producer id allocated transactional_id=%r", transaction.transactional_id
+            )
         elif is_current and self._host.status is Status.ACTIVE:
             self._fence(transaction, version, fresh.result())
 
@@ -284,9 +290,11 @@ class TransactionShard:
                   transactional_id, transaction.timeout_ms)  # fmt: skip
         now_ms = self._clock.time_ms()
         try:
-            self._store(machine.fenced(transaction, now_ms, version=version, fresh_id=fresh_id))
+            self._store(machine.fence(transaction, now_ms, version=version, fresh_id=fresh_id))
         except ApiError as error:
-            _log.warning("not aborted transactional_id=%r error=%s", transactional_id, error)
+            _log.warning(
+                "transaction not aborted transactional_id=%r error=%s", transactional_id, error
+            )
 
     def _schedule_expiry(self) -> None:
         delay_ms = self._settings().expiration_check_interval_ms

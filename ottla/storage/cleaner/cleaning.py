@@ -232,10 +232,18 @@ class Cleaner:
     def _fail(self, log: Log, error: OSError) -> None:
         if error.errno == errno.ENOSPC:
             # The files written so far are whole, and retention may free space.
-            _log.error("no room to compact partition=%s error=%s", _name(log), error.strerror)
+            _log.error(
+                "compaction postponed, the disk is full partition=%s error=%s",
+                _name(log),
+                error.strerror,
+            )
             return
         if is_exhausted(error):
-            _log.error("not compacted now partition=%s error=%s", _name(log), error.strerror)
+            _log.error(
+                "compaction postponed, no descriptor is free partition=%s error=%s",
+                _name(log),
+                error.strerror,
+            )
             return
         reason = f"{_name(log)}: {error.strerror or error}"
         self._directories.failed(StorageError(log.directory.rpartition("/")[0], reason))

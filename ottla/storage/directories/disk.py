@@ -125,12 +125,12 @@ class LogDirectories:
         default = opening.get("default_config") or LogConfig()
         topic_config = opening.get("topic_config", lambda topic: default)
         owner = Owner(opening.get("cluster_id"), opening["broker_id"])
-        account = recovery.Account(self._clock, opening.get("is_wanted", lambda: True))
+        progress = recovery.LoadProgress(self._clock, opening.get("is_wanted", lambda: True))
         for directory in self._directories:
             try:
                 cluster_id = directory.check_owner(owner)
                 owner = owner._replace(cluster_id=cluster_id)
-                directory.load(topic_config, account)
+                directory.load(topic_config, progress)
             except OSError as error:
                 reason = f"it cannot be read or written: {error.strerror or error}"
                 if is_exhausted(error):
@@ -142,7 +142,7 @@ class LogDirectories:
         self.cluster_id = owner.cluster_id
         if self.is_lost:
             raise self._failures.first_failure()
-        self.moves.settle()
+        self.moves.finish_interrupted()
 
     def _register(self, key: TopicPartition, directory: LogDirectory) -> None:
         """Register a log that was found; of a log and its copy, register the copy."""

@@ -22,7 +22,7 @@ from ottla.storage.files import checkpoints
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
 from ottla.storage.log.log import Dependencies, Log
-from ottla.storage.log.retention import Doomed
+from ottla.storage.log.retention import PendingDeletions
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
@@ -140,10 +140,10 @@ class LogDirectory:
         self._files = dependencies.files
         self._lock = lock
         # Folders of deleted logs.
-        self._doomed = Doomed()
+        self._pending_deletions = PendingDeletions()
         # The number of deleted logs, and for how many of them the deletion is durable.
         self._deleted_count = self._settled_count = 0
-        self._account: recovery.Account | None = None
+        self._progress: recovery.LoadProgress | None = None
 
     def file(self, name: str) -> str:
         """Return the path of a file in this directory."""
@@ -173,10 +173,12 @@ class LogDirectory:
         return cluster_id
 
     def load(
-        self, topic_config: Callable[[str], LogConfig], account: recovery.Account | None = None
+        self,
+        topic_config: Callable[[str], LogConfig],
+        progress: recovery.LoadProgress | None = None,
     ) -> None:
         """Open every log in the directory."""
-        self._account = account
+        self._progress = progress
         files, stored = self._files, self.checkpoints
         recovery_points = stored.load(checkpoints.RECOVERY_POINT_FILE)
         log_starts = stored.load(checkpoints.LOG_START_FILE)
@@ -225,9 +227,9 @@ class LogDirectory:
         self, key: TopicPartition, folder: str, config: LogConfig, expected: recovery.Expectation
     ) -> Log:
         now_ms = self._dependencies.clock.time_ms()
-        loaded = recovery.load(self._files, folder, config, expected, now_ms, self._account)
-        if self._account is not None:
-            self._account.loaded()
+        loaded = recovery.load(self._files, folder, config, expected, now_ms, self._progress)
+        if self._progress is not None:
+            self._progress.loaded()
         topic_id = checkpoints.load_topic_id(self._files, folder)
         if loaded.truncation is not None or loaded.rebuilt:
             _log.warning(
@@ -306,7 +308,7 @@ class LogDirectory:
     def _discard(self, log: Log) -> None:
         path = self._rename(log, DELETE_SUFFIX)
         due_ms = steady_ms(self._dependencies.clock) + log.config.file_delete_delay_ms
-        self._doomed.add([path], due_ms)
+        self._pending_deletions.add([path], due_ms)
 
     def _rename(self, log: Log, ending: str) -> str:
         unique = self._dependencies.rng.random_bytes(16).hex()
@@ -375,7 +377,7 @@ class LogDirectory:
                 # One by one, because deleting a large file takes time.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()
-        for path in self._doomed.take_due(steady_ms(clock)):
+        for path in self._pending_deletions.take_due(steady_ms(clock)):
             await run_whole(files, partial(files.remove_tree, path))
 
     # The end

@@ -165,7 +165,7 @@ class LogMoves:
 
     # At the start of the broker
 
-    def settle(self) -> None:
+    def finish_interrupted(self) -> None:
         """Finish replacements of logs by their copies that a crash interrupted."""
         for directory in self._failures.online():
             for key in sorted(directory.marks.superseded | directory.marks.prevailing):
@@ -176,25 +176,25 @@ class LogMoves:
                     # Its copy may be in the failed directory and have more records.
                     del self._logs[key], self._directories[key]
             for key in list(directory.futures):
-                self._settle_future(key, directory)
+                self._finish_interrupted_copy(key, directory)
 
-    def _settle_future(self, key: TopicPartition, directory: LogDirectory) -> None:
+    def _finish_interrupted_copy(self, key: TopicPartition, directory: LogDirectory) -> None:
         current = self._logs.get(key)
         if current is None and self._failures.has_failed_directory:
             return
         with suppress(StorageError), self._failures.disk(directory):
             if current is None:
                 # A log is deleted after its copy, so it was not deleted: it is lost, or damaged.
-                _log.warning("log lost, what was copied of it is taken partition=%s-%d", *key)
+                _log.warning("log lost, its incomplete copy replaces it partition=%s-%d", *key)
                 self._logs[key], self._directories[key] = directory.promote(key), directory
             elif self.future(*key) is directory.futures[key]:
                 current.is_being_copied = True
-                _cut_to_what_is_sure(directory.futures[key], current)
+                _cut_uncertain_records(directory.futures[key], current)
             else:
                 directory.delete_future(key)
 
 
-def _cut_to_what_is_sure(future: Log, current: Log) -> None:
+def _cut_uncertain_records(future: Log, current: Log) -> None:
     """Cut off records that the log may have lost, rewritten or compacted since they were copied."""
     if current.config.is_compacted and current.first_dirty_offset != future.first_dirty_offset:
         # The copy may have a key's old value whose deletion is no longer in the log.

@@ -39,7 +39,7 @@ SWAP_SUFFIX = ".swap"
 _EARLIER_BATCHES = 512
 # Progress is logged at most this often, and only after this many bytes.
 _LINE_SECONDS = 5.0
-_ACCOUNT_BYTES = 4 * 1024 * 1024
+_PROGRESS_BYTES = 4 * 1024 * 1024
 # Bytes that are copied in one step.
 _COPY_BYTES = 1024 * 1024
 
@@ -89,7 +89,7 @@ def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) ->
     return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
 
 
-class Account:
+class LoadProgress:
     """Progress of loading: logged from time to time, and aborted if the start is cancelled.
 
     Loading may run off the event loop; `is_wanted` is called there.
@@ -120,7 +120,7 @@ class Account:
                 segment.files.path(LOG_SUFFIX),
             )
         if not self._is_wanted():
-            raise StorageError(segment.files.directory, "the start was given up.")
+            raise StorageError(segment.files.directory, "the broker was stopped during its start.")
 
 
 def load(
@@ -129,14 +129,14 @@ def load(
     config: LogConfig,
     expected: Expectation,
     now_ms: int,
-    account: Account | None = None,
+    progress: LoadProgress | None = None,
 ) -> LoadedLog:
     """Open the log in `directory` and repair the results of a crash.
 
-    Raises OSError, and StorageError if `account` reports that the start was cancelled.
+    Raises OSError, and StorageError if `progress` reports that the start was cancelled.
     """
     tidy(files, directory)
-    return _Loading(files, directory, config, expected, now_ms, account).run()
+    return _Loading(files, directory, config, expected, now_ms, progress).run()
 
 
 class _Loading:
@@ -149,9 +149,9 @@ class _Loading:
         config: LogConfig,
         expected: Expectation,
         now_ms: int,
-        account: Account | None,
+        progress: LoadProgress | None,
     ) -> None:
-        self.account = account
+        self.progress = progress
         self.files = files
         self.directory = directory
         self.config = config
@@ -250,11 +250,11 @@ class _Loading:
                 durable = start
             _note_epoch(self.epochs, header)
             next_offset, position = segment.batches.note_header(start, header)
-            if self.account is not None and position - reported >= _ACCOUNT_BYTES:
-                self.account.walked(position - reported, segment)
+            if self.progress is not None and position - reported >= _PROGRESS_BYTES:
+                self.progress.walked(position - reported, segment)
                 reported = position
-        if self.account is not None:
-            self.account.walked(position - reported, segment)
+        if self.progress is not None:
+            self.progress.walked(position - reported, segment)
         if self.config.flush_on_ack:
             _write_again(segment.file, durable, position)
         if position == size:

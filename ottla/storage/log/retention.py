@@ -1,8 +1,8 @@
 """The plan of retention: which segments are to be deleted. Pure, from values to a number.
 
 Only whole segments at the start of the log are deleted, never one with records at or past the high
-watermark. Files are renamed at once and deleted after a delay; `Doomed` lists them until then.
-Follows UnifiedLog.deleteOldSegments and its three reasons.
+watermark. Files are renamed at once and deleted after a delay; `PendingDeletions` lists them until
+then. Follows UnifiedLog.deleteOldSegments and its three reasons.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     reason: Reason | None
 
 
-class Doomed:
+class PendingDeletions:
     """Paths that are no longer used and are deleted after a delay (file.delete.delay.ms)."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from ottla.storage.files.file_names import LOG_SUFFIX
 from ottla.storage.files.scan import TimestampedOffset
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log import recovery
-from ottla.storage.log.retention import Doomed
+from ottla.storage.log.retention import PendingDeletions
 from ottla.storage.log.segment import Segment
 
 
@@ -31,7 +31,7 @@ class Segments:
         self.items: list[Segment] = []
         self.bases: list[int] = []
         self._files = files
-        self._doomed = Doomed()
+        self._pending_deletions = PendingDeletions()
         # Called when damaged bytes are found in one of the segments.
         self._on_damage = on_damage
         for segment in segments:
@@ -58,7 +58,7 @@ class Segments:
 
     def move_to(self, directory: str) -> None:
         """Use the new path of a renamed folder, also for the files that wait for their deletion."""
-        self._doomed.forget()
+        self._pending_deletions.forget()
         for segment in self.items:
             segment.files.directory = directory
 
@@ -96,7 +96,7 @@ class Segments:
     def remove(self, start: int, end: int, due_ms: int) -> None:
         """Remove segments from the log; their files are deleted at `due_ms`."""
         for segment in self.items[start:end]:
-            self._doomed.add(segment.files.mark_deleted(), due_ms)
+            self._pending_deletions.add(segment.files.mark_deleted(), due_ms)
             segment.files.close()
         del self.items[start:end], self.bases[start:end]
 
@@ -127,7 +127,7 @@ class Segments:
             return False
         end = at + len(replaced)
         for segment in replaced:
-            self._doomed.add(segment.files.mark_deleted(), due_ms)
+            self._pending_deletions.add(segment.files.mark_deleted(), due_ms)
             segment.files.close()
         self.items[at:end], self.bases[at:end] = [cleaned], [cleaned.base_offset]
         cleaned.batches.on_damage = self._on_damage
@@ -141,7 +141,7 @@ class Segments:
         Returns all of them without a time. If a segment was created and cut twice at the same
         offset, its names occur twice, so some files may not exist.
         """
-        return self._doomed.take_due(now_ms)
+        return self._pending_deletions.take_due(now_ms)
 
     # Descriptors
 

@@ -204,9 +204,9 @@ class Election:
             self._handle_error(error)
 
     @property
-    def heard_at(self) -> float:
+    def confirmed_at(self) -> float:
         """When the coordinator last confirmed the membership, in monotonic seconds."""
-        return self._member.heard_at
+        return self._member.confirmed_at
 
     @property
     def _interval_s(self) -> float:
@@ -219,7 +219,9 @@ class Election:
             self._stopping.set()
             self._on_change()
             return
-        self._member.look_again(is_lost=isinstance(error, ApiError) and error.code in _LOST)
+        self._member.find_coordinator_again(
+            is_lost=isinstance(error, ApiError) and error.code in _LOST
+        )
         if self.is_active and self._member.is_expired():
             _log.warning(
                 "The brokers did not respond within the session timeout: %s. Another instance may be the active "
@@ -243,7 +245,7 @@ class _Membership:
         self._group_id = group_of(settings.application_id)
         self._member_id = ""
         self._generation_id = -1
-        self.heard_at = time.monotonic()
+        self.confirmed_at = time.monotonic()
         self._session_s = settings.session_timeout_ms / 1000
         self._brokers = Brokers(settings.bootstrap, client_id=settings.application_id)
 
@@ -266,7 +268,7 @@ class _Membership:
         )
         synced = self._brokers.ask_coordinator(self._group_id, request, SyncGroupResponse)
         check(synced.error_code, subject=f"Group {self._group_id!r}")
-        self.heard_at = time.monotonic()
+        self.confirmed_at = time.monotonic()
         return ElectionResult.decode(bytes(synced.assignment))
 
     def _join(self, own: Candidate) -> JoinGroupResponse:
@@ -298,17 +300,17 @@ class _Membership:
         is_moving = response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
         if not is_moving:
             check(response.error_code, subject=f"Group {self._group_id!r}")
-        self.heard_at = time.monotonic()
+        self.confirmed_at = time.monotonic()
         return not is_moving
 
     def is_expired(self) -> bool:
         """Return True if the session timeout has passed, so that the others may have elected
         another one.
         """
-        is_old = time.monotonic() - self.heard_at > self._session_s
+        is_old = time.monotonic() - self.confirmed_at > self._session_s
         return is_old or not self._member_id
 
-    def look_again(self, *, is_lost: bool) -> None:
+    def find_coordinator_again(self, *, is_lost: bool) -> None:
         """Find the coordinator again; if the membership is lost, rejoin as a new member."""
         if is_lost:
             self._member_id, self._generation_id = "", -1

@@ -81,7 +81,7 @@ class Elector(Protocol):
         """True if an active instance has been elected."""
 
     @property
-    def heard_at(self) -> float:
+    def confirmed_at(self) -> float:
         """When the election was last confirmed, in monotonic seconds."""
 
     @property
@@ -164,7 +164,7 @@ class Instance:
             self._elector.start()
             self._engine.open()
             while not self._stopping.is_set():
-                self._look()
+                self._check()
                 self._woken.wait(_LOOK_S)
                 self._woken.clear()
             is_clean = True
@@ -182,7 +182,7 @@ class Instance:
         self._engine.close()
         self._states.move(State.NOT_RUNNING if is_clean else State.ERROR)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check the election and the queries, and act on changes."""
         assert self._elector is not None
         if self._elector.error is not None:
@@ -216,7 +216,7 @@ class Instance:
         assert self._elector is not None
         if self._failed_at is None:
             self._failed_at = time.monotonic()
-        return self._elector.heard_at > self._failed_at
+        return self._elector.confirmed_at > self._failed_at
 
     def _stand_by(self) -> None:
         assert self._elector is not None

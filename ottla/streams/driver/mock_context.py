@@ -19,7 +19,8 @@ from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import Record, RecordMetadata
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.processor.api import PunctuationType
-from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
+from ottla.streams.serdes import DefaultSerdes
+from ottla.streams.stores.builders import StateStore, StoreBuilder
 from ottla.streams.task.settings import with_prefix
 
 

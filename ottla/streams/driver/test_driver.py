@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ottla.base.errors import ApiError
-from ottla.streams.application.metrics import DROPPED_RATE, DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.model.durations import Duration, Instant, instant_ms, instant_of, milliseconds
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record
@@ -22,11 +21,12 @@ from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.model.user_errors import shorten
 from ottla.streams.queries.requests import StateQueryRequest, StateQueryResult, StoreQueryParameters
 from ottla.streams.queries.store_views import accessed, view_of
-from ottla.streams.serdes import Serde
+from ottla.streams.serdes import DefaultSerdes, Serde
 from ottla.streams.settings.application import known_options, read_settings
 from ottla.streams.settings.config import keywords
 from ottla.streams.settings.handlers import ExceptionHandlers
-from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.task.metrics import DROPPED_RATE, DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.task.task import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.topology.topology import Topology, visible_stores
 

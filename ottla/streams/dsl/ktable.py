@@ -300,8 +300,8 @@ class KTable(SnakeCase, Generic[K, V]):
 def _flow_of(other: Any) -> TableFlow:
     if not isinstance(other, KTable):
         raise TopologyError(
-            f"a table is joined with a table, not with a {type(other).__name__}; a stream joins a table or a "
-            "global table from its own side"
+            f"a table is joined with a table, not with a {type(other).__name__}; to join a stream with a "
+            "table or a global table, call the stream's join"
         )
     return other.flow
 

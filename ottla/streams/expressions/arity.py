@@ -102,7 +102,7 @@ def makes_pair(mapper: Any, subject: str) -> Callable[[Any, Any], Any]:
         return Pair(result[0], result[1])
     if isinstance(mapper, tuple) or evaluated(mapper) is not None:
         raise TypeError(
-            f"{subject} is a function that makes a pair, or a pair of Columns such as (col('key'), col('value')), "
+            f"{subject} is a function that returns a pair, or a pair of Columns such as (col('key'), col('value')), "
             f"not {mapper!r}"
         )
     return with_key(mapper, 2, subject)

@@ -31,16 +31,17 @@ _REPLACED = re.compile(r"\\(.)|\$(\d)|(\$|\\)", re.DOTALL)
 
 @functools.lru_cache(maxsize=256)
 def of_java(pattern: str) -> re.Pattern[str]:
-    """Convert a regular expression of Java to Python. Raises ValueError if it may not mean the
-    same.
+    """Convert a regular expression of Java to Python.
+
+    Raises ValueError if a part of it may have another meaning in Python.
     """
     parts, position = [], 0
     while position < len(pattern):
         token = _TOKEN.match(pattern, position)
         if token is None:
             raise ValueError(
-                f"{pattern!r} has at {position + 1} what Java and Python may read differently: a simpler "
-                "pattern, or a function of your own, says it"
+                f"{pattern!r} may have another meaning in Python than in Java at character {position + 1}: "
+                "use a simpler pattern or a Python function"
             )
         parts.append({"dot": f"[^{_ENDS}]", "dollar": _DOLLAR}.get(token.lastgroup or "", token[0]))
         position = token.end()

@@ -103,7 +103,7 @@ def _translated(expression: Any) -> Column:
         # SQL's struct(): the names must still be determined.
         return _struct_of(children[1::2])
     if name not in _CLASSES:
-        raise _UnknownError(f"nothing here means {expression.sql()}")
+        raise _UnknownError(f"Ottla does not translate {expression.sql()}")
     values = [_translated(child) for child in children]
     if name in ("Like", "ILike"):
         values.append(Column("literal", (str(expression.escapeChar()),)))
@@ -124,7 +124,7 @@ def _literal(expression: Any) -> Column:
 def _field(names: list[str]) -> Column:
     root, *path = names
     if root.lower() not in ("key", "value"):
-        raise _UnknownError(f"{'.'.join(names)} is neither in key nor in value")
+        raise _UnknownError(f"{'.'.join(names)} is not a field of key or value")
     result = Column("field", (root.lower(),))
     for name in path:
         result = Column("spark", ("extract", result, Column("literal", (name,))))
@@ -152,7 +152,7 @@ def _cast(expression: Any, value: Column) -> Column:
     kind = expression.dataType().simpleString()
     mode = expression.evalMode().toString()
     if cast_to(kind) is None or mode not in ("ANSI", "TRY"):
-        raise _UnknownError(f"nothing here means {expression.sql()}")
+        raise _UnknownError(f"Ottla does not translate {expression.sql()}")
     return Column("spark", (f"{'try_' if mode == 'TRY' else ''}cast {kind}", value))
 
 
@@ -167,7 +167,7 @@ def _called(expression: Any, children: list[Any]) -> Column:
     if name == "named_struct":
         names = [value.operands[0] for value in values[::2] if value.operation == "literal"]
         if 2 * len(names) != len(values):
-            raise _UnknownError("its names are not literal")
+            raise _UnknownError("the field names of named_struct are not literals")
         return _struct(list(zip(names, values[1::2], strict=True)))
     if name == "between" and len(values) == 3:
         low = _function(">=", [values[0], values[1]])
@@ -200,7 +200,7 @@ def _name(expression: Any, number: int) -> str:
 def _function(name: str, values: list[Column]) -> Column:
     function = STRICT.get(name) or LOOSE.get(name)
     if name not in LAZY and (function is None or not _takes(function, len(values))):
-        raise _UnknownError(f"nothing here means {name} of {len(values)} operands")
+        raise _UnknownError(f"Ottla does not translate {name} with {len(values)} operands")
     return Column("spark", (name, *(_alike(values) if name in BRANCHES else values)))
 
 

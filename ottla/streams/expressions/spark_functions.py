@@ -215,7 +215,7 @@ def _named_field(value: Any, name: Any) -> Any:
         same = (field for key, field in value.items() if str(key).lower() == str(name).lower())
         return next(same, None)
     if isinstance(value, str | bytes | int | float | list):
-        raise TypeError(f"{value!r} has no field {name}: it has none at all")
+        raise TypeError(f"{value!r} is not a struct, so it has no field {name}")
     if hasattr(value, str(name)):
         return getattr(value, name)
     same = (attribute for attribute in dir(value) if attribute.lower() == str(name).lower())

@@ -139,7 +139,7 @@ def alike(left: Any, right: Any) -> tuple[Any, Any]:
                 *(read(operand) if operand is value else operand for operand in (left, right))
             )
     if isinstance(left, bool | str | bytes) or isinstance(right, bool | str | bytes):
-        raise TypeError(f"Spark does not put {left!r} beside {right!r}: cast one of them")
+        raise TypeError(f"Spark has no common type for {left!r} and {right!r}: cast one of them")
     if isinstance(left, float) or isinstance(right, float):
         return floating(left), floating(right)
     return left, right

@@ -31,7 +31,7 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
         if timeout_ms is not None:
             self._arrived_at = self.context.current_system_time_ms()
             interval_ms = max(1, timeout_ms // _LOOKS)
-            self.context.schedule(interval_ms, PunctuationType.WALL_CLOCK_TIME, self._look)
+            self.context.schedule(interval_ms, PunctuationType.WALL_CLOCK_TIME, self._check_idle)
 
     def _note_arrival(self) -> None:
         """Note the arrival of a record, after stream time was updated."""
@@ -39,7 +39,7 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
             self._arrived_at = self.context.current_system_time_ms()
             self._time_then = self._stream_time
 
-    def _look(self, now: int) -> None:
+    def _check_idle(self, now: int) -> None:
         silent_ms = now - self._arrived_at
         assert self._idle_timeout_ms is not None
         if silent_ms >= self._idle_timeout_ms and self._time_then != NO_TIMESTAMP:

@@ -26,7 +26,7 @@ class SlidingAggregate(WindowAggregate):
 
 
 @dataclass
-class _Found:
+class _NearbyWindows:
     """The windows around a record: which of them exist, and their aggregates."""
 
     starts: set[int] = field(default_factory=set)
@@ -66,10 +66,10 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
             self._create(record, close_time, result)
         self._forward_closed(record, close_time)
 
-    def _walk_back(self, record: Record[Any, Any], close_time: int) -> _Found:
+    def _walk_back(self, record: Record[Any, Any], close_time: int) -> _NearbyWindows:
         """Update the windows that contain the record, latest first, and note which are missing."""
         time, difference = record.timestamp, self._difference
-        result = _Found()
+        result = _NearbyWindows()
         first = max(0, time - 2 * difference)
         for start, entry in list(
             self._store.fetch_range(record.key, first, time + 1, backward=True)
@@ -104,7 +104,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         else:
             self._late(record, window, close_time)
 
-    def _create(self, record: Record[Any, Any], close_time: int, windows: _Found) -> None:
+    def _create(self, record: Record[Any, Any], close_time: int, windows: _NearbyWindows) -> None:
         time, difference = record.timestamp, self._difference
         if windows.previous is not None:
             start = windows.previous + 1
@@ -118,7 +118,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
             self._fold_open(record, time - difference, left, close_time)
         self._create_right(record, windows)
 
-    def _create_right(self, record: Record[Any, Any], windows: _Found) -> None:
+    def _create_right(self, record: Record[Any, Any], windows: _NearbyWindows) -> None:
         """Create the window just after the record if it contains records; this record is not in it."""
         right, start = windows.right, record.timestamp + 1
         if windows.has_right or right is None or right.timestamp <= record.timestamp:
@@ -135,7 +135,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
     def _process_early(self, record: Record[Any, Any], close_time: int) -> None:
         """Process a record whose left window would start before 0: the window from 0 replaces it."""
         time = record.timestamp
-        result = _Found()
+        result = _NearbyWindows()
         combined: TimestampedValue | None = None
         for start, entry in list(self._store.fetch_range(record.key, 0, time + 1)):
             result.starts.add(start)

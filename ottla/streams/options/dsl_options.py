@@ -340,7 +340,7 @@ class Materialized(SnakeCase, Generic[K, V]):
         Raises TopologyError if a store is supplied.
         """
         if self.store is not None:
-            raise TopologyError("a store that is supplied has a type: leave with_store_type out")
+            raise TopologyError("a supplied store already has a type: omit with_store_type")
         return self
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "Materialized[K, V]":

@@ -13,8 +13,8 @@ from ottla.streams.expressions.columns import Column, PysparkColumn
 from ottla.streams.model.durations import Duration, Instant
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.records import Header, Record, RecordMetadata
-from ottla.streams.serdes import Serde
-from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.serdes import DefaultSerdes, Serde
+from ottla.streams.stores.builders import StoreBuilder
 
 KIn = TypeVar("KIn", contravariant=True)
 VIn = TypeVar("VIn", contravariant=True)

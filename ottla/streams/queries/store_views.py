@@ -13,8 +13,8 @@ from ottla.streams.model.durations import Instant
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import NO_TIMESTAMP, ValueAndTimestamp
 from ottla.streams.model.spelling import SnakeCase
-from ottla.streams.serdes import Serde
-from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.serdes import DefaultSerdes, Serde
+from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.stores.iterators import KeyValueIterator
 
 # The number of changes that are applied at once; a reader waits no longer than that.

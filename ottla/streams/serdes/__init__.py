@@ -7,10 +7,11 @@ both sides.
 """
 
 from ottla.client.serdes.registry import Schema, SchemaReference, SchemaRegistry
-from ottla.streams.serdes.named import Serdes, WindowedSerdes
+from ottla.streams.serdes.named import DefaultSerdes, Serdes, WindowedSerdes
 from ottla.streams.serdes.serde import Serde, changes, check_serdes, over_default, resolve
 
 __all__ = [
+    "DefaultSerdes",
     "Schema",
     "SchemaReference",
     "SchemaRegistry",

@@ -1,7 +1,8 @@
-"""Kafka Streams' serdes by name: those of the client, and the serdes of windowed keys."""
+"""Kafka Streams' serdes by name: those of the client, those of windowed keys, and the defaults."""
 
 import struct
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from ottla.client.serdes import named
 from ottla.client.serdes.serde import Serde, check_serdes, made_of, read_long
@@ -43,6 +44,17 @@ class WindowedSerdes(SnakeCase):
     def session_windowed_serde_from(inner: Serde[K] | type[K]) -> Serde[Windowed[K]]:
         """Return the serde of session-windowed keys, from a type or a serde."""
         return Serdes.session_windowed(_serde(inner))
+
+
+@dataclass(frozen=True)
+class DefaultSerdes:
+    """The serdes of topics and stores that specify none.
+
+    Kafka's default.key.serde and default.value.serde.
+    """
+
+    key: Serde[Any] = field(default_factory=Serdes.json)
+    value: Serde[Any] = field(default_factory=Serdes.json)
 
 
 def _of_keys(key: Serde[K] | None) -> Serde[K]:

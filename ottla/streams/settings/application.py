@@ -10,9 +10,8 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.streams.processor.api import TimestampExtractor
-from ottla.streams.serdes import Serde, Serdes, check_serdes
-from ottla.streams.settings.foreign_options import instead_of
-from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
+from ottla.streams.settings.foreign_options import alternative_to
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
@@ -120,7 +119,7 @@ def check_names(names: Iterable[str]) -> None:
     for name in names:
         if name in options:
             continue
-        instead = instead_of(name)
+        instead = alternative_to(name)
         if instead is not None:
             raise ConfigError(
                 f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."

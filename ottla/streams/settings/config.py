@@ -28,7 +28,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.streams.model.spelling import SnakeCase
-from ottla.streams.settings.foreign_options import instead_of, slip_of
+from ottla.streams.settings.foreign_options import alternative_to, closest_option
 from ottla.streams.settings.handlers import ExceptionHandlers
 
 
@@ -139,12 +139,12 @@ def _configured(value: Any, config: Mapping[str, Any]) -> Any:
 
 def _check_own(name: str, known: Collection[str]) -> None:
     """Raise ConfigError for a name that is unlikely to be an option of the application's own."""
-    instead = instead_of(name)
+    instead = alternative_to(name)
     if instead is not None:
         raise ConfigError(
             f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."
         )
-    slip = slip_of(name, known)
+    slip = closest_option(name, known)
     if slip is not None:
         raise ConfigError(
             f"There is no option {name!r}; did you mean {slip!r}? Set an option of the application's own with a "

@@ -77,7 +77,7 @@ _PREFIXES = (
 _ALIKE = 0.88
 
 
-def instead_of(name: str) -> str | None:
+def alternative_to(name: str) -> str | None:
     """Return the alternative to an option of Kafka Streams; None for other names."""
     dotted = name.replace("_", ".")
     if dotted.startswith(_PREFIXES):
@@ -85,7 +85,7 @@ def instead_of(name: str) -> str | None:
     return _INSTEAD.get(dotted)
 
 
-def slip_of(name: str, known: Iterable[str]) -> str | None:
+def closest_option(name: str, known: Iterable[str]) -> str | None:
     """Return the known option that `name` is probably a misspelling of; None if none is similar."""
     plain = {option.replace(".", "_"): option for option in (*known, *_INSTEAD)}
     near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)

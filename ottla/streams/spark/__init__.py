@@ -27,11 +27,11 @@ Column expressions run in the JVM if the result is guaranteed to be the same as 
 """
 
 from ottla.streams.spark.connector.source import OttlaSource
-from ottla.streams.spark.connector.workers import settle
+from ottla.streams.spark.connector.workers import freeze_objects
 from ottla.streams.spark.query.query import StreamsQuery, start
 from ottla.streams.spark.session.session import register, session
 
 # All modules are loaded now: in a worker of Spark, exclude their objects from garbage collection.
-settle()
+freeze_objects()
 
 __all__ = ["OttlaSource", "StreamsQuery", "register", "session", "start"]

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ottla.streams.model.packing import pack, unpack
 from ottla.streams.model.records import Change, Header, Record, RecordMetadata
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.ordered import OpenMap, open_memory
-from ottla.streams.stores.packing import pack, unpack
 
 _FOREVER = (1 << 63) - 1
 _TIME = struct.Struct(">q")

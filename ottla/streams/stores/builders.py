@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ottla.streams.model.errors import TopologyError
-from ottla.streams.serdes import Serde, Serdes, check_serdes, resolve
+from ottla.streams.serdes import DefaultSerdes, Serde, check_serdes, resolve
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.expiring import ExpiringKeyValueStore
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
 from ottla.streams.stores.ordered import Changelog, OpenMap, open_memory
 from ottla.streams.stores.session import SessionStore
 from ottla.streams.stores.versioned import VersionedKeyValueStore
-from ottla.streams.stores.window import Keeping, TimestampedWindowStore, WindowStore
+from ottla.streams.stores.window import TimestampedWindowStore, WindowStorage, WindowStore
 
 
 class StateStore(Protocol):
@@ -28,16 +28,6 @@ class StateStore(Protocol):
 
     def close(self) -> None:
         """Close open resources."""
-
-
-@dataclass(frozen=True)
-class DefaultSerdes:
-    """The serdes used when no serde is specified (Kafka's default.key.serde and
-    default.value.serde).
-    """
-
-    key: Serde[Any] = field(default_factory=Serdes.json)
-    value: Serde[Any] = field(default_factory=Serdes.json)
 
 
 @dataclass(frozen=True)
@@ -125,8 +115,8 @@ class _Parts:
 _Make = Callable[[StoreBuilder, _Parts], StateStore]
 
 
-def _keeping(builder: StoreBuilder, parts: _Parts) -> Keeping:
-    return Keeping(
+def _window_storage(builder: StoreBuilder, parts: _Parts) -> WindowStorage:
+    return WindowStorage(
         builder.retention_ms,
         builder.window_size_ms,
         retain_duplicates=builder.kind == "join_window",
@@ -148,11 +138,11 @@ def _timestamped_key_value(builder: StoreBuilder, parts: _Parts) -> StateStore:
 
 
 def _window(builder: StoreBuilder, parts: _Parts) -> StateStore:
-    return WindowStore(builder.name, *parts.serdes(), _keeping(builder, parts))
+    return WindowStore(builder.name, *parts.serdes(), _window_storage(builder, parts))
 
 
 def _timestamped_window(builder: StoreBuilder, parts: _Parts) -> StateStore:
-    return TimestampedWindowStore(builder.name, *parts.serdes(), _keeping(builder, parts))
+    return TimestampedWindowStore(builder.name, *parts.serdes(), _window_storage(builder, parts))
 
 
 def _session(builder: StoreBuilder, parts: _Parts) -> StateStore:

@@ -23,8 +23,8 @@ _FOREVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """The storage options of windows: retention, size, and whether duplicates are retained.
+class WindowStorage:
+    """The retention and the size of windows, and whether duplicates are retained.
 
     `by_time` adds an order by time over all keys, as Kafka has for windows that are emitted on
     close.
@@ -46,21 +46,21 @@ class WindowStore(SnakeCase, Generic[K, V]):
         key: Serde[K],
         value: Serde[V],
         changelog: Changelog | None,
-        keeping: Keeping,
+        storage: WindowStorage,
     ) -> None:
         self.name = name
         self._key = key
         self._value = value
         self._changelog = changelog
         self._segments = Segments(
-            keeping.retention_ms,
-            edge_is_seen=keeping.by_time,
-            by_time=keeping.by_time,
-            open_map=keeping.open_map,
+            storage.retention_ms,
+            edge_is_seen=storage.by_time,
+            by_time=storage.by_time,
+            open_map=storage.open_map,
         )
-        self._window_size_ms = keeping.window_size_ms
-        self._retain_duplicates = keeping.retain_duplicates
-        self._by_time = keeping.by_time
+        self._window_size_ms = storage.window_size_ms
+        self._retain_duplicates = storage.retain_duplicates
+        self._by_time = storage.by_time
         self._sequence = 0
         self._logged = 0
         # Attributes that are needed several times per record are looked up once.
@@ -217,9 +217,9 @@ class TimestampedWindowStore(WindowStore[K, ValueAndTimestamp[V]], Generic[K, V]
         key: Serde[K],
         value: Serde[V],
         changelog: Changelog | None,
-        keeping: Keeping,
+        storage: WindowStorage,
     ) -> None:
-        super().__init__(name, key, timestamped(value), changelog, keeping)
+        super().__init__(name, key, timestamped(value), changelog, storage)
 
     def _log(self, stored: bytes, data: bytes | None) -> None:
         # The changelog holds only the value; its timestamp is the record's.

@@ -15,7 +15,7 @@ from ottla.streams.model.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.model.user_errors import note_record
 from ottla.streams.processor.api import RecordContext, TimestampedRecord, TimestampExtractor
 from ottla.streams.processor.timestamps import FailOnInvalidTimestamp, extracting
-from ottla.streams.serdes import Serde, changes, resolve
+from ottla.streams.serdes import DefaultSerdes, Serde, changes, resolve
 from ottla.streams.settings.handlers import (
     ErrorHandlerContext,
     ExceptionHandlers,
@@ -23,7 +23,6 @@ from ottla.streams.settings.handlers import (
     Result,
     SerializationOrigin,
 )
-from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.topology.topology import Sink, Source
 

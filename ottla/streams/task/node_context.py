@@ -217,8 +217,8 @@ class FixedKeyContext(NodeContext):
         """
         if self._key is not _ANY_KEY and record.key is not self._key and record.key != self._key:
             raise StreamsError(
-                f"{self._name} keeps keys, and forwards {record.key!r} for a record of {self._key!r}; "
-                "a Processor in `process` may change them"
+                f"{self._name} cannot change keys, but forwarded the key {record.key!r} for a record with "
+                f"the key {self._key!r}: use a Processor with `process`"
             )
         super().forward(record, child)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.streams.processor.api import TimestampExtractor
+from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.settings.handlers import ExceptionHandlers
-from ottla.streams.stores.builders import DefaultSerdes
 
 
 @dataclass(frozen=True)

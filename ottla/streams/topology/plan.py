@@ -275,8 +275,8 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
                 continue
             if set(first_node.topics) != set(node.topics):
                 raise TopologyError(
-                    f"topic {topic} is read by {first_node.name} together with other topics than by "
-                    f"{node.name}; read the same topics in both"
+                    f"sources {first_node.name} and {node.name} both read topic {topic}, but not the same "
+                    "set of topics: read the same topics in both"
                 )
             if first_node.offset_reset != node.offset_reset:
                 subject = f"topic {topic!r}" if node.topics else f"pattern {node.pattern!r}"

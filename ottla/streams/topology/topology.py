@@ -101,7 +101,7 @@ class Topology(SnakeCase):
         """Add a source of one or more topics, or of a pattern of topics."""
         if name in ("earliest", "latest"):
             raise TopologyError(
-                f"a source is added with its name first, then offset_reset={name!r}"
+                f"the first argument is the source's name: pass {name!r} as offset_reset={name!r}"
             )
         if len(topics) == 1 and isinstance(topics[0], re.Pattern):
             topics_and_pattern: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
@@ -201,7 +201,7 @@ class Topology(SnakeCase):
         self._check_processor(processor)
         if not stores:
             raise TopologyError(
-                f"processor {processor} is connected to one or more stores: name them"
+                f"no store is named for processor {processor}: name one or more stores"
             )
         for store in stores:
             if store in self.global_stores:

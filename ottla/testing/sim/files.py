@@ -169,7 +169,7 @@ class SimFileSystem:
     def enter(self, operation: str, path: str, *details: object) -> None:
         """Begin a call; raises if this life is over or a fault is planned for the call."""
         if not self.is_alive:
-            raise OSError(errno.EIO, "this life of the process is over", path)
+            raise OSError(errno.EIO, "the process was killed", path)
         if self._trace is not None and operation not in READS:
             self._trace.record("disk", operation, path, *details)
         self.faults.enter(operation, path)

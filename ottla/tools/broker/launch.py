@@ -24,40 +24,42 @@ from ottla.tools.output import Output, StatusLine, note
 _run_apart = deferred("ottla.tools.broker.processes", "run")
 
 
-def up(output: Output, settings: Mapping[str, str], config: str | None, **arguments: Any) -> None:
-    """Run the brokers of `ottla up`; `arguments` are its other options, by name."""
-    line = serving.configure_logs(output, arguments["log_levels"], arguments["log_format"])
+def up(
+    output: Output, settings: Mapping[str, str], config: str | None, **option_values: Any
+) -> None:
+    """Run the brokers of `ottla up`; `option_values` are its other options, by name."""
+    line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
-    command_line = UpOptions(
-        host=arguments["host"],
-        port=arguments["port"],
-        data=arguments["data"],
-        metrics_port=_metrics_port(arguments, {**file, **settings}),
+    up_options = UpOptions(
+        host=option_values["host"],
+        port=option_values["port"],
+        data=option_values["data"],
+        metrics_port=_metrics_port(option_values, {**file, **settings}),
         options=settings,
         file=file,
     )
-    if arguments["has_processes"]:
-        _run_processes(command_line, arguments, output, line)
-    elif arguments["brokers"] > 1:
-        _run_cluster(command_line, arguments, output, line)
+    if option_values["has_processes"]:
+        _run_processes(up_options, option_values, output, line)
+    elif option_values["brokers"] > 1:
+        _run_cluster(up_options, option_values, output, line)
     else:
-        _run_broker(broker_settings(command_line), arguments, output, line)
+        _run_broker(broker_settings(up_options), option_values, output, line)
     note("Ottla has stopped.")
 
 
-def _metrics_port(arguments: Mapping[str, Any], settings: Mapping[str, str]) -> int | None:
+def _metrics_port(option_values: Mapping[str, Any], settings: Mapping[str, str]) -> int | None:
     """Return the port of the brokers' HTTP server: the console reads from it, on any free port."""
-    port: int | None = arguments["metrics_port"]
-    is_needed = arguments["console"] and port is None and "metrics.listener" not in settings
+    port: int | None = option_values["metrics_port"]
+    is_needed = option_values["console"] and port is None and "metrics.listener" not in settings
     return 0 if is_needed else port
 
 
 def start(
-    output: Output, config: str, settings: Mapping[str, str], supervised: bool, **arguments: Any
+    output: Output, config: str, settings: Mapping[str, str], supervised: bool, **option_values: Any
 ) -> None:
     """Run the broker of `ottla broker start`; it stops with its standard input if `supervised`."""
-    line = serving.configure_logs(output, arguments["log_levels"], arguments["log_format"])
+    line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
     refuse_unknown_names(settings)
     file = parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
@@ -105,38 +107,41 @@ class _SupervisedNode(Node):
 
 
 def _run_broker(
-    settings: dict[str, str], arguments: Mapping[str, Any], output: Output, line: StatusLine | None
+    settings: dict[str, str],
+    option_values: Mapping[str, Any],
+    output: Output,
+    line: StatusLine | None,
 ) -> None:
     data = settings.get("log.dirs") or settings["log.dir"]
     layout.refuse_cluster(data)
-    companion = open_companion(arguments, data.split(",")[0], output)
+    companion = open_companion(option_values, data.split(",")[0], output)
     zookeeper = settings.get("zookeeper.connect")
     with serving.beside(companion, zookeeper) as on_ready:
         serving.serve(Node(settings), lambda node: [node], output, line, data, on_ready)
 
 
 def _run_cluster(
-    command_line: UpOptions, arguments: Mapping[str, Any], output: Output, line: StatusLine | None
+    up_options: UpOptions, option_values: Mapping[str, Any], output: Output, line: StatusLine | None
 ) -> None:
-    data, count = command_line.data or DEFAULT_DATA, arguments["brokers"]
-    settings = cluster_settings(command_line, count)
+    data, count = up_options.data or DEFAULT_DATA, option_values["brokers"]
+    settings = cluster_settings(up_options, count)
     layout.check_cluster(data, count)
     # Imported here: one broker needs neither this nor the tree that several share.
     from ottla.server.local_cluster import LocalCluster
 
     cluster = LocalCluster(settings, layout.coordination(data))
-    companion = open_companion(arguments, data, output)
+    companion = open_companion(option_values, data, output)
     with serving.beside(companion, None) as on_ready:
         serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)
 
 
 def _run_processes(
-    command_line: UpOptions, arguments: dict[str, Any], output: Output, line: StatusLine | None
+    up_options: UpOptions, option_values: dict[str, Any], output: Output, line: StatusLine | None
 ) -> None:
-    data, count = command_line.data or DEFAULT_DATA, arguments["brokers"]
-    settings = cluster_settings(command_line, count)
+    data, count = up_options.data or DEFAULT_DATA, option_values["brokers"]
+    settings = cluster_settings(up_options, count)
     layout.check_cluster(data, count)
-    logging = [word for level in arguments["log_levels"] for word in ("--log-level", level)]
-    companion = open_companion(arguments, data, output)
-    options = [*logging, "--log-format", arguments["log_format"]]
+    logging = [word for level in option_values["log_levels"] for word in ("--log-level", level)]
+    companion = open_companion(option_values, data, output)
+    options = [*logging, "--log-format", option_values["log_format"]]
     _run_apart(data, settings, options, output, line, companion)

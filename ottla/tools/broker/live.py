@@ -114,11 +114,11 @@ def text_of(before: Totals, now: Totals) -> str:
         _count(now.connections, "connection"),
     ]
     if now.cluster is not None:
-        phrases += cluster_words(now.cluster)
+        phrases += cluster_phrases(now.cluster)
     return " · ".join(phrases)
 
 
-def cluster_words(cluster: Cluster) -> list[str]:
+def cluster_phrases(cluster: Cluster) -> list[str]:
     """Return the part of the line that shows the state of a cluster."""
     brokers = _count(cluster.brokers, "broker")
     if cluster.live_brokers < cluster.brokers:

@@ -24,7 +24,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.properties import write_properties
 from ottla.tools.broker import layout
 from ottla.tools.broker.beside import ClusterFacts, Companion
-from ottla.tools.broker.live import Cluster, cluster_words
+from ottla.tools.broker.live import Cluster, cluster_phrases
 from ottla.tools.output import Output, StatusLine, note
 
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
@@ -69,13 +69,13 @@ def free_port(is_any: bool) -> int:
     raise OttlaError("no port is free for the coordination: set -o coordination.listener=HOST:PORT")
 
 
-def _state_words(bootstrap: str, count: int) -> list[str]:
+def _state_phrases(bootstrap: str, count: int) -> list[str]:
     with Brokers(bootstrap) as client:
         described = describe_cluster(client)
         partitions = [row for topic in list_topics(client) for row in topic.partitions]
     under_replicated = sum(len(row.isr) < len(row.replicas) for row in partitions)
     cluster = Cluster(len(described.brokers), count, under_replicated, described.controller_id)
-    return [f"{len(partitions):,} partitions", *cluster_words(cluster)]
+    return [f"{len(partitions):,} partitions", *cluster_phrases(cluster)]
 
 
 class _Broker:
@@ -87,7 +87,7 @@ class _Broker:
         self.http_url = ""
         self.cluster_id = ""
         self._path = path
-        self._words = options
+        self._options = options
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -105,7 +105,7 @@ class _Broker:
         self.process = await asyncio.create_subprocess_exec(
             *_COMMAND,
             *command,
-            *self._words,
+            *self._options,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C reaches this process only, which stops the brokers.
@@ -203,7 +203,7 @@ class _Processes:
         bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
         while True:
             try:
-                phrases = await asyncio.to_thread(_state_words, bootstrap, len(self._brokers))
+                phrases = await asyncio.to_thread(_state_phrases, bootstrap, len(self._brokers))
             except OttlaError:
                 phrases = ["no broker answers"]
             line.show(" · ".join(phrases))

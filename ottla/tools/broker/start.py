@@ -33,7 +33,7 @@ _start = deferred("ottla.tools.broker.launch", "start")
 @click.option("--supervised", is_flag=True, hidden=True, help="Stop at the end of standard input.")
 @logging_options
 @options.formatted
-def command(output: Output, **words: Any) -> None:
+def command(output: Output, **option_values: Any) -> None:
     """Start one broker of a cluster and run it until SIGTERM (or Ctrl-C), which stops it cleanly.
 
     The file says where the cluster's metadata is: in the ZooKeeper of zookeeper.connect; at
@@ -43,4 +43,4 @@ def command(output: Output, **words: Any) -> None:
     ottla broker start --config server.properties
     ottla broker start --config server.properties --option broker.id=2
     """
-    _start(output, **words)
+    _start(output, **option_values)

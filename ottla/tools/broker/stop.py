@@ -73,9 +73,9 @@ def owner_of(directory: str) -> int | None:
     try:
         RealFileSystem().lock(path).release()
     except BlockingIOError as error:
-        words = (error.strerror or "").split()
-        if len(words) == 2 and words[0] == "process" and words[1].isdigit():
-            return int(words[1])
+        parts = (error.strerror or "").split()
+        if len(parts) == 2 and parts[0] == "process" and parts[1].isdigit():
+            return int(parts[1])
         raise OttlaError(
             f"the process that uses {directory} is not known: stop it with `kill`"
         ) from error

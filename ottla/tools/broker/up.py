@@ -33,7 +33,8 @@ _up = deferred("ottla.tools.broker.launch", "up")
     metavar="KEY=VALUE",
     callback=options.parse_pairs,
     help="A broker option with Kafka's name, like num.partitions=3; may be repeated. Has precedence "
-    "over --config. An unknown name, or one that a short option also sets, is an error.",
+    "over --config. An unknown name is an error, and so is an option that --port, --host, --data "
+    "or --metrics-port sets, too.",
 )
 @click.option(
     "--config",
@@ -54,7 +55,7 @@ _up = deferred("ottla.tools.broker.launch", "up")
               help="Let no user of the console change the cluster.")  # fmt: skip
 @logging_options
 @options.formatted
-def command(output: Output, **words: Any) -> None:
+def command(output: Output, **option_values: Any) -> None:
     """Start one broker or more on this machine and run them until Ctrl-C.
 
     \b
@@ -63,4 +64,4 @@ def command(output: Output, **words: Any) -> None:
     ottla up --console
     ottla up --port 0 --data /tmp/trial --option num.partitions=3
     """
-    _up(output, **words)
+    _up(output, **option_values)

@@ -38,12 +38,12 @@ _run = deferred("ottla.tools.console.running", "run")
               help="Give a user a one-time password, print it, and exit.")  # fmt: skip
 @options.formatted
 def command(
-    output: Output, clusters: tuple[str, ...], reset_password: str | None, **words: Any
+    output: Output, clusters: tuple[str, ...], reset_password: str | None, **option_values: Any
 ) -> None:
     """Serve the console of one cluster or more.
 
-    The first start prints a one-time password for the user admin. The password is that of the
-    environment variable OTTLA_CONSOLE_PASSWORD instead, if it is set.
+    The first start prints a one-time password for the user admin, or uses the password in the
+    environment variable OTTLA_CONSOLE_PASSWORD.
 
     \b
     ottla console --cluster local=localhost:9092
@@ -51,4 +51,4 @@ def command(
     """
     if not clusters and reset_password is None:
         raise click.UsageError("Name a cluster with --cluster NAME=HOST:PORT.")
-    _run(output, clusters=clusters, reset_password=reset_password, **words)
+    _run(output, clusters=clusters, reset_password=reset_password, **option_values)

@@ -32,7 +32,7 @@ def run(
     http_urls: Mapping[str, str],
     data: str,
     reset_password: str | None,
-    **words: Any,
+    **option_values: Any,
 ) -> None:
     """Serve the console until a signal; or give a user a new password."""
     if reset_password is not None:
@@ -42,9 +42,9 @@ def run(
         ConsoleSettings(
             clusters_of(clusters, zookeepers, http_urls),
             Path(data) / FILE_NAME,
-            words["host"],
-            words["port"],
-            words["is_read_only"],
+            option_values["host"],
+            option_values["port"],
+            option_values["is_read_only"],
             os.environ.get(PASSWORD_VARIABLE),
             allowed_networks=read_allowed_networks(Path(data)),
         )

@@ -21,8 +21,9 @@ def command(brokers: Brokers, output: Output, file: Path | None) -> None:
     """Collect versions, topics, options, groups, offsets, log directories and metrics in
     FILE.tar.gz.
 
-    The archive has no records and no secrets: passwords, keys and tokens are removed by the names
-    of their options. It has the names of topics, groups and hosts: look at it before you send it.
+    The archive contains no records, and no values of options whose names look like a password, a
+    key or a token. It contains the names of topics, groups and hosts: look at it before you send
+    it.
     """
     path = file or Path(f"ottla-bundle-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     brokers.metadata([])

@@ -24,7 +24,7 @@ _examine = deferred("ottla.tools.doctor.examination", "examine")
 @click.option("--write", is_flag=True,
               help="Write a record to a temporary topic, to compare clocks.")  # fmt: skip
 @options.formatted
-def command(output: Output, **words: Any) -> Any:
+def command(output: Output, **option_values: Any) -> Any:
     """Find why clients cannot reach a broker, or why a broker cannot start.
 
     If no broker is running, check if one could start here. Exit code 1 if a check fails.
@@ -33,4 +33,4 @@ def command(output: Output, **words: Any) -> Any:
     ottla doctor
     ottla doctor --bootstrap broker.example:9092 --write
     """
-    return _examine(output, **words)
+    return _examine(output, **option_values)

@@ -184,7 +184,7 @@ def text_of(limits: Limits) -> str:
 @click.option("--lag-seconds", default=300, show_default=True, type=click.IntRange(min=1),
               help="Warn if a group is this many seconds behind.")  # fmt: skip
 @click.option("--disk-percent", default=15, show_default=True, type=click.IntRange(1, 99),
-              help="Warn if a disk has less free space than this.")  # fmt: skip
+              help="Warn if less than this percentage of a disk is free.")  # fmt: skip
 @destination
 def command(job: str, lag_seconds: int, disk_percent: int, path: Path | None, force: bool) -> None:
     """Print alert rules for Prometheus.

@@ -13,7 +13,7 @@ from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.group.plan import Move
-from ottla.tools.group.targets import NAMES, choose, in_words, planned, targeted, warnings
+from ottla.tools.group.targets import NAMES, as_typed, choose, planned, targeted, warnings
 from ottla.tools.output import Output, note
 from ottla.tools.topic_partitions import parse_topic_partitions
 
@@ -40,12 +40,12 @@ def command(
     group: str,
     topic_partitions: tuple[str, ...],
     execute: bool,
-    **words: Any,
+    **option_values: Any,
 ) -> None:
     """Reset the committed offsets of a group, with the options of kafka-consumer-groups."""
-    chosen = choose(words)
+    chosen = choose(option_values)
     if chosen is None:
-        raise click.UsageError(f"Choose the target with exactly one of {in_words(NAMES)}.")
+        raise click.UsageError(f"Choose the target with exactly one of {as_typed(NAMES)}.")
     refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
     keys = (

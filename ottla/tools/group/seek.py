@@ -44,7 +44,7 @@ def command(
     group: str,
     topic_partitions: tuple[str, ...],
     execute: bool,
-    **words: str | None,
+    **option_values: str | None,
 ) -> None:
     """Move the committed offsets of a group to a position, or to those of another group or a file.
 
@@ -52,19 +52,19 @@ def command(
     ottla group seek billing --to @-1h --execute
     ottla group seek billing-v2 --to-group billing --execute
     """
-    if sum(value is not None for value in words.values()) != 1:
+    if sum(value is not None for value in option_values.values()) != 1:
         raise click.UsageError(f"Choose the target with exactly one of {', '.join(_TARGETS)}.")
     refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
     current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
     chosen = parse_topic_partitions(brokers, topic_partitions) if topic_partitions else None
-    if words["position"] is not None or words["to_time"] is not None:
-        moves = _to_position(brokers, group, current, chosen, _position(words))
+    if option_values["position"] is not None or option_values["to_time"] is not None:
+        moves = _to_position(brokers, group, current, chosen, _position(option_values))
     else:
-        if words["to_group"] is not None:
-            targets_by_partition = _of_group(brokers, words["to_group"], group)
+        if option_values["to_group"] is not None:
+            targets_by_partition = _of_group(brokers, option_values["to_group"], group)
         else:
-            targets_by_partition = _of_file(str(words["to_file"]))
+            targets_by_partition = _of_file(str(option_values["to_file"]))
         moves = _to_offsets(brokers, targets_by_partition, current, chosen)
     if execute:
         targets = {

@@ -49,7 +49,7 @@ def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Tar
         if options.get(option) is not None and options[option] is not False
     ]
     if len(named) > 1:
-        raise click.UsageError(f"Choose the target with exactly one of {in_words(names)}.")
+        raise click.UsageError(f"Choose the target with exactly one of {as_typed(names)}.")
     name = named[0] if named else None
     try:
         match name:
@@ -70,7 +70,7 @@ def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Tar
     return None
 
 
-def in_words(names: Iterable[str]) -> str:
+def as_typed(names: Iterable[str]) -> str:
     """Return options as the user types them."""
     return ", ".join("--" + name.replace("_", "-") for name in names)
 

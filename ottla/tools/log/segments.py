@@ -133,7 +133,7 @@ def _marker(record: records.Record) -> dict[str, str | None]:
 
 
 def _group_record(key: bytes, value: bytes | None) -> dict[str, str | None]:
-    """Return a record of __consumer_offsets in words."""
+    """Return a record of __consumer_offsets as text."""
     decoded = group_records.decode_key(key)
     match decoded:
         case group_records.OffsetCommitKey():

@@ -14,9 +14,9 @@ from ottla.tools.quota.entity import entity_of, name_of, named
 @click.command("list")
 @named
 @options.connected
-def command(brokers: Brokers, output: Output, **words: Any) -> None:
+def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """List quotas: all of them, or those of an entity."""
-    described = quotas.describe_quotas(brokers, entity_of(words))
+    described = quotas.describe_quotas(brokers, entity_of(option_values))
     rows = [
         {
             "entity": row.entity if output.is_json else name_of(row.entity),

@@ -22,7 +22,7 @@ def command(
     output: Output,
     assign: dict[str, str],
     delete: tuple[str, ...],
-    **words: Any,
+    **option_values: Any,
 ) -> None:
     """Set and remove quotas of a user, a client, a user's client, or an address.
 
@@ -30,7 +30,7 @@ def command(
     ottla quota set --client-id loader --set producer_byte_rate=1048576
     ottla quota set --user '<default>' --delete request_percentage
     """
-    entity = entity_of(words)
+    entity = entity_of(option_values)
     if not entity:
         raise click.UsageError("Name the entity with --user, --client-id or --ip.")
     if not assign and not delete:

@@ -94,7 +94,7 @@ class ConsumeOptions:
     help="An option of librdkafka.",
 )
 @options.connected
-def command(brokers: Brokers, output: Output, **words: Any) -> None:
+def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """Read records of TOPICS and write them to standard output.
 
     \b
@@ -102,7 +102,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     ottla consume orders -o -10 -e -f '%t[%p] %o: %k %s\\n'
     ottla consume orders -o @-1h -J | jq .payload
     """
-    request = ConsumeOptions(**words)
+    request = ConsumeOptions(**option_values)
     try:
         write = _format(request, output)
         start, end = parse_range(request.offsets, time.time_ns() // 1_000_000)

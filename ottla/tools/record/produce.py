@@ -87,14 +87,14 @@ class ProduceOptions:
     help="An option of librdkafka, like linger.ms=0.",
 )
 @options.connected
-def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
+def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) -> None:
     """Write records to TOPIC: one per line of standard input, or of FILES with -l, or one per FILE.
 
     \b
     echo hello | ottla produce greetings
     ottla produce orders -K: -z zstd -l orders.txt
     """
-    request = ProduceOptions(**words)
+    request = ProduceOptions(**option_values)
     try:
         headers = [parse_header(text) for text in request.headers]
     except ValueError as error:

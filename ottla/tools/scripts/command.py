@@ -7,5 +7,5 @@ from ottla.tools.scripts.installing import install, listing
 command = click.Group(
     "scripts",
     {"list": listing, "install": install},
-    help="Apache Kafka's scripts by their own names.",
+    help="Apache Kafka's scripts under their own names.",
 )

@@ -35,14 +35,14 @@ def main(name: str | None = None) -> None:
     os._exit(code)
 
 
-def run(name: str, words: Sequence[str]) -> int:
-    """Run a script with these words and return its exit code."""
+def run(name: str, command_line: Sequence[str]) -> int:
+    """Run a script with the rest of a command line and return its exit code."""
     script = SCRIPTS.get(_bare(name))
     if script is None:
         err(f"{name} is not a script of Apache Kafka; `ottla scripts list` lists them")
         return 1
     try:
-        return _run(_bare(name), script, list(words))
+        return _run(_bare(name), script, list(command_line))
     except Exit as end:
         return end.code
     except UsageError as error:
@@ -60,12 +60,12 @@ def run(name: str, words: Sequence[str]) -> int:
     return 1
 
 
-def _run(name: str, script: Script, words: list[str]) -> int:
+def _run(name: str, script: Script, command_line: list[str]) -> int:
     module = load_module(script.module)
     target = getattr(module, "target", None)
     if target is not None:
         # kafka-run-class names another script.
-        target_script = target(words)
+        target_script = target(command_line)
         return (
             1
             if target_script is None
@@ -73,22 +73,22 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         )
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
-        return _run_plain(module, name, words)
-    if not words or "--help" in words:
+        return _run_plain(module, name, command_line)
+    if not command_line or "--help" in command_line:
         _print_help(name, spec)
         return 1
-    if "--version" in words:
+    if "--version" in command_line:
         out(KAFKA_VERSION)
         return 0
-    used_zookeeper = "--zookeeper" in (word.partition("=")[0] for word in words)
+    used_zookeeper = "--zookeeper" in (word.partition("=")[0] for word in command_line)
     if "zookeeper" in spec.old:
-        words = _without_zookeeper(words)
+        command_line = _without_zookeeper(command_line)
     handler = getattr(module, "on_parse_error", None)
     rewrite = getattr(module, "rewrite", None)
     if rewrite is not None:
-        words = rewrite(words)
+        command_line = rewrite(command_line)
     try:
-        options = parse(spec, words)
+        options = parse(spec, command_line)
         options.used_zookeeper = used_zookeeper
         with sentences_as_json() if options.is_json else nullcontext():
             return int(module.run(options))
@@ -98,20 +98,20 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         raise
 
 
-def _run_plain(module: ModuleType, name: str, words: list[str]) -> int:
-    """Run a script that reads its words itself, apart from `--output json`."""
-    rest, is_json = split_output(words)
+def _run_plain(module: ModuleType, name: str, command_line: list[str]) -> int:
+    """Run a script that reads its command line itself, apart from `--output json`."""
+    rest, is_json = split_output(command_line)
     if not is_json or getattr(module, "READS_OUTPUT", False):
-        return int(module.run(name, words))
+        return int(module.run(name, command_line))
     with sentences_as_json():
         return int(module.run(name, rest))
 
 
-def _without_zookeeper(words: list[str]) -> list[str]:
+def _without_zookeeper(command_line: list[str]) -> list[str]:
     """Replace `--zookeeper` by the brokers that are registered there."""
-    flat = [part for word in words for part in _split(word)]
+    flat = [part for word in command_line for part in _split(word)]
     if "--zookeeper" not in flat[:-1]:
-        return words
+        return command_line
     at = flat.index("--zookeeper")
     remaining = [*flat[:at], *flat[at + 2 :]]
     if "--bootstrap-server" in remaining:

@@ -1,8 +1,9 @@
 """Command lines as joptsimple reads them, the library under most of Apache Kafka's tools.
 
-`--name value`, `--name=value`, unambiguous abbreviations, options that may be repeated; other words
-are ignored. Errors have joptsimple's sentences, because scripts look for them. A flag of an earlier
-generation (KIP-1147 and before) is read as its successor, which is named on standard error.
+`--name value`, `--name=value`, unambiguous abbreviations, options that may be repeated. Other words
+of a command line are ignored. Errors have joptsimple's sentences, because scripts look for them. A
+flag of an earlier generation (KIP-1147 and before) is read as its successor, which is named on
+standard error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ class Flag(NamedTuple):
     convert: Convert = str
     is_optional: bool = False
     default: Any = None
-    # The option takes all words up to the next option.
+    # Its values are all words up to the next option.
     is_list: bool = False
 
 
@@ -116,9 +117,9 @@ class Options:
                 raise UsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')
 
 
-def parse(spec: Spec, words: Sequence[str]) -> Options:
+def parse(spec: Spec, command_line: Sequence[str]) -> Options:
     """Read a command line; errors are UsageError with joptsimple's sentences."""
-    reader = _Reader(spec, words)
+    reader = _Reader(spec, command_line)
     return Options(spec, reader.read())
 
 
@@ -143,10 +144,10 @@ def pairs(values: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (text.partition("=") for text in values)}
 
 
-def split_output(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return words without `--output json`, and True if it was there: for scripts without Spec."""
-    rest = [word for word in words if word != "--output=json"]
-    is_json = len(rest) < len(words)
+def split_output(command_line: Sequence[str]) -> tuple[list[str], bool]:
+    """Remove `--output json`, for scripts without Spec: the rest, and True if it was there."""
+    rest = [word for word in command_line if word != "--output=json"]
+    is_json = len(rest) < len(command_line)
     while "--output" in rest and rest[rest.index("--output") + 1 :][:1] == ["json"]:
         at = rest.index("--output")
         del rest[at : at + 2]
@@ -157,16 +158,16 @@ def split_output(words: Sequence[str]) -> tuple[list[str], bool]:
 class _Reader:
     """One pass over the words of a command line."""
 
-    def __init__(self, spec: Spec, words: Sequence[str]) -> None:
+    def __init__(self, spec: Spec, command_line: Sequence[str]) -> None:
         self._spec = spec
         self._flags = {**spec.flags, **COMMON}
-        self._words = list(words)
+        self._command_line = list(command_line)
         self._at = 0
         self._occurrences: list[tuple[str, str | None]] = []
 
     def read(self) -> list[tuple[str, str | None]]:
-        while self._at < len(self._words):
-            word = self._words[self._at]
+        while self._at < len(self._command_line):
+            word = self._command_line[self._at]
             self._at += 1
             if word == "--":
                 break
@@ -189,17 +190,19 @@ class _Reader:
             if flag.is_optional and not self._has_argument():
                 self._occurrences.append((name, None))
                 return
-            if self._at >= len(self._words):
+            if self._at >= len(self._command_line):
                 _refuse(f"Option {name} requires an argument")
-            value = self._words[self._at]
+            value = self._command_line[self._at]
             self._at += 1
         self._occurrences.append((name, value))
         while flag.is_list and self._has_argument():
-            self._occurrences.append((name, self._words[self._at]))
+            self._occurrences.append((name, self._command_line[self._at]))
             self._at += 1
 
     def _has_argument(self) -> bool:
-        return self._at < len(self._words) and not self._words[self._at].startswith("-")
+        return self._at < len(self._command_line) and not self._command_line[self._at].startswith(
+            "-"
+        )
 
     def _resolve(self, typed: str) -> str:
         if typed in self._flags:

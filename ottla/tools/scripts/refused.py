@@ -18,7 +18,7 @@ REASONS = {
 }
 
 
-def run(name: str, words: list[str]) -> int:
+def run(name: str, command_line: list[str]) -> int:
     """Print the reason; nothing is changed."""
     err(f"{name} is not available: {REASONS[name]}.")
     return 1

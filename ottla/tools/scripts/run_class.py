@@ -33,9 +33,9 @@ CLASSES = {
 }
 
 
-def target(words: list[str]) -> tuple[str, list[str]] | None:
-    """Return the script for a class, and its words; prints the reason and returns None if unknown."""
-    names = [word for word in words if not word.startswith("-")]
+def target(command_line: list[str]) -> tuple[str, list[str]] | None:
+    """Return the script for a class, and its command line; None, with an error, if it is unknown."""
+    names = [word for word in command_line if not word.startswith("-")]
     if not names:
         err("USAGE: kafka-run-class [-daemon] classname [opts]")
         return None
@@ -45,4 +45,4 @@ def target(words: list[str]) -> tuple[str, list[str]] | None:
         return None
     sys.stdout.flush()
     err(f"kafka-run-class {names[0]} is {script} today.")
-    return script, words[words.index(names[0]) + 1 :]
+    return script, command_line[command_line.index(names[0]) + 1 :]

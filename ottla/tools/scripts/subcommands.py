@@ -8,20 +8,20 @@ from ottla.tools.scripts.printing import err, out
 
 
 def first_as_option(
-    words: Sequence[str], known: Sequence[str], with_value: Sequence[str]
+    command_line: Sequence[str], known: Sequence[str], with_value: Sequence[str]
 ) -> list[str]:
     """Move the subcommand, wherever it is, into the option `--action`."""
     skips = False
-    for at, word in enumerate(words):
+    for at, word in enumerate(command_line):
         if skips:
             skips = False
         elif word.startswith("-"):
             skips = word.lstrip("-") in with_value
         elif word in known:
-            return ["--action", word, *words[:at], *words[at + 1 :]]
+            return ["--action", word, *command_line[:at], *command_line[at + 1 :]]
         else:
             break
-    return list(words)
+    return list(command_line)
 
 
 def action_of(options: Options, program: str, known: Sequence[str]) -> str:

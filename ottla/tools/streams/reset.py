@@ -88,12 +88,12 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
 )
 @options.bootstrap
 @options.formatted
-def command(output: Output, bootstrap: str, config_file: str | None, **words: Any) -> None:
+def command(output: Output, bootstrap: str, config_file: str | None, **option_values: Any) -> None:
     """Reset an application: remove its checkpoint, internal topics and groups, and set its input
     offsets.
     """
-    check_application_id(words["application_id"])
-    if words["dry_run"] and words["execute"]:
+    check_application_id(option_values["application_id"])
+    if option_values["dry_run"] and option_values["execute"]:
         raise click.UsageError("--dry-run and --execute cannot be combined.")
     config = read_client_config(config_file) if config_file else ClientConfig()
     if config.ignored:
@@ -102,37 +102,41 @@ def command(output: Output, bootstrap: str, config_file: str | None, **words: An
     if source is not ParameterSource.COMMANDLINE and config.bootstrap:
         bootstrap = config.bootstrap
     with Brokers(bootstrap, timeout_s=config.timeout_s, client_id=config.client_id) as brokers:
-        _reset(brokers, output, words)
+        _reset(brokers, output, option_values)
 
 
-def _reset(brokers: Brokers, output: Output, words: dict[str, Any]) -> None:
-    name = words["application_id"]
-    checkpoint = checkpoint_of(words["state_dir"], name)
+def _reset(brokers: Brokers, output: Output, option_values: dict[str, Any]) -> None:
+    name = option_values["application_id"]
+    checkpoint = checkpoint_of(option_values["state_dir"], name)
     members = running(brokers, name)
-    if not words["force"]:
+    if not option_values["force"]:
         refuse_while_running(members, name)
     current = positions_of(brokers, name, checkpoint)
-    moves, notes = plan_positions(brokers, words, current)
-    removals = plan_reset(brokers, name, checkpoint, words["internal_topics"])
-    if words["execute"]:
+    moves, notes = plan_positions(brokers, option_values, current)
+    removals = plan_reset(brokers, name, checkpoint, option_values["internal_topics"])
+    if option_values["execute"]:
         positions = {(move.topic, move.partition): move.target for move in moves}
         execute_reset(brokers, name, removals, positions, members)
-    rows = _rows(words, removals, moves)
+    rows = _rows(option_values, removals, moves)
     columns = _POSITION_COLUMNS if moves else _COLUMNS
     output.rows(rows, columns, empty=f"Nothing to reset for {name}.")
-    for sentence in (*notes, *_remarks(words, removals, members, checkpoint)):
+    for sentence in (*notes, *_remarks(option_values, removals, members, checkpoint)):
         note(sentence)
     if rows:
         where = "at the offsets above" if moves else "from the beginning"
         done = f"Reset: the next start of {name} begins {where}."
-        note(done if words["execute"] else "Dry run, nothing was changed: add --execute to reset.")
+        note(
+            done
+            if option_values["execute"]
+            else "Dry run, nothing was changed: add --execute to reset."
+        )
 
 
 def _rows(
-    words: dict[str, Any], removals: Sequence[Removal], moves: Sequence[Move]
+    option_values: dict[str, Any], removals: Sequence[Removal], moves: Sequence[Move]
 ) -> list[dict[str, Any]]:
-    name = words["application_id"]
-    facts = {"application_id": name, "executed": words["execute"]}
+    name = option_values["application_id"]
+    facts = {"application_id": name, "executed": option_values["execute"]}
     rows: list[dict[str, Any]] = [
         {**facts, "kind": removal.kind, "name": removal.name}
         for removal in removals
@@ -154,7 +158,7 @@ def _rows(
 
 
 def _remarks(
-    words: dict[str, Any],
+    option_values: dict[str, Any],
     removals: Sequence[Removal],
     members: Sequence[Group],
     checkpoint: str,
@@ -166,7 +170,7 @@ def _remarks(
             "Give --state-dir if the application uses another folder."
         )
     for group in members:
-        verb = "left" if words["execute"] else "would leave"
+        verb = "left" if option_values["execute"] else "would leave"
         remarks.append(
             f"Members that {verb} the group {group.group_id}: {len(group.members)}. An instance that still runs rejoins "
             "and writes its state again: make sure that all instances are stopped."

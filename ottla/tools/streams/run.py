@@ -60,7 +60,7 @@ def command(
     bootstrap: str,
     guarantee: str,
     config: dict[str, str],
-    **words: Any,
+    **option_values: Any,
 ) -> None:
     """Run a topology on Spark.
 
@@ -70,15 +70,17 @@ def command(
     \b
     ottla streams run wordcount:topology
     """
-    words["processing_guarantee"] = guarantee
+    option_values["processing_guarantee"] = guarantee
     by_set = {name.replace(".", "_") for name in config}
     arguments: dict[str, Any] = {
-        name: value for name, value in words.items() if value is not None and name not in by_set
+        name: value
+        for name, value in option_values.items()
+        if value is not None and name not in by_set
     }
     # Kafka's option names, and the application's own.
     settings = {name: int(text) if _is_number(text) else text for name, text in config.items()}
     topology, module = load_topology(reference)
-    if words.get("master"):
+    if option_values.get("master"):
         arguments["py_files"] = [_file_of(module)]
     # Imported only here: it needs Spark, which may not be installed.
     needed.check_installed()

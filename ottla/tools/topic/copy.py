@@ -38,7 +38,12 @@ _copy = deferred("ottla.tools.mirror.running", "copy_topic")
 )
 @options.connected
 def command(
-    brokers: Brokers, output: Output, source: str, target: str | None, to: str | None, **words: Any
+    brokers: Brokers,
+    output: Output,
+    source: str,
+    target: str | None,
+    to: str | None,
+    **option_values: Any,
 ) -> None:
     """Copy the records of SOURCE to TARGET (default: the same name, with --to).
 
@@ -53,4 +58,4 @@ def command(
     if to is None and target in (None, source):
         raise click.UsageError("Name another topic as TARGET, or another cluster with --to.")
     with Brokers(to or brokers.bootstrap) as other:
-        _copy(brokers, other, output, (source, target or source), words)
+        _copy(brokers, other, output, (source, target or source), option_values)

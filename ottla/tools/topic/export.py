@@ -32,7 +32,7 @@ from ottla.tools.spark.tasks import watched
 @click.option("--bytes", "as_bytes", is_flag=True, help="Write keys and values as bytes, not text (Parquet only).")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the contents of the folder.")
 @options.connected
-def command(brokers: Brokers, output: Output, **words: Any) -> None:
+def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """Write the records of TOPIC to files in FOLDER: one file per partition.
 
     Columns are key, value, partition, offset, timestamp and headers (not in CSV). Records of
@@ -43,24 +43,24 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     ottla topic export flights flights/ --format csv --schema 'carrier string'
     """
     needed.check_installed()
-    if words["as_bytes"] and words["file_format"] != "parquet":
+    if option_values["as_bytes"] and option_values["file_format"] != "parquet":
         raise click.UsageError("only Parquet supports bytes: omit --bytes, or use --format parquet")
-    folder = Path(words["folder"])
-    if folder.is_dir() and any(folder.iterdir()) and not words["overwrite"]:
+    folder = Path(option_values["folder"])
+    if folder.is_dir() and any(folder.iterdir()) and not option_values["overwrite"]:
         raise ConfigError(
             f"{folder} is not empty: choose another folder, or replace its contents with --overwrite"
         )
-    starts, ends = _range(brokers, words)
+    starts, ends = _range(brokers, option_values)
     exporting = needed.module("pipelines.topic_files")
     settings = exporting.ExportSettings(
-        topic=words["topic"],
+        topic=option_values["topic"],
         folder=str(folder),
-        format=words["file_format"],
+        format=option_values["file_format"],
         starts=starts,
         ends=ends,
-        as_bytes=words["as_bytes"],
-        schema=words["schema"],
-        overwrite=words["overwrite"] or folder.is_dir(),
+        as_bytes=option_values["as_bytes"],
+        schema=option_values["schema"],
+        overwrite=option_values["overwrite"] or folder.is_dir(),
     )
     spark = needed.open_session(f"export {settings.topic}", {})
     with watched(f"Exporting {settings.topic}") as show:

@@ -40,7 +40,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_pairs,
               help="An option of Spark's reader, as in -X sep=; or -X header=false.")  # fmt: skip
 @options.connected
-def command(brokers: Brokers, output: Output, **words: Any) -> None:
+def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """Load CSV, JSON lines or Parquet FILES into TOPIC.
 
     Records are partitioned by key as in every Kafka client. FILES may be folders and patterns.
@@ -50,19 +50,19 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     ottla topic load events 'events/*.parquet' --key id --timestamp at --compression zstd
     """
     needed.check_installed()
-    topic = describe_topic(brokers, words["topic"]).name
-    files = words["files"]
+    topic = describe_topic(brokers, option_values["topic"]).name
+    files = option_values["files"]
     loading = needed.module("pipelines.topic_files")
     settings = loading.LoadSettings(
         topic=topic,
-        format=words["file_format"] or _format_of(files),
-        schema=words["schema"],
-        key=words["key"],
-        value=words["value"],
-        timestamp=words["timestamp"],
-        is_records=words["is_records"],
-        options=words["settings"],
-        compression=words["compression"],
+        format=option_values["file_format"] or _format_of(files),
+        schema=option_values["schema"],
+        key=option_values["key"],
+        value=option_values["value"],
+        timestamp=option_values["timestamp"],
+        is_records=option_values["is_records"],
+        options=option_values["settings"],
+        compression=option_values["compression"],
     )
     spark = needed.open_session(f"load {topic}", {})
     with watched(f"Loading {topic}") as show:

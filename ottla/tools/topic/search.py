@@ -37,7 +37,7 @@ _FORMAT = "%t[%p] %o: %k %s\\n"
               help="The HTTP address of a single broker (default: each broker's metrics.listener).")  # fmt: skip
 @click.option("--local", is_flag=True, help="Read the topic instead of asking the brokers.")
 @options.connected
-def command(brokers: Brokers, output: Output, name: str, **words: Any) -> int:
+def command(brokers: Brokers, output: Output, name: str, **option_values: Any) -> int:
     """Find records of a topic. The exit code is 0 if there is a match, as with grep.
 
     Brokers with search.enable=true search where the log is; otherwise the topic is read. Ctrl-C
@@ -47,4 +47,4 @@ def command(brokers: Brokers, output: Output, name: str, **words: Any) -> int:
     ottla topic search orders --value refund -o @-1h
     ottla topic search orders --where '$.total >= 100' --where '$.country == "FI"'
     """
-    return int(_search(brokers, output, name, words))
+    return int(_search(brokers, output, name, option_values))

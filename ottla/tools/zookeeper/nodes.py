@@ -1,5 +1,4 @@
-"""The commands of `ottla zookeeper shell`: words in, lines out, in the forms of ZooKeeper's own
-shell.
+"""The commands of `ottla zookeeper shell`, with the flags and the output of ZooKeeper's own shell.
 
 Follows org.apache.zookeeper.cli (3.9).
 """
@@ -39,8 +38,8 @@ class UsageError(OttlaError):
     """A command that is written wrongly; the text shows how it is written."""
 
 
-class Words(NamedTuple):
-    """A command line without the command: flags with their values, then positional words."""
+class CommandLine(NamedTuple):
+    """A command line without the command: flags with their values, then positional arguments."""
 
     flags: Mapping[str, str]
     arguments: Sequence[str]
@@ -57,14 +56,15 @@ class Words(NamedTuple):
 
 
 Show = Callable[[str], None]
-Run = Callable[[LiveSession, Words, Show], Awaitable[None]]
+Run = Callable[[LiveSession, CommandLine, Show], Awaitable[None]]
 
 
 class Command(NamedTuple):
-    """One command: its flags (those with a colon have a value), its words, and its function."""
+    """One command: its flags (those with a colon have a value), its positional arguments, and its
+    function."""
 
     flags: Sequence[str]
-    words: str
+    arguments: str
     help: str
     run: Run
 
@@ -74,8 +74,11 @@ def sentence_of(error: CoordinationError) -> str:
     return _SENTENCES[type(error)].format(error.path)
 
 
-def parse(name: str, words: Sequence[str]) -> Words:
-    """Separate flags from words; UsageError if there are too few or unknown ones."""
+def parse(name: str, arguments: Sequence[str]) -> CommandLine:
+    """Separate flags from positional arguments.
+
+    UsageError if an argument is missing, or a flag is unknown.
+    """
     command = COMMANDS.get(name)
     if command is None:
         raise UsageError(f"Command not found: {name} (known: {', '.join(COMMANDS)})")
@@ -83,24 +86,19 @@ def parse(name: str, words: Sequence[str]) -> Words:
     with_value = {flag[0] for flag in command.flags if flag.endswith(":")}
     known = {flag[0] for flag in command.flags}
     flags: dict[str, str] = {}
-    arguments = list(words)
-    while (
-        arguments
-        and len(arguments[0]) == 2
-        and arguments[0][0] == "-"
-        and arguments[0][1].isalpha()
-    ):
-        flag = arguments.pop(0)[1]
-        if flag not in known or (flag in with_value and not arguments):
+    rest = list(arguments)
+    while rest and len(rest[0]) == 2 and rest[0][0] == "-" and rest[0][1].isalpha():
+        flag = rest.pop(0)[1]
+        if flag not in known or (flag in with_value and not rest):
             raise usage
-        flags[flag] = arguments.pop(0) if flag in with_value else ""
-    count = len(command.words.split())
-    required = sum(not word.startswith("[") for word in command.words.split())
-    if not required <= len(arguments) <= count or not flags.get("v", "0").lstrip("-").isdigit():
+        flags[flag] = rest.pop(0) if flag in with_value else ""
+    count = len(command.arguments.split())
+    required = sum(not word.startswith("[") for word in command.arguments.split())
+    if not required <= len(rest) <= count or not flags.get("v", "0").lstrip("-").isdigit():
         raise usage
-    if not arguments[0].startswith("/"):
+    if not rest[0].startswith("/"):
         raise UsageError("Path must start with / character")
-    return Words(flags, arguments)
+    return CommandLine(flags, rest)
 
 
 def usage_of(name: str) -> str:
@@ -109,12 +107,12 @@ def usage_of(name: str) -> str:
     flags = [
         f"[-{flag[0]} version]" if flag.endswith(":") else f"[-{flag}]" for flag in command.flags
     ]
-    return " ".join([name, *flags, command.words])
+    return " ".join([name, *flags, command.arguments])
 
 
-async def run(session: LiveSession, name: str, words: Sequence[str], show: Show) -> None:
+async def run(session: LiveSession, name: str, arguments: Sequence[str], show: Show) -> None:
     """Run one command; CoordinationError of the tree, or UsageError."""
-    parsed = parse(name, words)
+    parsed = parse(name, arguments)
     await COMMANDS[name].run(session, parsed, show)
 
 
@@ -147,8 +145,10 @@ _EVENTS = {
 }
 
 
-def _watch(session: LiveSession, words: Words, show: Show) -> Callable[[str], None] | None:
-    if "w" not in words.flags:
+def _watch(
+    session: LiveSession, command_line: CommandLine, show: Show
+) -> Callable[[str], None] | None:
+    if "w" not in command_line.flags:
         return None
     return lambda path: show(event_text(session, path))
 
@@ -159,15 +159,15 @@ def event_text(session: LiveSession, path: str) -> str:
     return f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{kind} path:{path}"
 
 
-async def _ls(session: LiveSession, words: Words, show: Show) -> None:
-    if "R" in words.flags:
-        show(words.path)
-        await _list_below(session, words.path, show)
+async def _ls(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    if "R" in command_line.flags:
+        show(command_line.path)
+        await _list_below(session, command_line.path, show)
         return
-    names = await session.children(words.path, _watch(session, words, show))
+    names = await session.children(command_line.path, _watch(session, command_line, show))
     show(f"[{', '.join(names)}]")
-    if "s" in words.flags:
-        await _stat(session, words._replace(flags={}), show)
+    if "s" in command_line.flags:
+        await _stat(session, command_line._replace(flags={}), show)
 
 
 async def _list_below(session: LiveSession, path: str, show: Show) -> None:
@@ -181,58 +181,58 @@ async def _list_below(session: LiveSession, path: str, show: Show) -> None:
         await _list_below(session, child, show)
 
 
-async def _get(session: LiveSession, words: Words, show: Show) -> None:
-    data, _ = await session.get(words.path, _watch(session, words, show))
+async def _get(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    data, _ = await session.get(command_line.path, _watch(session, command_line, show))
     show(data.decode("utf-8", "backslashreplace"))
-    if "s" in words.flags:
-        await _stat(session, words._replace(flags={}), show)
+    if "s" in command_line.flags:
+        await _stat(session, command_line._replace(flags={}), show)
 
 
-async def _stat(session: LiveSession, words: Words, show: Show) -> None:
-    for line in stat_lines(await session.details(words.path)):
+async def _stat(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    for line in stat_lines(await session.details(command_line.path)):
         show(line)
-    watch = _watch(session, words, show)
+    watch = _watch(session, command_line, show)
     if watch is not None:
-        await session.exists(words.path, watch)
+        await session.exists(command_line.path, watch)
 
 
-async def _create(session: LiveSession, words: Words, show: Show) -> None:
+async def _create(session: LiveSession, command_line: CommandLine, show: Show) -> None:
     path = await session.create(
-        words.path,
-        words.arguments[1].encode() if len(words.arguments) > 1 else b"",
-        ephemeral="e" in words.flags,
-        sequential="s" in words.flags,
+        command_line.path,
+        command_line.arguments[1].encode() if len(command_line.arguments) > 1 else b"",
+        ephemeral="e" in command_line.flags,
+        sequential="s" in command_line.flags,
     )
     show(f"Created {path}")
 
 
-async def _set(session: LiveSession, words: Words, show: Show) -> None:
-    await session.set(words.path, words.arguments[1].encode(), words.version)
-    if "s" in words.flags:
-        await _stat(session, words._replace(flags={}), show)
+async def _set(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    await session.set(command_line.path, command_line.arguments[1].encode(), command_line.version)
+    if "s" in command_line.flags:
+        await _stat(session, command_line._replace(flags={}), show)
 
 
-async def _delete(session: LiveSession, words: Words, show: Show) -> None:
-    await session.delete(words.path, words.version)
+async def _delete(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    await session.delete(command_line.path, command_line.version)
 
 
-async def _delete_all(session: LiveSession, words: Words, show: Show) -> None:
-    for name in await session.children(words.path):
-        below = f"{words.path.rstrip('/')}/{name}"
-        await _delete_all(session, Words({}, [below]), show)
-    if words.path != "/":
-        await session.delete(words.path)
+async def _delete_all(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    for name in await session.children(command_line.path):
+        below = f"{command_line.path.rstrip('/')}/{name}"
+        await _delete_all(session, CommandLine({}, [below]), show)
+    if command_line.path != "/":
+        await session.delete(command_line.path)
 
 
-async def _watch_node(session: LiveSession, words: Words, show: Show) -> None:
+async def _watch_node(session: LiveSession, command_line: CommandLine, show: Show) -> None:
     """Announce every change of a node and its children until the session ends."""
     arming: set[asyncio.Future[None]] = set()
 
     async def arm() -> None:
-        await session.exists(words.path, changed)
+        await session.exists(command_line.path, changed)
         # A node that does not exist has no children; its creation is announced.
         with contextlib.suppress(NoNode):
-            await session.children(words.path, changed)
+            await session.children(command_line.path, changed)
 
     def changed(path: str) -> None:
         show(event_text(session, path))

@@ -24,8 +24,8 @@ _CONNECT_MS = 10_000
 )
 @click.option("--connect", metavar="HOST:PORT[/PATH]", default=f"localhost:{DEFAULT_PORT}",
               show_default=True, help="The ensemble, or a broker's coordination.listener.")  # fmt: skip
-@click.argument("words", nargs=-1, metavar="[COMMAND]", type=click.UNPROCESSED)
-def command(connect: str, words: tuple[str, ...]) -> int:
+@click.argument("command_line", nargs=-1, metavar="[COMMAND]", type=click.UNPROCESSED)
+def command(connect: str, command_line: tuple[str, ...]) -> int:
     """Run COMMAND on ZooKeeper or the brokers' own tree; without one, read commands from a prompt.
 
     Commands are ls, get, stat, create, set, delete, deleteall, watch, help and quit, with the flags
@@ -36,13 +36,13 @@ def command(connect: str, words: tuple[str, ...]) -> int:
     ottla zookeeper shell --connect localhost:2181/kafka get -s /controller
     ottla zookeeper shell
     """
-    if words:
-        nodes.parse(words[0], words[1:])
+    if command_line:
+        nodes.parse(command_line[0], command_line[1:])
     shell = _Shell(connect)
     try:
-        if words:
-            shell.run(words)
-            if words[0] == "watch":
+        if command_line:
+            shell.run(command_line)
+            if command_line[0] == "watch":
                 threading.Event().wait()
         else:
             shell.read_commands()
@@ -70,10 +70,10 @@ class _Shell:
             self._end_loop()
             raise
 
-    def run(self, words: Sequence[str]) -> None:
+    def run(self, command_line: Sequence[str]) -> None:
         """Run one command; OttlaError with ZooKeeper's sentence if it fails."""
         try:
-            self._wait(nodes.run(self._session, words[0], words[1:], _show))
+            self._wait(nodes.run(self._session, command_line[0], command_line[1:], _show))
         except CoordinationError as error:
             raise OttlaError(nodes.sentence_of(error)) from error
 
@@ -86,22 +86,22 @@ class _Shell:
             except EOFError:
                 return
             try:
-                words = shlex.split(line)
+                command_line = shlex.split(line)
             except ValueError as error:
                 click.echo(f"{error}: {line}", err=True)
                 continue
             count += 1
-            if words and words[0] in ("quit", "exit"):
+            if command_line and command_line[0] in ("quit", "exit"):
                 return
-            if words and words[0] == "help":
+            if command_line and command_line[0] == "help":
                 for name, item in nodes.COMMANDS.items():
                     click.echo(f"  {nodes.usage_of(name):40}{item.help}")
-            elif words:
-                self._run_reported(words)
+            elif command_line:
+                self._run_reported(command_line)
 
-    def _run_reported(self, words: Sequence[str]) -> None:
+    def _run_reported(self, command_line: Sequence[str]) -> None:
         try:
-            self.run(words)
+            self.run(command_line)
         except OttlaError as error:
             click.echo(str(error), err=True)
 

@@ -45,8 +45,8 @@ def between(function: Callable[..., Any]) -> Callable[..., Any]:
             default=DEFAULT_DATA,
             show_default=True,
             type=click.Path(file_okay=False, path_type=Path),
-            help="The first log directory of the broker, which must not be running (or its "
-            "coordination.dir).",
+            help="The first log directory of the broker, or its coordination.dir. The broker must "
+            "not be running.",
         ),
     ):
         function = option(function)

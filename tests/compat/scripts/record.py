@@ -90,13 +90,13 @@ class Tools:
     def run(self, command: Command, places: Places) -> None:
         """Run one command and store its result."""
         command.prepare(places)
-        script, *words = command.words(places)
-        line = java.command(self._class_path, CLASSES[script], *words)
+        script, *command_line = command.command_line(places)
+        line = java.command(self._class_path, CLASSES[script], *command_line)
         code: int | None
         if "E" in command.marks:
             code, out, errors = _until_copied(line, places)
         elif script not in ALONE and not command.stdin:
-            code, out, errors = self._shared(script, words)
+            code, out, errors = self._shared(script, command_line)
         else:
             code, out, errors = _alone(line, command)
         if code is None:
@@ -105,9 +105,9 @@ class Tools:
         command.out = normalize(out, places)
         command.errors = normalize(errors, places, others=command.out)
 
-    def _shared(self, script: str, words: list[str]) -> tuple[int | None, str, str]:
+    def _shared(self, script: str, command_line: list[str]) -> tuple[int | None, str, str]:
         try:
-            return self._server.run(CLASSES[script], *words)
+            return self._server.run(CLASSES[script], *command_line)
         except AssertionError:
             # The tool ends its JVM itself.
             self._server = ToolServer(java.command(self._class_path, SOURCE.stem))

@@ -37,7 +37,7 @@ class Done(NamedTuple):
     errors: str
 
 
-def run_script(words: list[str], stdin: list[str], monkeypatch: pytest.MonkeyPatch) -> Done:
+def run_script(command_line: list[str], stdin: list[str], monkeypatch: pytest.MonkeyPatch) -> Done:
     """Run a script in this process."""
     data = "".join(f"{line}\n" for line in stdin).encode()
     with monkeypatch.context() as patch:
@@ -48,7 +48,7 @@ def run_script(words: list[str], stdin: list[str], monkeypatch: pytest.MonkeyPat
         for name, stream in streams.items():
             patch.setattr(sys, name, stream)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
-        code = entry.run(words[0], words[1:])
+        code = entry.run(command_line[0], command_line[1:])
         for stream in streams.values():
             stream.flush()
     out, errors = (stream.buffer.getvalue().decode() for stream in streams.values())  # type: ignore[attr-defined]
@@ -91,8 +91,8 @@ def test_output_is_that_of_apache_kafka(
 
 
 def own_words(command: Command, places: Places) -> list[str]:
-    """Return the words of our script."""
-    return [*command.words(places), *(["--until-end"] if "E" in command.marks else [])]
+    """Return the command line of our script."""
+    return [*command.command_line(places), *(["--until-end"] if "E" in command.marks else [])]
 
 
 def compare(command: Command, done: Done, places: Places) -> list[str]:

@@ -115,8 +115,8 @@ class Command:
     errors: list[str] = field(default_factory=list)
     code: int = 0
 
-    def words(self, places: Places) -> list[str]:
-        """Return the words of the command line for one run."""
+    def command_line(self, places: Places) -> list[str]:
+        """Return the command line for one run as a list."""
         return shlex.split(places.fill(self.text))
 
     def prepare(self, places: Places) -> None:

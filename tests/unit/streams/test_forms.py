@@ -138,7 +138,7 @@ def test_a_versioned_table_cannot_be_suppressed() -> None:
     """This is as in Kafka Streams, also if the versions are those of an upstream table."""
     materialized = Materialized.as_(Stores.versioned("kept", 10))
     table = StreamsBuilder().table("in", materialized=materialized).filter(lambda v: v)
-    with pytest.raises(TopologyError, match="tables without versions"):
+    with pytest.raises(TopologyError, match="versioned table cannot be suppressed"):
         table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded()))
 
 

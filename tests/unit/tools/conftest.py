@@ -43,7 +43,7 @@ def run(
     """Return a function that runs `ottla` with arguments and standard input against the cluster."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_cluster.bootstrap)
 
-    def call(*words: str, stdin: bytes = b"") -> Done:
+    def call(*command_line: str, stdin: bytes = b"") -> Done:
         with tempfile.TemporaryFile() as file:
             file.write(stdin)
             file.seek(0)
@@ -52,7 +52,7 @@ def run(
         try:
             with open(0, closefd=False) as text:
                 monkeypatch.setattr(sys, "stdin", text)
-                code = main.run(words)
+                code = main.run(command_line)
         finally:
             os.dup2(former, 0)
             os.close(former)

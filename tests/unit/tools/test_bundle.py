@@ -65,7 +65,7 @@ def test_secrets_of_options_are_removed(
     monkeypatch.setattr(
         collecting.configs,
         "describe_config",
-        lambda *words, **options: [Entry(*pair) for pair in entries.items()],
+        lambda *arguments, **options: [Entry(*pair) for pair in entries.items()],
     )
     path = tmp_path / "a.tar.gz"
     assert run("debug", "bundle", str(path)).code == 0
@@ -107,7 +107,7 @@ def test_part_that_fails_is_recorded(
 ) -> None:
     """Its file has the error, and the others are complete."""
 
-    def fail(*words: object, **options: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise OSError("no luck")
 
     monkeypatch.setattr(collecting.groups, "list_groups", fail)

@@ -70,7 +70,7 @@ def test_move_plans_and_executes(run: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["a", "--to", "7"], "Broker 7 is not running"),
         (["a", "--to", "x"], "not a list of broker ids"),
@@ -82,11 +82,11 @@ def test_move_plans_and_executes(run: Any, monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_wrong_move_is_a_sentence(
-    run: Any, ottla_cluster: Cluster, words: list[str], sentence: str
+    run: Any, ottla_cluster: Cluster, command_line: list[str], sentence: str
 ) -> None:
     """Nothing is moved."""
     run("topic", "create", "a")
-    done = run("cluster", "move", *words, "--execute")
+    done = run("cluster", "move", *command_line, "--execute")
     assert done.code != 0
     assert done.out == b""
     assert sentence in done.errors
@@ -111,7 +111,7 @@ def test_trim_deletes_before_a_position(
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("command_line", "expected"),
     [
         (["--to", "start"], 0),
         (["--to", "-1"], 3),
@@ -122,7 +122,7 @@ def test_trim_deletes_before_a_position(
     ],
 )
 def test_seek_moves_a_group(
-    run: Any, ottla_cluster: Cluster, tmp_path: Path, words: list[str], expected: int
+    run: Any, ottla_cluster: Cluster, tmp_path: Path, command_line: list[str], expected: int
 ) -> None:
     """Without --execute nothing is committed; with it the group is at the new offset."""
     produce(ottla_cluster, "a", [b"1", b"2", b"3", b"4"])
@@ -130,7 +130,7 @@ def test_seek_moves_a_group(
     with ottla_cluster.admin() as brokers:
         for name, offset in (("g", 4), ("other", 2)):
             offsets.commit_offsets(brokers, name, {("a", 0): offsets.CommittedOffset(offset)})
-        line = [word.replace("FILE", str(tmp_path / "plan")) for word in words]
+        line = [word.replace("FILE", str(tmp_path / "plan")) for word in command_line]
         assert "Dry run" in run("group", "seek", "g", *line).errors
         assert offsets.committed_offsets(brokers, "g")["a", 0].offset == 4
         done = run("group", "seek", "g", *line, "--execute", "--output", "json")
@@ -147,7 +147,7 @@ def test_seek_of_a_new_group_needs_a_topic(run: Any, ottla_cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         ([], "exactly one of --to, --to-time, --to-group, --to-file"),
         (["--to", "1", "--to-group", "x"], "exactly one of"),
@@ -160,14 +160,14 @@ def test_seek_of_a_new_group_needs_a_topic(run: Any, ottla_cluster: Cluster) -> 
     ],
 )
 def test_wrong_seek_changes_nothing(
-    run: Any, ottla_cluster: Cluster, tmp_path: Path, words: list[str], sentence: str
+    run: Any, ottla_cluster: Cluster, tmp_path: Path, command_line: list[str], sentence: str
 ) -> None:
     """The sentence says what to do."""
     produce(ottla_cluster, "a", [b"1"])
     (tmp_path / "bad").write_text("a,b\n")
     with ottla_cluster.admin() as brokers:
         offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(1)})
-        line = [word.replace("BAD", str(tmp_path / "bad")) for word in words]
+        line = [word.replace("BAD", str(tmp_path / "bad")) for word in command_line]
         done = run("group", "seek", "g", *line, "--execute")
         assert (done.code, done.out) == (2, b"")
         assert sentence in done.errors

@@ -146,7 +146,7 @@ def test_clocks_are_compared_only_when_writing_is_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "state", "words"),
+    ("seconds", "state", "text"),
     [
         (120, State.FAIL, "ahead of"),
         (-3000, State.FAIL, "behind"),
@@ -154,7 +154,7 @@ def test_clocks_are_compared_only_when_writing_is_allowed() -> None:
     ],
 )
 def test_wrong_clock_is_reported(
-    monkeypatch: pytest.MonkeyPatch, seconds: int, state: State, words: str
+    monkeypatch: pytest.MonkeyPatch, seconds: int, state: State, text: str
 ) -> None:
     """The finding has the direction and the size of the difference."""
     monkeypatch.setattr(
@@ -162,5 +162,5 @@ def test_wrong_clock_is_reported(
     )
     with Cluster() as running:
         finding = examined(running, may_write=True)["time"]
-    assert (finding.state, words in finding.found) == (state, True)
+    assert (finding.state, text in finding.found) == (state, True)
     assert "NTP" in finding.remedy

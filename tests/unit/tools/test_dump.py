@@ -33,9 +33,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _dump(
-    capsys: pytest.CaptureFixture[str], *words: str | Path
+    capsys: pytest.CaptureFixture[str], *command_line: str | Path
 ) -> tuple[int, list[dict[str, Any]], str]:
-    code = main.run(["log", "dump", "--output", "json", *map(str, words)])
+    code = main.run(["log", "dump", "--output", "json", *map(str, command_line)])
     captured = capsys.readouterr()
     return code, [json.loads(line) for line in captured.out.splitlines()], captured.err
 

@@ -15,9 +15,9 @@ from ottla.tools.main import run
 from tests.compat.prometheus import needs_promtool
 
 
-def promtool(*words: str) -> str:
+def promtool(*command_line: str) -> str:
     """Run promtool, which must accept the file."""
-    done = subprocess.run(["promtool", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["promtool", *command_line], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

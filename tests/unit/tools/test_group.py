@@ -52,7 +52,7 @@ def test_members_are_shown_with_their_partitions(run: Any, group: str, member: s
 
 
 @pytest.mark.parametrize(
-    ("words", "offset"),
+    ("command_line", "offset"),
     [
         (["--to-earliest"], 0),
         (["--to-latest"], 6),
@@ -66,16 +66,16 @@ def test_members_are_shown_with_their_partitions(run: Any, group: str, member: s
     ],
 )
 def test_reset_is_a_dry_run_without_execute(
-    run: Any, group: str, words: list[str], offset: int
+    run: Any, group: str, command_line: list[str], offset: int
 ) -> None:
     """The dry run has the same output as the execution, which alone changes the offsets."""
-    output = run("group", "reset", group, *words)
+    output = run("group", "reset", group, *command_line)
     assert output.rows == [["t", "0", "4", str(offset)]]
     assert "add --execute" in output.errors
     assert run("group", "describe", group).rows[0][3] == "4"
-    done = run("group", "reset", group, *words, "--execute")
+    done = run("group", "reset", group, *command_line, "--execute")
     assert done.rows == output.rows
-    is_past = words == ["--shift-by", "99"]
+    is_past = command_line == ["--shift-by", "99"]
     assert done.errors == ("t-0: offset 103 is past its end; using 6.\n" if is_past else "")
     assert run("group", "describe", group).rows[0][3] == str(offset)
 

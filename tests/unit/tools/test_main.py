@@ -30,13 +30,17 @@ def _commands(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, .
     return result
 
 
-@pytest.mark.parametrize("words", _commands(main.root), ids=" ".join)
-def test_every_command_has_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command_line", _commands(main.root), ids=" ".join)
+def test_every_command_has_help(
+    command_line: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     """With `--help` each command of the table is imported; each example is on a line of its own."""
-    assert main.run([*words, "--help"]) == 0
+    assert main.run([*command_line, "--help"]) == 0
     text = capsys.readouterr().out
-    assert f"Usage: ottla {' '.join(words)}" in text
-    assert not [line for line in text.splitlines() if line.count(f"ottla {' '.join(words)}") > 1]
+    assert f"Usage: ottla {' '.join(command_line)}" in text
+    assert not [
+        line for line in text.splitlines() if line.count(f"ottla {' '.join(command_line)}") > 1
+    ]
 
 
 def test_list_of_commands_imports_none_of_them() -> None:
@@ -69,7 +73,7 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["topc"], "Commands: up, broker, produce"),
         (["topic", "lst"], "Commands: create, list"),
@@ -86,15 +90,15 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_wrong_usage_exits_with_2(
-    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    command_line: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error says what would be right, before the command connects to a cluster."""
-    assert main.run(words) == 2
+    assert main.run(command_line) == 2
     assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command_line",
     [
         ["topic", "list"],
         ["topic", "create", "t"],
@@ -107,10 +111,10 @@ def test_wrong_usage_exits_with_2(
     ],
 )
 def test_unreachable_cluster_is_an_error_with_advice(
-    words: list[str], nowhere: str, capsys: pytest.CaptureFixture[str]
+    command_line: list[str], nowhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error is one sentence without a traceback, with exit code 1, and without delay."""
-    assert main.run([*words, "--bootstrap", nowhere]) == 1
+    assert main.run([*command_line, "--bootstrap", nowhere]) == 1
     assert capsys.readouterr() == (
         "",
         f"ottla: nothing listens on {nowhere}: start a broker with `ottla up`, "

@@ -17,11 +17,11 @@ from ottla.tools.mirror.routes import Points, Route
 from ottla.tools.signals import StopSignals
 
 
-def produce(cluster: Cluster, topic: str, values: Sequence[bytes], **words: Any) -> None:
+def produce(cluster: Cluster, topic: str, values: Sequence[bytes], **options: Any) -> None:
     """Write records to a topic."""
     with Producer(bootstrap_servers=cluster.bootstrap, linger_ms=50) as producer:
         for value in values:
-            producer.send(topic, value, **words)
+            producer.send(topic, value, **options)
 
 
 def read_all(cluster: Cluster, topic: str, partition: int = 0) -> list[bytes | None]:
@@ -165,10 +165,10 @@ def test_target_with_fewer_partitions_is_refused(run: Any) -> None:
     assert "--alter --topic b --partitions 2" in done.errors
 
 
-@pytest.mark.parametrize("words", [["a"], ["a", "a"]])
-def test_copy_onto_itself_is_refused(run: Any, words: list[str]) -> None:
+@pytest.mark.parametrize("command_line", [["a"], ["a", "a"]])
+def test_copy_onto_itself_is_refused(run: Any, command_line: list[str]) -> None:
     """The usage error names both remedies."""
-    done = run("topic", "copy", *words)
+    done = run("topic", "copy", *command_line)
     assert done.code == 2
     assert "--to" in done.errors
 

@@ -126,7 +126,7 @@ def test_spark_is_not_started_without_a_broker(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command_line",
     [
         ("pipeline", "run", "FILE"),
         ("pipeline", "check", "FILE", "--deep"),
@@ -136,14 +136,14 @@ def test_spark_is_not_started_without_a_broker(
     ],
 )
 def test_missing_spark_is_an_error_with_advice(
-    run: Any, file: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    run: Any, file: Path, command_line: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error has no traceback, and a command that can be copied."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "pyspark" else find(name)
     )
-    done = run(*(str(file) if word == "FILE" else word for word in words))
+    done = run(*(str(file) if word == "FILE" else word for word in command_line))
     assert done.code == 1
     assert done.errors == (
         "ottla: This command needs Spark, but pyspark is not installed: pip install 'ottla[spark]'\n"

@@ -20,9 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "config"
 
 
-def ottla(*words: str) -> int:
+def ottla(*command_line: str) -> int:
     """Run a command."""
-    return main.run(words)
+    return main.run(command_line)
 
 
 def test_commands_use_the_current_profile(
@@ -69,7 +69,7 @@ def test_file_is_private(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["create", "a", "--bootstrap", "a:x"], "'x' is not a port"),
         (["create", "a/b", "--bootstrap", "a:1"], "is not a name for a profile"),
@@ -80,13 +80,13 @@ def test_file_is_private(folder: Path) -> None:
     ],
 )
 def test_wrong_profile_changes_nothing(
-    folder: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, command_line: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The file is as before, and the sentence says what to do."""
     ottla("profile", "create", "known", "--bootstrap", "k:1")
     before = (folder / "profiles.json").read_bytes()
     capsys.readouterr()
-    assert ottla("profile", *words) != 0
+    assert ottla("profile", *command_line) != 0
     assert sentence in capsys.readouterr().err
     assert (folder / "profiles.json").read_bytes() == before
 

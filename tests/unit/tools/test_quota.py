@@ -28,7 +28,7 @@ def test_quotas_are_set_listed_and_removed(run: Any, ottla_cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["--set", "producer_byte_rate=1"], "Name the entity"),
         (["--user", "u"], "Give --set NAME=NUMBER"),
@@ -38,9 +38,9 @@ def test_quotas_are_set_listed_and_removed(run: Any, ottla_cluster: Cluster) -> 
         (["--ip", "1.2.3.4", "--user", "u", "--set", "a=1"], "cannot be combined"),
     ],
 )
-def test_wrong_quota_changes_nothing(run: Any, words: list[str], sentence: str) -> None:
+def test_wrong_quota_changes_nothing(run: Any, command_line: list[str], sentence: str) -> None:
     """The sentence names the option or the quota."""
-    done = run("quota", "set", *words)
+    done = run("quota", "set", *command_line)
     assert done.code != 0
     assert done.out == b""
     assert sentence in done.errors

@@ -59,7 +59,7 @@ def test_partition_can_be_selected(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "values"),
+    ("command_line", "values"),
     [
         (["-o", "beginning"], "0123456789"),
         (["-o", "7"], "789"),
@@ -76,13 +76,13 @@ def test_partition_can_be_selected(run: Any) -> None:
     ],
 )
 def test_reading_starts_and_ends_at_the_given_positions(
-    run: Any, words: list[str], values: str
+    run: Any, command_line: list[str], values: str
 ) -> None:
     """Positions are offsets, counts from the end, and times; outside of the log the nearest end is
     used.
     """
     run("produce", "t", "-D", ",", stdin=b"0,1,2,3,4,5,6,7,8,9")
-    assert run("consume", "t", "-e", "-D", "", *words).out.decode() == values
+    assert run("consume", "t", "-e", "-D", "", *command_line).out.decode() == values
 
 
 def test_envelope_is_selected_by_j_or_output_json(run: Any) -> None:
@@ -102,10 +102,10 @@ def test_group_resumes_at_its_committed_offsets(run: Any) -> None:
     assert run("consume", "t", "--group", "g", "-e").out == b""
 
 
-@pytest.mark.parametrize("words", [["-o", "5"], ["-o", "@-1h"], ["-p", "0"]])
-def test_group_allows_no_positions(run: Any, words: list[str]) -> None:
+@pytest.mark.parametrize("command_line", [["-o", "5"], ["-o", "@-1h"], ["-p", "0"]])
+def test_group_allows_no_positions(run: Any, command_line: list[str]) -> None:
     """A group reads from its committed offsets; the error names the command that moves them."""
-    done = run("consume", "t", "--group", "g", *words)
+    done = run("consume", "t", "--group", "g", *command_line)
     assert done.code == 2
     assert "ottla group reset" in done.errors
 

@@ -7,13 +7,13 @@ from ottla.tools.group.plan import Bounds, Move, Target, plan_moves
 BOUNDS = {("t", 1): Bounds(0, 100), ("t", 0): Bounds(10, 20)}
 
 
-def _targets(target: Target, amount: int = 0, **words: dict[tuple[str, int], int]) -> list[int]:
+def _targets(target: Target, amount: int = 0, **offsets: dict[tuple[str, int], int]) -> list[int]:
     moves = plan_moves(
         target,
         amount,
         bounds=BOUNDS,
-        current=words.get("current", {}),
-        at_time=words.get("at_time", {}),
+        current=offsets.get("current", {}),
+        at_time=offsets.get("at_time", {}),
     )
     return [move.target for move in moves]
 

@@ -43,7 +43,7 @@ def search(
     }
     monkeypatch.setattr("ottla.tools.search.running.addresses", lambda brokers: known)
     extra = ["--local"] if request.param == "by reading" else []
-    return lambda *words: run("topic", "search", *words, *extra)
+    return lambda *command_line: run("topic", "search", *command_line, *extra)
 
 
 def ids(done: Any) -> list[int]:
@@ -52,7 +52,7 @@ def ids(done: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("command_line", "expected"),
     [
         (["--value", "refund"], list(range(1, 40, 4))),
         (["--key", "k7"], [7]),
@@ -64,9 +64,11 @@ def ids(done: Any) -> list[int]:
         (["-o", "0", "-o", "1", "--read-committed"], [0, 1, 2, 3]),
     ],
 )
-def test_search_finds_matching_records(search: Any, words: list[str], expected: list[int]) -> None:
+def test_search_finds_matching_records(
+    search: Any, command_line: list[str], expected: list[int]
+) -> None:
     """The result does not depend on where the search runs; the exit code is 0."""
-    done = search("orders", "--output", "json", *words)
+    done = search("orders", "--output", "json", *command_line)
     assert (done.code, ids(done)) == (0, expected), done.errors
     assert json.loads(done.errors)["matches"] == len(expected)
 
@@ -86,7 +88,7 @@ def test_format_of_matches(search: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["orders", "--where", "x"], "does not begin with $"),
         (["orders", "--value-regex", "("], "not a valid regular expression"),
@@ -99,11 +101,15 @@ def test_format_of_matches(search: Any) -> None:
     ],
 )
 def test_wrong_search_is_a_sentence(
-    searched: Cluster, run: Any, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
+    searched: Cluster,
+    run: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    command_line: list[str],
+    sentence: str,
 ) -> None:
     """Nothing is searched, and nothing is printed on standard output."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", searched.bootstrap)
-    done = run("topic", "search", *words)
+    done = run("topic", "search", *command_line)
     assert done.code != 0
     assert done.out == b""
     assert sentence in done.errors

@@ -8,8 +8,8 @@ from ottla.cluster.options.option_tables import unknown_names
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 
 
-def _settings(**words: object) -> dict[str, str]:
-    return broker_settings(UpOptions(**{"options": {}, "file": {}, **words}))  # type: ignore[arg-type]
+def _settings(**fields: object) -> dict[str, str]:
+    return broker_settings(UpOptions(**{"options": {}, "file": {}, **fields}))  # type: ignore[arg-type]
 
 
 def test_default_broker_serves_only_this_machine() -> None:
@@ -40,7 +40,7 @@ def test_mistyped_option_is_an_error_with_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "options", "error"),
+    ("fields", "options", "error"),
     [
         ({"port": 5}, {"listeners": "PLAINTEXT://a:1"}, r"--port and -o listeners=PLAINTEXT://a:1"),
         ({"host": "::1"}, {"listeners": "PLAINTEXT://a:1"}, r"--host and -o listeners="),
@@ -50,11 +50,11 @@ def test_mistyped_option_is_an_error_with_a_suggestion() -> None:
     ],
 )
 def test_conflicting_options_are_rejected(
-    words: dict[str, object], options: dict[str, str], error: str
+    fields: dict[str, object], options: dict[str, str], error: str
 ) -> None:
     """A short option and `-o` for the same setting contradict each other; the error names both."""
     with pytest.raises(ConfigError, match=error + r".*: omit one of them"):
-        _settings(options=options, **words)
+        _settings(options=options, **fields)
 
 
 def test_a_log_directory_of_the_command_line_replaces_those_of_the_file() -> None:
@@ -104,8 +104,8 @@ def test_line_without_a_setting_is_reported() -> None:
         parse_properties("a=1\nword\n", "f.properties")
 
 
-def _cluster(count: int, **words: object) -> list[dict[str, str]]:
-    return cluster_settings(UpOptions(**{"options": {}, "file": {}, **words}), count)  # type: ignore[arg-type]
+def _cluster(count: int, **fields: object) -> list[dict[str, str]]:
+    return cluster_settings(UpOptions(**{"options": {}, "file": {}, **fields}), count)  # type: ignore[arg-type]
 
 
 def test_each_broker_of_a_cluster_has_its_own_id_port_and_folder() -> None:

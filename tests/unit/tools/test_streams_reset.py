@@ -121,7 +121,7 @@ def read_words(ottla_cluster: Cluster, state_dir: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "to", "stays"),
+    ("command_line", "to", "stays"),
     [
         (("--to-earliest",), 0, 2),
         ((), 0, 2),
@@ -134,7 +134,12 @@ def read_words(ottla_cluster: Cluster, state_dir: Path) -> Path:
     ],
 )
 def test_input_resumes_at_the_given_positions(
-    run: Any, ottla_cluster: Cluster, read_words: Path, words: tuple[str, ...], to: int, stays: int
+    run: Any,
+    ottla_cluster: Cluster,
+    read_words: Path,
+    command_line: tuple[str, ...],
+    to: int,
+    stays: int,
 ) -> None:
     """Other topics keep their offsets; both are committed, without the progress metadata."""
     common_arguments = (
@@ -145,11 +150,11 @@ def test_input_resumes_at_the_given_positions(
         "--input-topics",
         "words",
     )
-    output = run("streams", "reset", *common_arguments, *words, "--output", "json")
+    output = run("streams", "reset", *common_arguments, *command_line, "--output", "json")
     assert _positions(output.json) == [("words", 0, 6, to), ("numbers", 0, 2, stays)]
     with ottla_cluster.admin() as brokers:
         assert committed_offsets(brokers, "app")["numbers", 0].metadata == PROGRESS
-        done = run("streams", "reset", *common_arguments, *words, "--execute")
+        done = run("streams", "reset", *common_arguments, *command_line, "--execute")
         assert (done.code, done.errors) == (
             0,
             "Reset: the next start of app begins at the offsets above.\n",
@@ -170,8 +175,10 @@ def _positions(rows: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
     ]
 
 
-def _reset(run: Any, folder: Path, *words: str) -> Any:
-    return run("streams", "reset", "--application-id", "app", "--state-dir", str(folder), *words)
+def _reset(run: Any, folder: Path, *command_line: str) -> Any:
+    return run(
+        "streams", "reset", "--application-id", "app", "--state-dir", str(folder), *command_line
+    )
 
 
 def test_all_inputs_are_reset_without_topics(run: Any, read_words: Path) -> None:
@@ -226,7 +233,7 @@ def test_invalid_plan_file_is_rejected(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("command_line", "code", "message"),
     [
         (("--input-topics", "words,nothing"), 1, "topic nothing is unknown; nothing was changed"),
         (
@@ -245,13 +252,13 @@ def test_invalid_reset_is_rejected_entirely(
     run: Any,
     ottla_cluster: Cluster,
     read_words: Path,
-    words: tuple[str, ...],
+    command_line: tuple[str, ...],
     code: int,
     message: str,
 ) -> None:
     """Kafka's tool would do the possible half of it."""
     topics = sorted(ottla_cluster.topics())
-    done = _reset(run, read_words, *words, "--execute")
+    done = _reset(run, read_words, *command_line, "--execute")
     assert done.code == code
     assert message in done.errors
     assert (read_words / "app").exists()

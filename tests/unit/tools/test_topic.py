@@ -56,7 +56,7 @@ def test_existing_topic_is_an_error_by_default(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["create", "a/b"], "a/b"),
         (["create", "a", "-c", "retention.ms=x"], "retention.ms"),
@@ -67,9 +67,9 @@ def test_existing_topic_is_an_error_by_default(run: Any) -> None:
         (["config", "a"], "a"),
     ],
 )
-def test_errors_are_one_line(run: Any, words: list[str], sentence: str) -> None:
+def test_errors_are_one_line(run: Any, command_line: list[str], sentence: str) -> None:
     """The exit code is 1, without standard output or a traceback."""
-    done = run("topic", *words)
+    done = run("topic", *command_line)
     assert (done.code, done.out) == (1, b"")
     assert sentence in done.errors
     assert done.errors.count("\n") == 1

@@ -37,8 +37,8 @@ def run(session: LiveSession) -> Run:
 
     async def run(line: str) -> list[str]:
         lines: list[str] = []
-        name, *words = line.split()
-        await nodes.run(session, name, words, lines.append)
+        name, *command_line = line.split()
+        await nodes.run(session, name, command_line, lines.append)
         return lines
 
     return run

@@ -220,7 +220,7 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
     graph = table.graph
     if graph.is_versioned(table.name):
         raise TopologyError(
-            "only changes of tables without versions can wait: suppress behind to_stream().to_table()"
+            "a versioned table cannot be suppressed: call suppress after to_stream().to_table()"
         )
     name = graph.new_name("KTABLE-SUPPRESS-") if suppressed.name is None else suppressed.name
     check_name(name, "an operator")
@@ -288,7 +288,7 @@ def join_tables(
     """
     if arguments and arguments[0] is None:
         raise TypeError(
-            "tables are joined with a function first, a joiner or an extractor, not None"
+            "after the other table comes a function, a joiner or a foreign-key extractor, not None"
         )
     names = ("extractor", "joiner", "joined", "materialized", "named")
     refuse_serdes(keywords, "a join of tables", "materialized=Materialized.with_(key, value)")

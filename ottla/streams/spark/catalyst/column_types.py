@@ -18,7 +18,7 @@ from ottla.streams.serdes import Serde
 from ottla.streams.serdes.serde import BYTES, DOUBLE, INTEGER, LONG, STRING
 
 
-class Unlike(Exception):
+class RunsInPython(Exception):
     """An expression or a serde runs in Python; the message is the reason."""
 
 
@@ -72,31 +72,31 @@ _INT_BITS = 31
 
 
 def type_read(serde: Serde[Any]) -> ColumnType:
-    """Return the type of the values that a serde reads; raise Unlike if the JVM cannot read them."""
+    """Return the type of the values that a serde reads; RunsInPython if the JVM cannot read them."""
     for known_serde, kind in _SERDES:
         if serde is known_serde:
             return kind
     if serde.kind is not None:
         return _object(serde.kind)
-    raise Unlike(f"Spark does not read {serde!r}")
+    raise RunsInPython(f"Spark does not read {serde!r}")
 
 
 def _object(kind: Any) -> Structure:
     """Return the type of a dataclass that JSON is read into."""
     name = getattr(kind, "__name__", repr(kind))
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise Unlike(f"Spark reads JSON into dataclasses, not into {name}")
+        raise RunsInPython(f"Spark reads JSON into dataclasses, not into {name}")
     if not kind.__dataclass_params__.init or hasattr(kind, "__post_init__"):  # type: ignore[attr-defined]
-        raise Unlike(f"{name} has its own __init__ or __post_init__")
+        raise RunsInPython(f"{name} has its own __init__ or __post_init__")
     try:
         hints = typing.get_type_hints(kind)
     except (NameError, TypeError) as error:
-        raise Unlike(f"the type hints of {name} are not known: {error}") from None
+        raise RunsInPython(f"the type hints of {name} are not known: {error}") from None
     fields: dict[str, ColumnType] = {}
     optional = set()
     for field_ in dataclasses.fields(kind):
         if not field_.init:
-            raise Unlike(f"field {field_.name} of {name} is not read from JSON")
+            raise RunsInPython(f"field {field_.name} of {name} is not read from JSON")
         fields[field_.name], is_optional = _field_type(name, field_.name, hints[field_.name])
         optional.update([field_.name] if is_optional else [])
     _check_names(list(fields), name)
@@ -104,15 +104,16 @@ def _object(kind: Any) -> Structure:
 
 
 def _check_names(names: list[str], owner: str) -> None:
-    """Raise Unlike for names that Spark reads differently: it may not distinguish upper and lower
-    case.
+    """Raise RunsInPython for names that Spark reads differently.
+
+    Spark may not distinguish upper and lower case.
     """
     if not names:
-        raise Unlike(f"{owner} has no fields")
+        raise RunsInPython(f"{owner} has no fields")
     if not all(name.isascii() and name.isidentifier() for name in names):
-        raise Unlike(f"{owner} has fields whose names are not ASCII identifiers")
+        raise RunsInPython(f"{owner} has fields whose names are not ASCII identifiers")
     if len({name.lower() for name in names}) < len(names):
-        raise Unlike(f"{owner} has fields whose names differ only in case")
+        raise RunsInPython(f"{owner} has fields whose names differ only in case")
 
 
 def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
@@ -122,7 +123,7 @@ def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
         kinds = [argument for argument in typing.get_args(hint) if argument is not type(None)]
         optional = len(kinds) < len(typing.get_args(hint))
         if len(kinds) > 1:
-            raise Unlike(f"field {name} of {owner} is one of several types")
+            raise RunsInPython(f"field {name} of {owner} is one of several types")
         hint = kinds[0]
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return _object(hint), optional
@@ -130,12 +131,12 @@ def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
     if origin in (list, dict) and inner[-1] in _PLAIN:
         return (Scalar.LIST if origin is list else Scalar.DICT), optional
     if hint not in _PLAIN:
-        raise Unlike(f"field {name} of {owner} is {hint}")
+        raise RunsInPython(f"field {name} of {owner} is {hint}")
     return _PLAIN[hint], optional
 
 
 def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnType:
-    """Return an expression's type over a key and a value; raise Unlike if it must run in Python."""
+    """Return an expression's type over a key and a value; RunsInPython if it must run in Python."""
     operands = expression.operands
     match expression.operation:
         case "literal":
@@ -149,11 +150,11 @@ def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnTyp
             return Structure(types, made=True)
     results = [type_of(operand, key, value) for operand in operands]
     if expression.operation not in _RULES:
-        raise Unlike(f"Spark has no {expression.operation}")
+        raise RunsInPython(f"Spark has no {expression.operation}")
     kind = _RULES[expression.operation](expression, results)
     if kind is None:
         listed = " and ".join(_named(kind_of_operand) for kind_of_operand in results)
-        raise Unlike(f"{expression.operation} of {listed} runs in Python")
+        raise RunsInPython(f"{expression.operation} of {listed} runs in Python")
     return kind
 
 
@@ -168,7 +169,7 @@ def _literal(value: Any) -> Scalar:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Unlike("a literal has characters that UTF-8 cannot encode") from None
+            raise RunsInPython("a literal has characters that UTF-8 cannot encode") from None
     return _PLAIN[type(value)]
 
 
@@ -177,13 +178,13 @@ def _field(expression: Column, kind: ColumnType) -> ColumnType:
         if kind is Scalar.NOTHING:
             return kind
         if not isinstance(kind, Structure):
-            raise Unlike(f"{expression} is a field of {_named(kind)}")
+            raise RunsInPython(f"{expression} is a field of {_named(kind)}")
         if name not in kind.fields:
             # A property or method of the class, or a field that does not exist.
-            raise Unlike(f"{expression} is not a field that is read")
+            raise RunsInPython(f"{expression} is not a field that is read")
         kind = kind.fields[name]
     if kind in UNUSED:
-        raise Unlike(f"{expression} is {kind.value}")
+        raise RunsInPython(f"{expression} is {kind.value}")
     return kind
 
 
@@ -228,7 +229,7 @@ def _strict(rule: _Rule) -> _Rule:
 def _substring(expression: Column, types: list[ColumnType]) -> ColumnType | None:
     bounds = expression.operands[1:]
     if not all(bound.operation == "literal" for bound in bounds):
-        raise Unlike("substring with arguments that are not constants runs in Python")
+        raise RunsInPython("substring with arguments that are not constants runs in Python")
     fits = all(abs(bound.operands[0]) >> _INT_BITS - 1 == 0 for bound in bounds)
     return Scalar.TEXT if types == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
 

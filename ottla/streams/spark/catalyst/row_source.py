@@ -33,6 +33,7 @@ from pyspark.sql.types import (
 
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
+from ottla.streams.model.packing import pack, unpack
 from ottla.streams.serdes import Serde
 from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource
 from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
@@ -49,7 +50,6 @@ from ottla.streams.spark.stages.topology_source import (
     TopologyBatches,
     topology_sink,
 )
-from ottla.streams.stores.packing import pack, unpack
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_varints import Integers

@@ -21,9 +21,9 @@ from ottla.streams.serdes import Serde, resolve
 from ottla.streams.serdes.serde import BYTES, DOUBLE, INTEGER, LONG, STRING
 from ottla.streams.spark.catalyst.column_types import (
     ColumnType,
+    RunsInPython,
     Scalar,
     Structure,
-    Unlike,
     type_of,
     type_read,
 )
@@ -175,16 +175,16 @@ class _Walk:
         self.found = LoweredSource(number, source, topics, self._serdes)
         try:
             self._start()
-        except Unlike as error:
+        except RunsInPython as error:
             self.found.reasons[source.name] = str(error)
             self._leave(SOURCE, self._children.get(source.name, []))
 
     def _start(self) -> None:
         source = self.found.source
         if (source.timestamp_extractor or self._extractor) is not None:
-            raise Unlike("its timestamp extractor is a function")
+            raise RunsInPython("its timestamp extractor is a function")
         if source.carries_changes:
-            raise Unlike("it reads changes of a table")
+            raise RunsInPython("it reads changes of a table")
         types = type_read(self._serdes[0]), type_read(self._serdes[1])
         self.found.types = types
         self._below(source.name, SOURCE, types, (True, True))
@@ -201,7 +201,7 @@ class _Walk:
                     continue
                 assert isinstance(node, ProcessorNode)
                 self._lower(node, step, types, as_read)
-            except Unlike as error:
+            except RunsInPython as error:
                 self.found.reasons[node.name] = str(error)
                 self._leave(step, [node])
 
@@ -232,7 +232,7 @@ class _Walk:
         elif isinstance(supplier, stateless.Map):
             pair = supplier.mapper
             if not isinstance(pair, Pair):
-                raise Unlike(_FUNCTION)
+                raise RunsInPython(_FUNCTION)
             lowered = Step(
                 step, node.name, key=_expression(pair.key), value=_expression(pair.value)
             )
@@ -244,7 +244,7 @@ class _Walk:
         elif isinstance(supplier, stateless.PassThrough):
             lowered = Step(step, node.name)
         else:
-            raise Unlike(_FUNCTION)
+            raise RunsInPython(_FUNCTION)
         self._below(node.name, self._add(lowered), (key, value), as_read)
 
     def _branch(
@@ -267,7 +267,7 @@ class _Walk:
     def _add(self, step: Step) -> int:
         steps = self.found.steps
         if len(steps) >= _STEPS_MAX:
-            raise Unlike("there are too many steps")
+            raise RunsInPython("there are too many steps")
         steps.append(step)
         self.found.nodes.add(step.node)
         return len(steps) - 1
@@ -283,24 +283,24 @@ class _Walk:
         expression = _expression(function)
         kind = self._type(expression, types)
         if kind not in (Scalar.FLAG, Scalar.NOTHING):
-            raise Unlike("a condition that is not a boolean runs in Python")
+            raise RunsInPython("a condition that is not a boolean runs in Python")
         return expression
 
     def _mapped(self, expression: Expression | None, types: Types) -> ColumnType:
         kind = self._type(expression, types)
         if isinstance(kind, Structure) and not kind.made:
-            raise Unlike("a whole object runs in Python")
+            raise RunsInPython("a whole object runs in Python")
         if isinstance(kind, Structure) and not _is_plain(kind):
-            raise Unlike("a struct that contains an object runs in Python")
+            raise RunsInPython("a struct that contains an object runs in Python")
         return kind
 
     def _output(self, sink: Sink, step: int, types: Types, as_read: tuple[bool, bool]) -> Output:
         if not isinstance(sink.topic, str):
-            raise Unlike("its topic is chosen by a function")
+            raise RunsInPython("its topic is chosen by a function")
         if sink.partitioner is not None:
-            raise Unlike("its partitioner is a function")
+            raise RunsInPython("its partitioner is a function")
         if sink.carries_changes:
-            raise Unlike("it writes changes of a table")
+            raise RunsInPython("it writes changes of a table")
         defaults = self._kind.application.settings.defaults
         topic = self._kind.application.topic_name(sink.topic)
         key = resolve(sink.key, defaults.key).of(topic, is_key=True)
@@ -319,7 +319,7 @@ def _expression(function: Any) -> Expression:
         return function.column
     if isinstance(function, OfSpark):
         return function
-    raise Unlike(_FUNCTION)
+    raise RunsInPython(_FUNCTION)
 
 
 def _is_plain(kind: Structure) -> bool:
@@ -329,11 +329,11 @@ def _is_plain(kind: Structure) -> bool:
 
 
 def _conversion(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Conversion:
-    """Return how a serde writes values of a type; raise Unlike if it may reject them."""
+    """Return how a serde writes values of a type; raise RunsInPython if it may reject them."""
     if as_read and isinstance(kind, Scalar):
         return Conversion.AS_READ
     if isinstance(kind, Structure) and not kind.made:
-        raise Unlike(f"{serde!r} writes an object")
+        raise RunsInPython(f"{serde!r} writes an object")
     serializations = {
         (STRING, Scalar.TEXT): Conversion.TEXT,
         (BYTES, Scalar.BYTES): Conversion.TEXT,
@@ -347,4 +347,4 @@ def _conversion(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Conversio
     if writes_json(serde) and kind is not Scalar.BYTES:
         return Conversion.SERDE
     named = "an object" if isinstance(kind, Structure) else kind.value
-    raise Unlike(f"{serde!r} writes {named}")
+    raise RunsInPython(f"{serde!r} writes {named}")

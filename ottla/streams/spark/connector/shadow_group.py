@@ -68,7 +68,7 @@ class ShadowGroup:
                     _advice(error),
                 )
             self._is_failing = True
-            self._next_at = now + (_SHORT_REST_S if _is_passing(error) else _REST_S)
+            self._next_at = now + (_SHORT_REST_S if _is_transient(error) else _REST_S)
             return
         self._is_failing = False
         self._committed = dict(offsets)
@@ -79,7 +79,7 @@ class ShadowGroup:
         self._brokers.close()
 
 
-def _is_passing(error: OttlaError) -> bool:
+def _is_transient(error: OttlaError) -> bool:
     if isinstance(error, ApiError):
         return error.code in PASSING
     return isinstance(error, NotReachable | TimedOut)

@@ -38,7 +38,7 @@ from ottla.streams.spark.connector.exactly_once import (
 )
 from ottla.streams.spark.connector.options import SparkOptions
 from ottla.streams.spark.connector.refusals import Refusals
-from ottla.streams.spark.connector.workers import settle_after_work
+from ottla.streams.spark.connector.workers import freeze_objects_after_first_task
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.columnar_partitioner import partitions_of
@@ -111,7 +111,7 @@ class TaskWriter:
             if letters is not None:
                 router.send(letters)
                 sender.flush()
-            settle_after_work()
+            freeze_objects_after_first_task()
             return sender.records_sent
 
 

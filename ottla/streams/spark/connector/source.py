@@ -45,7 +45,7 @@ from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.positions import Positions
 from ottla.streams.spark.connector.ranges import JsonOffsets, OffsetRange, split
 from ottla.streams.spark.connector.sink import BatchSink, StreamSink, TaskWriter
-from ottla.streams.spark.connector.workers import settle_after_work
+from ottla.streams.spark.connector.workers import freeze_objects_after_first_task
 from ottla.wire.records.columnar import ColumnDecoder
 
 _HEADERS = ArrayType(
@@ -155,7 +155,7 @@ class RangeTaskReader:
         ):
             decoder = ColumnDecoder(offsets.topic, offsets.partition, self._names)
             yield from fetcher.fetch(decoder, offsets.start, offsets.end)
-        settle_after_work()
+        freeze_objects_after_first_task()
 
 
 class BatchReader(DataSourceReader):

@@ -13,18 +13,14 @@ import sys
 _WORKER = "pyspark.daemon"
 
 
-def settle() -> None:
-    """In a worker that Spark keeps, exclude all current objects from garbage collection; elsewhere
-    do nothing.
-    """
+def freeze_objects() -> None:
+    """Exclude all current objects from garbage collection, if this process is a worker of Spark."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name == _WORKER:
         gc.freeze()
 
 
 @functools.cache
-def settle_after_work() -> None:
-    """Do the same once more after the first task: the first conversion of values to Arrow imports
-    pandas.
-    """
-    settle()
+def freeze_objects_after_first_task() -> None:
+    """Call `freeze_objects` once, after the first task, which imports pandas for values in Arrow."""
+    freeze_objects()

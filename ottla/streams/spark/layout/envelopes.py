@@ -198,16 +198,18 @@ class Outbox:
             slot = self._slots.carrier(origin)
             yield Envelope(slot, SINK, topic, origin, start, seal(batch))
             return
-        kind = self._layout.sub_topologies[number]
+        sub_topology = self._layout.sub_topologies[number]
         explicit = np.asarray(batch.column("partition"))
-        hashed = partitions_of(batch.column("key"), kind.partitions, origin % kind.partitions)
-        partitions = np.where(explicit < 0, hashed, explicit % kind.partitions)
+        hashed = partitions_of(
+            batch.column("key"), sub_topology.partitions, origin % sub_topology.partitions
+        )
+        partitions = np.where(explicit < 0, hashed, explicit % sub_topology.partitions)
         for partition in np.unique(partitions).tolist():
             chosen = np.flatnonzero(partitions == partition)
             part = batch.take(pa.array(chosen)).set_column(
                 0, RECORDS.field(0), pa.array(np.full(len(chosen), partition, np.int32))
             )
-            yield self.envelope(kind.first_task + partition, topic, origin, start, part)
+            yield self.envelope(sub_topology.first_task + partition, topic, origin, start, part)
 
     def envelope(
         self, task: int, topic: str, origin: int, sequence: int, records: pa.RecordBatch

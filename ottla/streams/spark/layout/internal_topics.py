@@ -73,12 +73,14 @@ def internal_topics(layout: Layout) -> list[InternalTopic]:
         InternalTopic(topic, partitions, REPARTITION_CONFIG)
         for topic, partitions in layout.created.items()
     ]
-    for kind in layout.sub_topologies:
-        if not kind.application.keeps_changelogs:
+    for sub_topology in layout.sub_topologies:
+        if not sub_topology.application.keeps_changelogs:
             continue
-        stores = kind.topology.stores
-        for topic, name in changelogs_of(kind.application, stores).items():
-            results.append(InternalTopic(topic, kind.partitions, changelog_config(stores[name])))
+        stores = sub_topology.topology.stores
+        for topic, name in changelogs_of(sub_topology.application, stores).items():
+            results.append(
+                InternalTopic(topic, sub_topology.partitions, changelog_config(stores[name]))
+            )
     return results
 
 

@@ -92,7 +92,7 @@ class SubTopology:
 class Route:
     """A sub-topology that reads a topic, and the rule that maps records to its tasks."""
 
-    kind: int
+    sub_topology_number: int
     routing: Routing
 
 
@@ -111,7 +111,8 @@ class Layout:
     clock_topic: str | None = None
     """The topic whose records are the wall clock, for tasks that schedule on it."""
     clocked: tuple[int, ...] = ()
-    meeting: frozenset[int] = field(init=False, default=frozenset())
+    """The numbers of the sub-topologies that receive the clock's records."""
+    co_partitioned: frozenset[int] = field(init=False, default=frozenset())
     """The sub-topologies whose tasks read several topics by partition.
 
     All of these topics must be partitioned by murmur2.
@@ -124,15 +125,19 @@ class Layout:
             "_first_tasks",
             tuple(sub_topology.first_task for sub_topology in self.sub_topologies),
         )
-        meeting = (number for number, kind in enumerate(self.sub_topologies) if self._meets(kind))
-        object.__setattr__(self, "meeting", frozenset(meeting))
+        co_partitioned = (
+            number
+            for number, sub_topology in enumerate(self.sub_topologies)
+            if self._needs_co_partitioning(sub_topology)
+        )
+        object.__setattr__(self, "co_partitioned", frozenset(co_partitioned))
 
-    def _meets(self, kind: SubTopology) -> bool:
-        nodes = kind.topology.nodes.values()
+    def _needs_co_partitioning(self, sub_topology: SubTopology) -> bool:
+        nodes = sub_topology.topology.nodes.values()
         sources = [node for node in nodes if isinstance(node, Source) and not node.is_global]
-        name = kind.application.topic_name
+        name = sub_topology.application.topic_name
         topics = {name(topic) for source in sources for topic in source.topics}
-        nodes = kind.application.topology.nodes.values()
+        nodes = sub_topology.application.topology.nodes.values()
         placed = {
             name(node.topic): node.partitioner
             for node in nodes
@@ -145,7 +150,7 @@ class Layout:
             # The application has its own partitioner for one of the topics.
             return False
         count = len(topics) + sum(2 for source in sources if source.pattern)
-        return count > 1 and kind.level > 0 and kind.partitions > 1
+        return count > 1 and sub_topology.level > 0 and sub_topology.partitions > 1
 
     @property
     def levels(self) -> int:
@@ -205,7 +210,7 @@ class _Part:
         return {self.application.topic_name(topic) for topic in self.topology.internal_topics}
 
     @property
-    def feeds(self) -> list[str]:
+    def written_internal_topics(self) -> list[str]:
         """The internal topics that are written."""
         return [topic for topic in self.writes if topic in self.internal]
 
@@ -228,7 +233,7 @@ class _Part:
         return any(_may_read_globals(supplier) for supplier in self.suppliers)
 
     @property
-    def keeps_nothing(self) -> bool:
+    def is_stateless(self) -> bool:
         """True if it is stateless, so that records can be processed anywhere and in any order."""
         stores = any(self.application.topology.connected.get(node.name) for node in self.nodes)
         return not stores and all(
@@ -286,12 +291,13 @@ def components(application: Application) -> list[Application]:
     parts = _parts(application)
     groups: list[list[_Part]] = []
     for part in parts:
-        topics = {*part.feeds, *(set(part.reads) & part.internal)}
+        topics = {*part.written_internal_topics, *(set(part.reads) & part.internal)}
         near = [
             group
             for group in groups
             if any(
-                topics & {*member.feeds, *(set(member.reads) & member.internal)} for member in group
+                topics & {*member.written_internal_topics, *(set(member.reads) & member.internal)}
+                for member in group
             )
         ]
         groups = [group for group in groups if group not in near]
@@ -342,7 +348,7 @@ def _set_levels(parts: list[_Part], readers: Mapping[str, _Part]) -> set[str]:
 
     def visit(part: _Part) -> None:
         entered.append(part)
-        for topic in part.feeds:
+        for topic in part.written_internal_topics:
             reader = readers.get(topic)
             if reader in entered and reader not in order:
                 looped.add(topic)
@@ -354,9 +360,9 @@ def _set_levels(parts: list[_Part], readers: Mapping[str, _Part]) -> set[str]:
         if part not in entered:
             visit(part)
     for part in parts:
-        part.level = 0 if part.keeps_nothing and not part.reads_globals else 1
+        part.level = 0 if part.is_stateless and not part.reads_globals else 1
     for part in reversed(order):
-        for topic in part.feeds:
+        for topic in part.written_internal_topics:
             if topic in readers and topic not in looped:
                 readers[topic].level = max(readers[topic].level, part.level + 1)
     return looped

@@ -33,27 +33,27 @@ _SHOWN = 8
 def shape_of(layout: Layout) -> list[str]:
     """Return the properties of a layout that a checkpoint depends on, as readable lines."""
     lines: list[str] = []
-    for number, kind in enumerate(layout.sub_topologies):
-        name = kind.application.settings.application_id
+    for number, sub_topology in enumerate(layout.sub_topologies):
+        name = sub_topology.application.settings.application_id
         lines.append(
-            f"sub-topology {number} of {name}: stage {kind.level}, {kind.partitions} partitions"
+            f"sub-topology {number} of {name}: stage {sub_topology.level}, {sub_topology.partitions} partitions"
         )
-        lines += [f"  {_node(kind, node)}" for node in kind.topology.nodes.values()]
-        stores = {**kind.topology.stores, **kind.topology.global_stores}
+        lines += [f"  {_node(sub_topology, node)}" for node in sub_topology.topology.nodes.values()]
+        stores = {**sub_topology.topology.stores, **sub_topology.topology.global_stores}
         # Hidden stores are left out: a checkpoint without one is read as if that store were empty.
-        lines += [f"  {_store(stores[name])}" for name in visible_stores(kind.topology)]
-    lines += [f"shuffle {topic} to {kind}" for topic, kind in sorted(layout.shuffled.items())]
+        lines += [f"  {_store(stores[name])}" for name in visible_stores(sub_topology.topology)]
+    lines += [f"shuffle {topic} to {target}" for topic, target in sorted(layout.shuffled.items())]
     return lines
 
 
-def _node(kind: SubTopology, node: TopologyNode) -> str:
+def _node(sub_topology: SubTopology, node: TopologyNode) -> str:
     if isinstance(node, Source):
         return f"source {node.name} of {', '.join(node.topics) or node.pattern}"
     if isinstance(node, Sink):
         topic = node.topic if isinstance(node.topic, str) else "a function's topics"
         return f"sink {node.name} to {topic}, below {', '.join(node.parents)}"
     assert isinstance(node, ProcessorNode)
-    stores = ", ".join(visible_stores(kind.topology, node.name)) or "no store"
+    stores = ", ".join(visible_stores(sub_topology.topology, node.name)) or "no store"
     return f"processor {node.name} with {stores}, below {', '.join(node.parents)}"
 
 
@@ -103,7 +103,7 @@ class Checkpoint:
         shape = shape_of(layout)
         document = self._read()
         if document is None:
-            partitions = [kind.partitions for kind in layout.sub_topologies]
+            partitions = [sub_topology.partitions for sub_topology in layout.sub_topologies]
             document = {"shape": shape, "partitions": partitions}
             starts = find_starts()
             document |= {"starts": to_json(starts), "shuffle_partitions": shuffle_partitions}

@@ -112,7 +112,7 @@ def compile_query(
                 counts,
                 tasks.exception_handlers,
             )
-        asks_clock = any(_asks_clock(application) for application in applications)
+        asks_clock = any(_uses_wall_clock(application) for application in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
         layout = lay_out(applications, counts, clock_topic, claimed)
         factor = settings.replication_factor
@@ -125,7 +125,7 @@ def compile_query(
     return Compiled(layout, tuple(sorted(names)), clock_topic == CLOCK_TOPIC)
 
 
-def _asks_clock(application: Application) -> bool:
+def _uses_wall_clock(application: Application) -> bool:
     """Return True if a processor schedules on the wall clock when it starts; starts a task to see."""
     settings = replace(application.settings, writes_changelogs=False)
     with UsersErrors(

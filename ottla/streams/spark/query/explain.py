@@ -46,10 +46,12 @@ def explain(
     marks = _marks(application, partition_counts)
     layout = lay_out([application], partition_counts)
     lines: list[str] = []
-    for number, kind in enumerate(layout.sub_topologies):
-        lines += _stage(number, kind)
+    for number, sub_topology in enumerate(layout.sub_topologies):
+        lines += _stage(number, sub_topology)
         lines += [f"  {arrival}" for arrival in _arrivals(layout, number)]
-        lines += [f"  {_node(kind, node, marks)}" for node in kind.topology.nodes.values()]
+        lines += [
+            f"  {_node(sub_topology, node, marks)}" for node in sub_topology.topology.nodes.values()
+        ]
     lines += [
         f"Topic {topic} stays on the broker: it closes a cycle" for topic in sorted(layout.created)
     ]
@@ -62,23 +64,27 @@ def _read(topology: Topology) -> Iterator[str]:
             yield from (topic for topic in node.topics if topic not in topology.internal_topics)
 
 
-def _stage(number: int, kind: SubTopology) -> Iterator[str]:
-    tasks = f"{kind.partitions} task{'s' * (kind.partitions != 1)}"
-    stage = f"stage {kind.level}: transformWithState" if kind.level else "where the source is read"
+def _stage(number: int, sub_topology: SubTopology) -> Iterator[str]:
+    tasks = f"{sub_topology.partitions} task{'s' * (sub_topology.partitions != 1)}"
+    stage = (
+        f"stage {sub_topology.level}: transformWithState"
+        if sub_topology.level
+        else "where the source is read"
+    )
     yield f"Sub-topology {number}: {stage}, {tasks}"
-    for name in visible_stores(kind.topology):
-        if name in kind.topology.stores:
+    for name in visible_stores(sub_topology.topology):
+        if name in sub_topology.topology.stores:
             yield f"  Store {name}: Python, its pages in Spark's state store (JVM)"
 
 
 def _arrivals(layout: Layout, number: int) -> Iterator[str]:
     for topic, routes in sorted(layout.routes.items()):
         for route in routes:
-            if route.kind == number:
+            if route.sub_topology_number == number:
                 moved = "Shuffle (JVM)" if layout.sub_topologies[number].level else "Read"
                 yield f"{moved}: topic {topic}, {_ROUTINGS[route.routing]}"
-    for topic, kind in sorted(layout.shuffled.items()):
-        if kind == number:
+    for topic, target in sorted(layout.shuffled.items()):
+        if target == number:
             moved = "Shuffle (JVM)" if layout.sub_topologies[number].level else "Forwarded"
             yield f"{moved}: {topic}, by key: no topic on the broker"
 
@@ -115,13 +121,17 @@ def _spark_type(application: Application) -> SparkType | None:
     return result
 
 
-def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> str:
+def _node(sub_topology: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> str:
     mark = marks.get(node.name, "Python")
     if isinstance(node, Source):
-        return f"{node.name}: {mark}, reads {', '.join(node.topics) or node.pattern}"
+        return f"{node.name}: {mark}, reads topic {', '.join(node.topics) or node.pattern}"
     if isinstance(node, Sink):
-        name = kind.application.topic_name
-        topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
-        return f"{node.name}: {mark}, writes {topic}"
+        name = sub_topology.application.topic_name
+        topic = (
+            f"topic {name(node.topic)}"
+            if isinstance(node.topic, str)
+            else "the topic of a function"
+        )
+        return f"{node.name}: {mark}, writes to {topic}"
     results = [str(expression) for expression in expressions_of(node)]
     return f"{node.name}: {mark}{', an expression: ' + ', '.join(results) if results else ''}"

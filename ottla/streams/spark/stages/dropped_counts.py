@@ -76,6 +76,6 @@ class DroppedCounts:
                     self.misplaced[topic] += count["sequence"]
 
     def _id(self, task: int) -> str:
-        kind = self._layout.sub_topology_of(task)
-        number = self._first + self._layout.sub_topologies.index(kind)
-        return f"{number}_{task - kind.first_task}"
+        sub_topology = self._layout.sub_topology_of(task)
+        number = self._first + self._layout.sub_topologies.index(sub_topology)
+        return f"{number}_{task - sub_topology.first_task}"

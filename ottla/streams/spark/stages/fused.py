@@ -80,14 +80,19 @@ class PlainTask:
     """Runs a stateless sub-topology."""
 
     def __init__(
-        self, kind: SubTopology, clock: Callable[[], int], dropped: DroppedRecords | None = None
+        self,
+        sub_topology: SubTopology,
+        clock: Callable[[], int],
+        dropped: DroppedRecords | None = None,
     ) -> None:
-        self._kind = kind
+        self._sub_topology = sub_topology
         self._produced: list[ProducedRecord] = []
         # The row numbers of the source records of `_produced`, as far as they are noted.
         self._row_numbers: list[int] = []
-        settings = kind.application.settings
-        self._task = Task(kind.topology, settings, self._produced.append, clock, dropped=dropped)
+        settings = sub_topology.application.settings
+        self._task = Task(
+            sub_topology.topology, settings, self._produced.append, clock, dropped=dropped
+        )
         self._written: dict[str, _Written] = {}
         self._row_number = 0
         self._topic = ""
@@ -210,12 +215,12 @@ class PlainTask:
                 yield _merged(parts)
 
     def _fuse(self) -> None:
-        topology = self._kind.topology
+        topology = self._sub_topology.topology
         children: dict[str, list[TopologyNode]] = {}
         for node in topology.nodes.values():
             for parent in () if isinstance(node, Source) else node.parents:
                 children.setdefault(parent, []).append(node)
-        settings = self._kind.application.settings
+        settings = self._sub_topology.application.settings
         defaults = settings.defaults
         for node in topology.nodes.values():
             if not isinstance(node, Source):
@@ -232,7 +237,7 @@ class PlainTask:
             serdes = resolve(node.key, defaults.key), resolve(node.value, defaults.value)
             chain = _Chain(node.name, *serdes, deliver)
             for topic in node.topics:
-                self._chains[self._kind.application.topic_name(topic)] = chain
+                self._chains[self._sub_topology.application.topic_name(topic)] = chain
 
     def _step(self, node: TopologyNode, children: dict[str, list[TopologyNode]]) -> Deliver:
         """Return the function that processes a key and a value at a node."""
@@ -275,8 +280,8 @@ class PlainTask:
     def _sink(self, sink: Sink) -> Deliver:
         if not isinstance(sink.topic, str) or sink.partitioner is not None or sink.carries_changes:
             raise _Unfused
-        settings = self._kind.application.settings
-        topic = self._kind.application.topic_name(sink.topic)
+        settings = self._sub_topology.application.settings
+        topic = self._sub_topology.application.topic_name(sink.topic)
         key_serde = resolve(sink.key, settings.defaults.key).of(topic, is_key=True)
         value_serde = resolve(sink.value, settings.defaults.value).of(topic, is_key=False)
         written = self._written.setdefault(topic, _Written())

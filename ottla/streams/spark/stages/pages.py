@@ -14,8 +14,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Protocol
 
+from ottla.streams.model.packing import pack, unpack
 from ottla.streams.stores.ordered import OrderedBytes
-from ottla.streams.stores.packing import pack, unpack
 
 # A page with more entries is split in two. A page with more bytes is split when it is written.
 MAX_ENTRIES = 512

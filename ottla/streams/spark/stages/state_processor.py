@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessorHandle,
 )
 
-from ottla.streams.spark.connector.workers import settle_after_work
+from ottla.streams.spark.connector.workers import freeze_objects_after_first_task
 from ottla.streams.spark.layout.envelopes import SCHEMA, Envelope
 from ottla.streams.spark.stages.shipping import Shipment
 
@@ -62,4 +62,4 @@ class StageProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Do nothing: Spark closes the state."""
-        settle_after_work()
+        freeze_objects_after_first_task()

@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from ottla.streams.model.packing import pack, unpack
 from ottla.streams.processor.api import PunctuationType
-from ottla.streams.stores.packing import pack, unpack
 from ottla.streams.task.task import Schedule, Task
 
 # The exceptions that pickling raises for objects it cannot pickle; classes may raise any of them.

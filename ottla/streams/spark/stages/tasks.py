@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ottla.streams.model.packing import pack, unpack
 from ottla.streams.spark.layout.envelopes import Envelope, Outbox, Slots, topic_records
 from ottla.streams.spark.layout.internal_topics import changelogs_of, latest_changes
 from ottla.streams.spark.layout.layout import Layout, Route, Routing, SubTopology
@@ -23,7 +24,6 @@ from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.pages import PagedMaps, PageStore
 from ottla.streams.spark.stages.placement import PROCESS_PLACEMENT, KeyPlacement
 from ottla.streams.spark.stages.task_memory import TaskMemory
-from ottla.streams.stores.packing import pack, unpack
 from ottla.streams.task.dropped_records import DroppedRecords, Lines
 from ottla.streams.task.task import ProducedRecord, Task, TopicRecord
 from ottla.streams.topology.topology import Source
@@ -81,16 +81,16 @@ class SourceStage:
         misplaced = self._check_keys(routes, topic, (partition, records), partition_count)
         yield from self._outbox.misplaced(self._number(topic), misplaced)
         for route in routes:
-            kind = self._layout.sub_topologies[route.kind]
-            if kind.level == 0:
-                yield from self._run(route.kind, topic, partition, records)
+            sub_topology = self._layout.sub_topologies[route.sub_topology_number]
+            if sub_topology.level == 0:
+                yield from self._run(route.sub_topology_number, topic, partition, records)
             else:
                 if route.routing is Routing.BY_PARTITION and partition_count not in (
                     0,
-                    kind.partitions,
+                    sub_topology.partitions,
                 ):
                     route = replace(route, routing=Routing.BY_KEY)
-                yield from self._send(kind, route, topic, (partition, records))
+                yield from self._send(sub_topology, route, topic, (partition, records))
 
     def _check_keys(
         self,
@@ -104,9 +104,16 @@ class SourceStage:
         """
         partition, records = batch
         for route in routes:
-            count = self._layout.sub_topologies[route.kind].partitions
-            meets = route.kind in self._layout.meeting and topic not in self._layout.created
-            if meets and route.routing is Routing.BY_PARTITION and partition_count in (0, count):
+            count = self._layout.sub_topologies[route.sub_topology_number].partitions
+            is_co_partitioned = (
+                route.sub_topology_number in self._layout.co_partitioned
+                and topic not in self._layout.created
+            )
+            if (
+                is_co_partitioned
+                and route.routing is Routing.BY_PARTITION
+                and partition_count in (0, count)
+            ):
                 return self._placement.check(topic, partition, records.column("key"), count)
         return 0
 
@@ -119,38 +126,40 @@ class SourceStage:
         return self._outbox.envelope(task, topic, partition, first, records)
 
     def _send(
-        self, kind: SubTopology, route: Route, topic: str, batch: tuple[int, pa.RecordBatch]
+        self, sub_topology: SubTopology, route: Route, topic: str, batch: tuple[int, pa.RecordBatch]
     ) -> Iterator[Envelope]:
         partition, records = batch
-        own = partition % kind.partitions
+        own = partition % sub_topology.partitions
         if route.routing is Routing.TO_ALL:
-            for task in kind.tasks:
+            for task in sub_topology.tasks:
                 yield self._address(task, topic, partition, records)
         elif route.routing is Routing.BY_PARTITION:
-            yield self._address(kind.first_task + own, topic, partition, records)
+            yield self._address(sub_topology.first_task + own, topic, partition, records)
         else:
-            result = partitions_of(records.column("key"), kind.partitions, own)
+            result = partitions_of(records.column("key"), sub_topology.partitions, own)
             for partition_number in np.unique(result).tolist():
                 chosen = records.take(pa.array(np.flatnonzero(result == partition_number)))
-                yield self._address(kind.first_task + partition_number, topic, partition, chosen)
+                yield self._address(
+                    sub_topology.first_task + partition_number, topic, partition, chosen
+                )
 
     def _run(
         self, number: int, topic: str, partition: int, records: pa.RecordBatch
     ) -> Iterator[Envelope]:
         """Run a stateless sub-topology."""
-        kind = self._layout.sub_topologies[number]
+        sub_topology = self._layout.sub_topologies[number]
         if number not in self._tasks:
-            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
+            self._tasks[number] = PlainTask(sub_topology, wall_clock_ms, dropped_records())
         plain = self._tasks[number]
         before = plain.dropped_count
         # Each source topic is an origin of its own: the order of its output is restored separately.
         number_of_topic = self._number(topic)
-        origin = kind.first_task + partition % kind.partitions
+        origin = sub_topology.first_task + partition % sub_topology.partitions
         origin += number_of_topic * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
         for output in plain.run(topic, records):
             yield from self._outbox.of_batch(origin, output.topic, output.records, first)
-        task = kind.first_task + partition % kind.partitions
+        task = sub_topology.first_task + partition % sub_topology.partitions
         yield from self._outbox.dropped(task, plain.dropped_count - before)
 
 
@@ -190,8 +199,8 @@ class _Run:
 
     def __init__(self, layout: Layout, number: int, pages: PageStore, now: int) -> None:
         self._layout = layout
-        self._kind = layout.sub_topology_of(number)
-        self._partition = number - self._kind.first_task
+        self._sub_topology = layout.sub_topology_of(number)
+        self._partition = number - self._sub_topology.first_task
         self._pages = pages
         self._produced: list[ProducedRecord] = []
         self.dropped = dropped_records()
@@ -214,7 +223,7 @@ class _Run:
         latest_tick = max((time for time in _times(ticks)), default=None)
         if latest_tick is not None and self._remembered is None:
             self._now = latest_tick
-        settings, topology = self._kind.application.settings, self._kind.topology
+        settings, topology = self._sub_topology.application.settings, self._sub_topology.topology
         output, open_map = self._produced.append, self._maps.open_map
         task = Task(topology, settings, output, self._time, open_map, self.dropped)
         task.partition = self._partition
@@ -228,10 +237,10 @@ class _Run:
         task.commit()
         self._keep(memory.remember())
         task.close()
-        application = self._kind.application
+        application = self._sub_topology.application
         if not application.keeps_changelogs:
             return self._produced
-        changelogs = changelogs_of(application, self._kind.topology.stores)
+        changelogs = changelogs_of(application, self._sub_topology.topology.stores)
         return latest_changes(self._produced, changelogs, self._partition)
 
     def _time(self) -> int:
@@ -239,7 +248,7 @@ class _Run:
 
     def _process(self, task: Task, by_topic: dict[str, dict[int, list[Envelope]]]) -> None:
         names = by_topic.keys()
-        nodes = self._kind.topology.nodes.values()
+        nodes = self._sub_topology.topology.nodes.values()
         filled = [node for node in nodes if isinstance(node, Source) and node.is_global]
         first = {topic for source in filled for topic in source.topics} & names
         remaining = sorted(names - first)

@@ -38,7 +38,7 @@ from ottla.streams.spark.connector.ranges import OffsetRange, Offsets, limit_off
 from ottla.streams.spark.connector.sink import Opened, StreamSink, TaskWriter
 from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.connector.time_order import TimeOrder
-from ottla.streams.spark.connector.workers import settle_after_work
+from ottla.streams.spark.connector.workers import freeze_objects_after_first_task
 from ottla.streams.spark.layout.envelopes import RECORDS, as_arrow, open_sealed
 from ottla.streams.spark.stages.shipping import Shipment
 from ottla.streams.spark.stages.tasks import wall_clock_ms
@@ -195,7 +195,7 @@ class EnvelopeTaskReader:
                 topic, count = offsets.topic, partition.counts.get(offsets.topic, 0)
                 for records in self._fetch(fetcher, offsets):
                     yield as_arrow(stage.take(topic, offsets.partition, records, count))
-        settle_after_work()
+        freeze_objects_after_first_task()
 
     def _fetch(self, fetcher: Fetcher, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
         if offsets.topic == CLOCK_TOPIC:

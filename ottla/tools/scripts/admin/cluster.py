@@ -27,9 +27,11 @@ SPEC = Spec(
 )
 
 
-def rewrite(words: list[str]) -> list[str]:
+def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(words, _ACTIONS, ("bootstrap-server", "config", "command-config", "id"))
+    return first_as_option(
+        command_line, _ACTIONS, ("bootstrap-server", "config", "command-config", "id")
+    )
 
 
 def run(options: Options) -> int:

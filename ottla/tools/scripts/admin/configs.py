@@ -110,10 +110,10 @@ def _fail(sentence: str) -> NoReturn:
 
 
 def _typed(options: Options) -> list[str]:
-    words: list[str] = []
+    command_line: list[str] = []
     for name, value in options.occurrences:
-        words += [f"--{name}"] if value is None else [f"--{name}", value]
-    return words
+        command_line += [f"--{name}"] if value is None else [f"--{name}", value]
+    return command_line
 
 
 def _entities(options: Options) -> Entities:

@@ -11,7 +11,7 @@ from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, java_double, out
 
 _WIRE = {"users": "user", "clients": "client-id", "ips": "ip"}
-_WORDS = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
+_ENTITY_NAMES = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _CLIENT_KEYS = frozenset({
     "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
 })  # fmt: skip
@@ -27,9 +27,9 @@ def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
     rows: list[dict[str, object]] = []
     for entity, values in _read(brokers, entities):
         names = [
-            f"{_WORDS[kind]} '{entity[kind]}'"
+            f"{_ENTITY_NAMES[kind]} '{entity[kind]}'"
             if entity[kind] is not None
-            else f"the default {_WORDS[kind]}"
+            else f"the default {_ENTITY_NAMES[kind]}"
             for kind in ("user", "client-id", "ip")
             if kind in entity
         ]

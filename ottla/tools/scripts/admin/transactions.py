@@ -71,9 +71,9 @@ _REQUIRED = {
 }
 
 
-def rewrite(words: list[str]) -> list[str]:
+def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(words, _ACTIONS, _VALUED)
+    return first_as_option(command_line, _ACTIONS, _VALUED)
 
 
 def run(options: Options) -> int:

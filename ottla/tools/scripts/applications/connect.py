@@ -31,9 +31,9 @@ _REASONS = {
 }
 
 
-def run(name: str, words: list[str]) -> int:
+def run(name: str, command_line: list[str]) -> int:
     """Translate the connectors of a standalone worker, or say what replaces the script."""
-    files = [word for word in words if not word.startswith("-")]
+    files = [word for word in command_line if not word.startswith("-")]
     if name != _ALONE:
         err(f"{name} is not available: Ottla has no Connect workers. {_REASONS[name]}.")
         return 1

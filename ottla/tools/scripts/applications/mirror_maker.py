@@ -79,8 +79,8 @@ def run(options: Options) -> int:
         return 1
     consumer = read_properties(options["consumer.config"])
     producer = read_properties(options["producer.config"])
-    for name, words in (("consumer.config", consumer), ("producer.config", producer)):
-        if not words.get("bootstrap.servers"):
+    for name, properties in (("consumer.config", consumer), ("producer.config", producer)):
+        if not properties.get("bootstrap.servers"):
             raise UsageError(f"{options[name]} has no bootstrap.servers: add it")
     if "partition.assignment.strategy" not in consumer:
         err(_WARNING)

@@ -151,7 +151,7 @@ def _properties(options: Options) -> dict[str, str]:
     name = options["command-config"] or options["consumer.config"]
     from_file = read_properties(name) if name else {}
     from_flags = pairs([*options.all("consumer-property"), *options.all("command-property")])
-    groups = {words["group.id"] for words in (from_file, from_flags) if "group.id" in words}
+    groups = {source["group.id"] for source in (from_file, from_flags) if "group.id" in source}
     if options["group"] is not None:
         groups.add(options["group"])
     if len(groups) > 1:
@@ -182,12 +182,12 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _formatter_properties(options: Options) -> dict[str, str]:
     name = options["formatter-config"]
-    words = read_properties(name) if name else {}
-    words |= pairs([*options.all("property"), *options.all("formatter-property")])
+    properties = read_properties(name) if name else {}
+    properties |= pairs([*options.all("property"), *options.all("formatter-property")])
     for part in ("key", "value"):
         if options[f"{part}-deserializer"]:
-            words[f"{part}.deserializer"] = options[f"{part}-deserializer"]
-    return words
+            properties[f"{part}.deserializer"] = options[f"{part}-deserializer"]
+    return properties
 
 
 class _Copy:

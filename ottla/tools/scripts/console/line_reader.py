@@ -84,7 +84,7 @@ class LineReader:
         return None if text == self._null else text.encode("utf-8", "surrogateescape")
 
     def _check(self) -> None:
-        words = {
+        separators = {
             "headers.delimiter": self._headers_delimiter,
             "headers.separator": self._headers_separator,
             "headers.key.separator": self._headers_key_separator,
@@ -94,11 +94,11 @@ class LineReader:
             ("headers.delimiter", "headers.key.separator"),
             ("headers.separator", "headers.key.separator"),
         ):
-            if words[first] == words[second]:
+            if separators[first] == separators[second]:
                 raise LineError(f"{first} and {second} may not be equal")
         if self._null is None:
             return
         order = ("key.separator", "headers.separator", "headers.delimiter", "headers.key.separator")
         for name in order:
-            if {**words, "key.separator": self._key_separator}[name] == self._null:
+            if {**separators, "key.separator": self._key_separator}[name] == self._null:
                 raise LineError(f"null.marker and {name} may not be equal")

@@ -150,11 +150,11 @@ def _list(brokers: Brokers, options: Options) -> None:
 def _choices(text: str | None, known: tuple[str, ...], sentence: str) -> set[str]:
     if not text:
         return set()
-    words = {part.strip().lower() for part in text.split(",")}
-    if words - {name.lower() for name in known}:
+    chosen = {part.strip().lower() for part in text.split(",")}
+    if chosen - {name.lower() for name in known}:
         kind = "states" if known is _STATES else "types"
         raise UsageError(f"{sentence} '{text}'. Valid {kind} are: {', '.join(known)}")
-    return words
+    return chosen
 
 
 def _check(options: Options) -> None:

@@ -122,20 +122,22 @@ def _keys(brokers: Brokers, options: Options, group: str) -> list[TopicPartition
     return []
 
 
-def parse_topics(brokers: Brokers, words: Sequence[str]) -> list[TopicPartition]:
+def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartition]:
     """Return the partitions of `topic` and `topic:0,1` arguments."""
     keys: list[TopicPartition] = []
-    for word in words:
-        name, colon, numbers = word.partition(":")
+    for argument in arguments:
+        name, colon, numbers = argument.partition(":")
         if not colon:
             described = topics.describe_topic(brokers, name)
             keys += [(name, row.partition) for row in described.partitions]
             continue
         if not numbers or ":" in numbers:
-            raise UsageError(f"Invalid topic arg '{word}', expected topic name and partitions")
+            raise UsageError(f"Invalid topic arg '{argument}', expected topic name and partitions")
         for number in numbers.split(","):
             if not number.isdecimal():
-                raise UsageError(f"Invalid partition '{number}' specified in topic arg '{word}''")
+                raise UsageError(
+                    f"Invalid partition '{number}' specified in topic arg '{argument}''"
+                )
             keys.append((name, int(number)))
     return keys
 

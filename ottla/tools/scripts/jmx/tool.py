@@ -62,7 +62,7 @@ def run(options: Options) -> int:
 def _report(options: Options) -> None:
     interval_ms, queries = options["reporting-interval"], options.all("object-name")
     is_once = interval_ms < 0 or "one-time" in options
-    included = _words(options["attributes"]) if "attributes" in options else None
+    included = _names(options["attributes"]) if "attributes" in options else None
     clock = _Clock(options["date-format"])
     form = options["report-format"].lower()
     if "wait" in options and not queries:
@@ -93,8 +93,8 @@ def _report(options: Options) -> None:
         time.sleep(max(0.0, interval_ms / 1000 - (time.monotonic() - started)))
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in text.split(",") if word]
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
 def _credentials(text: str | None) -> tuple[str, str] | None:

@@ -158,7 +158,7 @@ class _ConsumerRun:
     def _settings(self) -> dict[str, str]:
         options = self._options
         name = options["command-config"] or options["consumer.config"]
-        words: Mapping[str, str] = read_properties(name) if name else {}
+        properties: Mapping[str, str] = read_properties(name) if name else {}
         return {
             "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
             **librdkafka_settings(
@@ -167,7 +167,7 @@ class _ConsumerRun:
                     "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
                     "max.partition.fetch.bytes": str(options["fetch-size"]),
                     "receive.buffer.bytes": str(options["socket-buffer-size"]),
-                    **words,
+                    **properties,
                     **pairs(options.all("command-property")),
                 }
             ),

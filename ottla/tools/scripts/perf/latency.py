@@ -48,17 +48,19 @@ _NAMES = (
 _TIMEOUT_S = 60.0
 
 
-def rewrite(words: list[str]) -> list[str]:
+def rewrite(command_line: list[str]) -> list[str]:
     """Turn the positional arguments of earlier versions into options."""
-    if not words or words[0].startswith("-") or len(words) not in (5, 6):
-        return words
+    if not command_line or command_line[0].startswith("-") or len(command_line) not in (5, 6):
+        return command_line
     listed = ", ".join(f"--{name}" for name in _NAMES)
     out(
         "WARNING: Positional argument usage is deprecated and will be removed in Apache Kafka 5.0. "
         f"Please use named arguments instead: {listed}"
     )
     return [
-        word for name, value in zip(_NAMES, words, strict=False) for word in (f"--{name}", value)
+        word
+        for name, value in zip(_NAMES, command_line, strict=False)
+        for word in (f"--{name}", value)
     ]
 
 

@@ -122,11 +122,11 @@ def _properties(options: Options) -> dict[str, str]:
     name = options["command-config"] or options["producer.config"]
     properties = {"linger.ms": "5", "client.id": "perf-producer-client"}
     properties |= read_properties(name) if name else {}
-    words = [*options.all("producer-props"), *options.all("command-property")]
-    wrong = [word for word in words if "=" not in word]
+    assignments = [*options.all("producer-props"), *options.all("command-property")]
+    wrong = [assignment for assignment in assignments if "=" not in assignment]
     if wrong:
         raise ConfigError(f"Invalid property: {wrong[0]}")
-    properties |= pairs(words)
+    properties |= pairs(assignments)
     if options["bootstrap-server"]:
         properties["bootstrap.servers"] = options["bootstrap-server"]
     return properties

@@ -81,19 +81,19 @@ def on_parse_error(error: UsageError) -> int:
 
 def _settings(options: Options) -> dict[str, str]:
     name = options["command-config"]
-    words = {
+    properties = {
         **(read_properties(name) if name else {}),
         "auto.offset.reset": options["reset-policy"],
         "session.timeout.ms": str(options["session-timeout"]),
     }
     if options["group-instance-id"]:
-        words["group.instance.id"] = options["group-instance-id"]
+        properties["group.instance.id"] = options["group-instance-id"]
     if options["group-protocol"].lower() == "consumer":
-        words["group.protocol"] = "consumer"
-        del words["session.timeout.ms"]
+        properties["group.protocol"] = "consumer"
+        del properties["session.timeout.ms"]
     if options["assignment-strategy"]:
-        words["partition.assignment.strategy"] = options["assignment-strategy"]
-    return librdkafka_settings(words)
+        properties["partition.assignment.strategy"] = options["assignment-strategy"]
+    return librdkafka_settings(properties)
 
 
 def _read(consumer: RecordConsumer, options: Options, stop: StopSignals) -> None:

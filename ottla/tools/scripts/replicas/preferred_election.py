@@ -36,11 +36,11 @@ _DEPRECATED = (
 )
 
 
-def rewrite(words: list[str]) -> list[str]:
+def rewrite(command_line: list[str]) -> list[str]:
     """Print the notice, which precedes errors of the command line, too."""
-    if "json" not in words:
+    if "json" not in command_line:
         out(_DEPRECATED)
-    return words
+    return command_line
 
 
 def run(options: Options) -> int:

@@ -20,20 +20,22 @@ _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 BROKER = ServerKind("Broker", "kafka", "server", b"ottla.tools.main")
 
 
-def run(name: str, words: list[str]) -> int:
+def run(name: str, command_line: list[str]) -> int:
     """Start a broker with a properties file, or stop those that -daemon started."""
     if name == "kafka-server-start":
-        return _start(words)
-    if words:
+        return _start(command_line)
+    if command_line:
         err("USAGE: kafka-server-stop (without arguments)")
         return 1
     return daemon.stop(BROKER)
 
 
-def _start(words: list[str]) -> int:
-    is_daemon = "-daemon" in words
+def _start(command_line: list[str]) -> int:
+    is_daemon = "-daemon" in command_line
     rest = [
-        word for word in words if word not in ("-daemon", "-loggc") and not word.startswith("-name")
+        word
+        for word in command_line
+        if word not in ("-daemon", "-loggc") and not word.startswith("-name")
     ]
     if not rest or rest[0].startswith("--"):
         err("USAGE: kafka-server-start [-daemon] server.properties [--override property=value]*")

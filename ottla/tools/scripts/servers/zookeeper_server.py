@@ -15,24 +15,24 @@ from ottla.tools.zookeeper.java_server import java_command
 ZOOKEEPER = ServerKind("ZooKeeper", "zookeeper", "zookeeper", b"QuorumPeerMain")
 
 
-def run(name: str, words: list[str]) -> int:
+def run(name: str, command_line: list[str]) -> int:
     """Start a ZooKeeper with its properties file, or stop those that -daemon started."""
     if name == "zookeeper-server-start":
-        return _start(words)
-    if words:
+        return _start(command_line)
+    if command_line:
         err("USAGE: zookeeper-server-stop (without arguments)")
         return 1
     return daemon.stop(ZOOKEEPER)
 
 
-def _start(words: list[str]) -> int:
-    is_daemon = "-daemon" in words
-    arguments = [word for word in words if not word.startswith("-")]
-    if len(arguments) != 1 or any(word.startswith("--") for word in words):
+def _start(command_line: list[str]) -> int:
+    is_daemon = "-daemon" in command_line
+    files = [word for word in command_line if not word.startswith("-")]
+    if len(files) != 1 or any(word.startswith("--") for word in command_line):
         err("USAGE: zookeeper-server-start [-daemon] zookeeper.properties")
         return 1
-    if not Path(arguments[0]).is_file():
-        err(f"{arguments[0]} is not a file: name ZooKeeper's properties file")
+    if not Path(files[0]).is_file():
+        err(f"{files[0]} is not a file: name ZooKeeper's properties file")
         return 1
-    line = [*java_command(), arguments[0]]
+    line = [*java_command(), files[0]]
     return daemon.start(ZOOKEEPER, line, is_daemon=is_daemon)

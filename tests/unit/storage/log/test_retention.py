@@ -102,12 +102,12 @@ def test_compact_and_delete_together_delete() -> None:
 
 def test_renamed_files_are_removed_after_their_delay() -> None:
     """Each path is removed once, even if it was added twice; a shutdown removes all of them."""
-    doomed = retention.Doomed()
-    doomed.add(["a", "b"], 100)
-    doomed.add(["c", "a"], 200)
-    assert doomed.take_due(99) == []
-    assert doomed.take_due(100) == ["a", "b"]
-    assert doomed.take_due() == ["c"]
-    doomed.add(["d"], 0)
-    doomed.forget()
-    assert doomed.take_due() == []
+    pending = retention.PendingDeletions()
+    pending.add(["a", "b"], 100)
+    pending.add(["c", "a"], 200)
+    assert pending.take_due(99) == []
+    assert pending.take_due(100) == ["a", "b"]
+    assert pending.take_due() == ["c"]
+    pending.add(["d"], 0)
+    pending.forget()
+    assert pending.take_due() == []

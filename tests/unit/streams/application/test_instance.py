@@ -59,7 +59,7 @@ class _Elector:
         self.is_decided = True
         self.is_shutdown = False
         self.is_in = False
-        self.heard_at = math.inf
+        self.confirmed_at = math.inf
         self.error: Exception | None = None
 
     def start(self) -> None:
@@ -182,7 +182,7 @@ def test_a_deposed_instance_becomes_standby_even_if_its_queries_failed_first() -
     world = _World()
     handled: list[Exception] = []
     world.instance.handler = lambda error: handled.append(error) or shut_down_client(error)
-    world.elector.heard_at = -math.inf
+    world.elector.confirmed_at = -math.inf
     world.start()
     query = world.await_query()
     stopped = threading.Event()

@@ -29,7 +29,7 @@ from ottla.streams import (
 )
 from ottla.streams.queries.requests import FailureReason, PositionBound, Query
 from ottla.streams.queries.store_views import view_of
-from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.serdes import DefaultSerdes
 
 
 def retained(name: str) -> Materialized[Any, Any]:

@@ -14,7 +14,8 @@ from ottla.streams import (
     Windowed,
 )
 from ottla.streams.queries.store_views import Change, empty_view
-from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.serdes import DefaultSerdes
+from ottla.streams.stores.builders import StoreBuilder
 
 _TEXT = Serdes.string()
 _DEFAULTS = DefaultSerdes(_TEXT, _TEXT)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.streams import Processor, Record, Serdes, Stores, Topology, TopologyTestDriver
-from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.serdes import DefaultSerdes
 
 _TTL = 10
 

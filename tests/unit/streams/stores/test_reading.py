@@ -20,7 +20,8 @@ from ottla.streams import (
     Windowed,
 )
 from ottla.streams.queries.store_views import view_of
-from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.serdes import DefaultSerdes
+from ottla.streams.stores.builders import StoreBuilder
 
 _DEFAULTS = DefaultSerdes(Serdes.string(), Serdes.string())
 

@@ -12,7 +12,8 @@ from ottla.streams import (
     VersionedRecord,
     Windowed,
 )
-from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.serdes import DefaultSerdes
+from ottla.streams.stores.builders import StoreBuilder
 
 _TEXT = Serdes.string()
 _DEFAULTS = DefaultSerdes(_TEXT, _TEXT)

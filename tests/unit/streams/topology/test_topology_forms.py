@@ -82,7 +82,7 @@ def test_a_read_only_store_is_filled_from_a_topic() -> None:
         ),
         (
             lambda t: t.add_source(AutoOffsetReset.latest(), "Source", "in"),
-            "its name first, then offset_reset='latest'",
+            "pass 'latest' as offset_reset='latest'",
         ),
         (
             lambda t: t.add_sink("Sink", "out", Serdes.string(), Serdes.string(), "Source"),

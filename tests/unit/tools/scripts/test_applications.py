@@ -251,10 +251,14 @@ def test_zookeeper_server_runs_with_its_own_file(
     assert capsys.readouterr().out == "No zookeeper server to stop\n"
 
 
-@pytest.mark.parametrize("words", [[], ["missing.properties"], ["--no-such-option"]])
+@pytest.mark.parametrize("command_line", [[], ["missing.properties"], ["--no-such-option"]])
 def test_zookeeper_server_needs_a_file(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    command_line: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a properties file nothing is started."""
-    assert entry.run("zookeeper-server-start", words) == 1
-    assert "properties file" in capsys.readouterr().err or not words or words[0].startswith("--")
+    assert entry.run("zookeeper-server-start", command_line) == 1
+    assert (
+        "properties file" in capsys.readouterr().err
+        or not command_line
+        or command_line[0].startswith("--")
+    )

@@ -113,16 +113,16 @@ def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str
             assert main.run([*row["command"].split()[1:], "--help"]) == 0
 
 
-@pytest.mark.parametrize("words", [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"]])
+@pytest.mark.parametrize("command_line", [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"]])
 def test_zookeeper_is_asked_for_the_brokers(
-    words: list[str],
+    command_line: list[str],
     nowhere: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The option of old scripts works, and standard error has the modern one."""
     monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: nowhere)
-    assert entry.run("kafka-topics", [*words, "--list"]) == 1
+    assert entry.run("kafka-topics", [*command_line, "--list"]) == 1
     printed = capsys.readouterr()
     assert f"use --bootstrap-server {nowhere} instead" in printed.err
     assert f"nothing listens on {nowhere}" in printed.out
@@ -172,12 +172,14 @@ def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]
     assert entry.run("kafka-run-class", ["com.example.Tool"]) == 1
 
 
-@pytest.mark.parametrize("words", [[], ["missing.properties"], ["--override", "a=b"], ["-daemon"]])
+@pytest.mark.parametrize(
+    "command_line", [[], ["missing.properties"], ["--override", "a=b"], ["-daemon"]]
+)
 def test_server_needs_a_properties_file(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    command_line: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is started without one."""
-    assert entry.run("kafka-server-start", words) == 1
+    assert entry.run("kafka-server-start", command_line) == 1
     assert capsys.readouterr().err
 
 
@@ -187,9 +189,9 @@ def test_daemon_is_started_and_stopped(tmp_path: Path) -> None:
         f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n"
     )
 
-    def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(name: str, *command_line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", _PROGRAM.format(name), *words],
+            [sys.executable, "-c", _PROGRAM.format(name), *command_line],
             capture_output=True,
             text=True,
             check=False,

@@ -41,7 +41,7 @@ def test_required_value_may_start_with_a_dash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (["--nonsense"], "nonsense is not a recognized option"),
         (["-x"], "x is not a recognized option"),
@@ -50,10 +50,12 @@ def test_required_value_may_start_with_a_dash() -> None:
         (["--t", "a"], "t is not an unambiguous option"),
     ],
 )
-def test_wrong_command_lines_have_joptsimples_sentences(words: list[str], sentence: str) -> None:
+def test_wrong_command_lines_have_joptsimples_sentences(
+    command_line: list[str], sentence: str
+) -> None:
     """Scripts compare these sentences."""
     with pytest.raises(UsageError, match=f"^{sentence}$"):
-        parse(SPEC, words)
+        parse(SPEC, command_line)
 
 
 def test_value_that_cannot_be_converted_is_reported_when_it_is_used() -> None:

@@ -38,9 +38,9 @@ def _jmx(served: Cluster, capsys: pytest.CaptureFixture[str]) -> Jmx:
     address = served._running[served.brokers[0]].node.monitoring_address
     assert address is not None
 
-    def run(*words: str) -> tuple[int, list[str], list[str]]:
+    def run(*command_line: str) -> tuple[int, list[str], list[str]]:
         url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
-        code = entry.run("kafka-jmx", [*words, "--jmx-url", url])
+        code = entry.run("kafka-jmx", [*command_line, "--jmx-url", url])
         printed = capsys.readouterr()
         errors = printed.err.splitlines()
         if errors and errors[0] == f"Trying to connect to JMX url: {url}":
@@ -118,7 +118,7 @@ def test_nothing_is_printed_if_a_bean_lacks_an_attribute(jmx: Jmx, attributes: s
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         (
             ["--object-name", "kafka.none:type=None"],
@@ -139,9 +139,11 @@ def test_nothing_is_printed_if_a_bean_lacks_an_attribute(jmx: Jmx, attributes: s
         (["--jmx-auth-prop", "user"], "--jmx-auth-prop must be username=password"),
     ],
 )  # fmt: skip
-def test_error_is_a_sentence_with_exit_code_1(jmx: Jmx, words: list[str], sentence: str) -> None:
+def test_error_is_a_sentence_with_exit_code_1(
+    jmx: Jmx, command_line: list[str], sentence: str
+) -> None:
     """Where JmxTool has a sentence, it is the same."""
-    code, lines, errors = jmx("--one-time", *words)
+    code, lines, errors = jmx("--one-time", *command_line)
     assert (code, lines) == (1, [])
     assert re.fullmatch(sentence, errors[0])
 

@@ -38,8 +38,8 @@ class World(NamedTuple):
     jmx_url: str
     folder: Path
 
-    def words(self, line: str) -> list[str]:
-        """Return the words of a command line."""
+    def command_line(self, line: str) -> list[str]:
+        """Return a command line as a list."""
         places = {"$B": self.cluster.bootstrap, "$J": self.jmx_url, "$D": str(self.folder)}
         for name, place in places.items():
             line = line.replace(name, place)
@@ -78,7 +78,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def _run(
-    name: str, words: list[str], stdin: bytes, monkeypatch: pytest.MonkeyPatch
+    name: str, command_line: list[str], stdin: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, list[Any], str]:
     """Run a script in this process; return its exit code, its parsed lines, and its errors."""
     streams = {
@@ -89,7 +89,7 @@ def _run(
         for stream, wrapper in streams.items():
             patch.setattr(sys, stream, wrapper)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
-        code = entry.run(name, [*words, "--output", "json"])
+        code = entry.run(name, [*command_line, "--output", "json"])
     out, errors = (wrapper.buffer.getvalue().decode() for wrapper in streams.values())  # type: ignore[attr-defined]
     return code, [json.loads(line) for line in out.splitlines()], errors
 
@@ -185,7 +185,7 @@ def test_output_is_json(
     name: str, line: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script succeeds, and each line of its standard output is JSON."""
-    code, rows, errors = _run(name, world.words(line), b"4\n", monkeypatch)
+    code, rows, errors = _run(name, world.command_line(line), b"4\n", monkeypatch)
     assert code == 0, errors
     assert rows, "nothing was printed"
 
@@ -198,7 +198,7 @@ def test_output_of_a_failure_is_json(
     # The process ids of servers are in the folder for temporary files.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    code, rows, errors = _run(name, world.words(FAILING[name]), b"", monkeypatch)
+    code, rows, errors = _run(name, world.command_line(FAILING[name]), b"", monkeypatch)
     assert code == 1
     assert all("messages" in row for row in rows)
     assert errors or any(row["messages"] for row in rows)
@@ -207,7 +207,7 @@ def test_output_of_a_failure_is_json(
 def test_records_have_their_fields(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The console consumer prints an object for each record, and nothing else."""
     line = "--bootstrap-server $B --topic a --partition 0 --offset 1 --max-messages 1"
-    code, (row,), _ = _run("kafka-console-consumer", world.words(line), b"", monkeypatch)
+    code, (row,), _ = _run("kafka-console-consumer", world.command_line(line), b"", monkeypatch)
     assert code == 0
     assert (row["topic"], row["partition"], row["offset"], row["key"]) == ("a", 0, 1, None)
     assert (row["value"], row["headers"]) == ("2", [])
@@ -216,7 +216,7 @@ def test_records_have_their_fields(world: World, monkeypatch: pytest.MonkeyPatch
 def test_sentences_become_messages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What Apache Kafka's tool says in a sentence is an element of a list."""
     line = "--bootstrap-server $B --alter --topic a --add-config segment.ms=3600000"
-    code, rows, _ = _run("kafka-configs", world.words(line), b"", monkeypatch)
+    code, rows, _ = _run("kafka-configs", world.command_line(line), b"", monkeypatch)
     assert (code, rows) == (0, [{"messages": ["Completed updating config for topic a."]}])
 
 

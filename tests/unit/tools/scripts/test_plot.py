@@ -75,9 +75,15 @@ def test_script_draws_what_it_measured(
     """There is a point for each record, or for each tenth of a second of a consumer."""
     ottla_cluster.create_topic("t", partitions=1)
     produce(ottla_cluster, "t", [b"1", b"2", b"3"])
-    words, least, title = _LINES[name]
+    command_line, least, title = _LINES[name]
     path = tmp_path / "plot.svg"
-    line = ["--bootstrap-server", ottla_cluster.bootstrap, *words.split(), "--plot", str(path)]
+    line = [
+        "--bootstrap-server",
+        ottla_cluster.bootstrap,
+        *command_line.split(),
+        "--plot",
+        str(path),
+    ]
     assert entry.run(name, line) == 0, capsys.readouterr().err
     points = _points(path)
     assert len(points) >= least
@@ -100,8 +106,8 @@ def test_live_line_is_for_terminals(
     monkeypatch.setattr(live, "_INTERVAL_S", 0.0)
     monkeypatch.setattr(latencies, "_LIVE_EVERY", 1)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
-    words = _LINES[name][0].split()
-    assert entry.run(name, ["--bootstrap-server", ottla_cluster.bootstrap, *words]) == 0
+    command_line = _LINES[name][0].split()
+    assert entry.run(name, ["--bootstrap-server", ottla_cluster.bootstrap, *command_line]) == 0
     printed = capsys.readouterr()
     assert ("records/sec" in printed.err) == is_terminal
     # It is erased before the result.

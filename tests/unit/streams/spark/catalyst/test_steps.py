@@ -11,7 +11,13 @@ from ottla.streams.expressions.columns import Column, OfSpark
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.operators.stateless import Filter
 from ottla.streams.serdes import Serde
-from ottla.streams.spark.catalyst.column_types import Scalar, Structure, Unlike, type_of, type_read
+from ottla.streams.spark.catalyst.column_types import (
+    RunsInPython,
+    Scalar,
+    Structure,
+    type_of,
+    type_read,
+)
 from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource, lower_layout
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.query.explain import explain
@@ -168,7 +174,7 @@ def test_types_of_expressions(expression: Column, kind: Scalar) -> None:
 )
 def test_expressions_without_a_type(expression: Column) -> None:
     """If the type depends on the values, the expression must run in Python."""
-    with pytest.raises(Unlike):
+    with pytest.raises(RunsInPython):
         type_of(expression, Scalar.TEXT, type_read(_SALE))
 
 
@@ -202,7 +208,7 @@ class _Apart:
 @pytest.mark.parametrize("kind", [_Counted, _Checked, _Apart, dict])
 def test_classes_that_spark_cannot_read(kind: Any) -> None:
     """Their constructors compute or omit fields, or are untyped."""
-    with pytest.raises(Unlike):
+    with pytest.raises(RunsInPython):
         type_read(Serdes.json(kind))
 
 
@@ -218,11 +224,11 @@ def test_an_explanation_marks_steps_in_the_jvm() -> None:
     filtered.filter(col("value.total") > 1).to("big", key=_TEXT, value=_SALE)
     lines = _explained(builder.build())
     assert lines[2:] == [
-        "  KSTREAM-SOURCE-0000000000: Python, its records go to the JVM, reads in",
+        "  KSTREAM-SOURCE-0000000000: Python, its records go to the JVM, reads topic in",
         "  KSTREAM-FILTER-0000000001: JVM, an expression: (col('value.amount') > 1)",
         "  KSTREAM-MAPVALUES-0000000002: JVM, an expression: struct(shop=col('value.shop'))",
-        "  KSTREAM-SINK-0000000003: JVM, writes out",
+        "  KSTREAM-SINK-0000000003: JVM, writes to topic out",
         "  KSTREAM-FILTER-0000000004: Python (col('value.total') is not a field that is read), an expression: "
         "(col('value.total') > 1)",
-        "  KSTREAM-SINK-0000000005: Python (it follows a step in Python), writes big",
+        "  KSTREAM-SINK-0000000005: Python (it follows a step in Python), writes to topic big",
     ]

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from ottla.streams.spark.connector.workers import settle, settle_after_work
+from ottla.streams.spark.connector.workers import freeze_objects, freeze_objects_after_first_task
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def test_a_reused_worker_does_not_collect_modules(monkeypatch: pytest.MonkeyPatc
     # Garbage of other tests would be counted, and then collected.
     gc.collect()
     objects_count = len(gc.get_objects())
-    settle()
+    freeze_objects()
     assert gc.get_freeze_count() >= objects_count
     assert len(gc.get_objects()) < objects_count / 100
 
@@ -37,7 +37,7 @@ def test_a_users_program_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None
         program = ModuleType("__main__")
         program.__spec__ = spec
         monkeypatch.setitem(sys.modules, "__main__", program)
-        settle()
+        freeze_objects()
         assert gc.get_freeze_count() == 0
 
 
@@ -46,9 +46,9 @@ def test_modules_loaded_by_the_first_task_are_frozen_once(monkeypatch: pytest.Mo
     worker = ModuleType("__main__")
     worker.__spec__ = ModuleSpec("pyspark.daemon", None)
     monkeypatch.setitem(sys.modules, "__main__", worker)
-    settle_after_work.cache_clear()
-    settle_after_work()
+    freeze_objects_after_first_task.cache_clear()
+    freeze_objects_after_first_task()
     assert gc.get_freeze_count() > 0
     gc.unfreeze()
-    settle_after_work()
+    freeze_objects_after_first_task()
     assert gc.get_freeze_count() == 0

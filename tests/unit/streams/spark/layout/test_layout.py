@@ -53,7 +53,7 @@ def test_topics_that_lead_to_an_earlier_stage_are_on_the_broker() -> None:
     assert layout.created[responses] == 2
     (subscriptions,) = layout.shuffled
     assert subscriptions != responses
-    assert layout.routes_of(responses)[0].kind == 0
+    assert layout.routes_of(responses)[0].sub_topology_number == 0
 
 
 def test_topics_of_different_partition_counts_are_joined_by_key() -> None:
@@ -94,7 +94,9 @@ def test_global_topics_go_to_every_task_that_may_read_them() -> None:
     builder.stream("processed").process(_Plain).to("out-two")
     builder.stream("mapped").map_values(str).to("out-three")
     layout = _lay_out(builder, places=1, joined=1, processed=1, mapped=1)
-    assert {layout.sub_topologies[route.kind].level for route in layout.routes["places"]} == {1}
+    assert {
+        layout.sub_topologies[route.sub_topology_number].level for route in layout.routes["places"]
+    } == {1}
     assert len(layout.routes["places"]) == 2
     assert [kind.level for kind in layout.sub_topologies] == [1, 1, 0]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from ottla.streams import Processor, PunctuationType, Record, Serdes, Stores, Topology
 from ottla.streams.processor.api import Cancellable
+from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.spark.stages.task_memory import TaskMemory
-from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.task import ProducedRecord, Task, TaskSettings, TopicRecord
 
 _TEXT = Serdes.string()
