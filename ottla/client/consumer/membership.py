@@ -76,9 +76,7 @@ class Membership:
         self.subscription = tuple(topics)
         self._is_manual = False
         self._listener = listener or _NO_LISTENER
-        self._consumer.subscribe(
-            list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
+        transport.subscribe(self._consumer, topics, self._assigned, self._revoked, self._lost)
 
     def unsubscribe(self) -> None:
         """Leave the group, or drop the assignment."""
