@@ -319,6 +319,12 @@ class Waits:
 
     def __init__(self) -> None:
         self._is_stopped = threading.Event()
+        self._calls: list[Future[Any]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call continues; librdkafka's consumer makes other calls wait for it."""
+        return not all(call.done() for call in self._calls)
 
     def stop(self) -> None:
         """Let waits in other threads raise Closed soon."""
@@ -327,6 +333,7 @@ class Waits:
     def call(self, request: Callable[[], T], timeout_s: float = math.inf) -> T:
         """Return the result of a call; TimedOut after `timeout_s` seconds."""
         future: Future[T] = Future()
+        self._calls = [*(call for call in self._calls if not call.done()), future]
         threading.Thread(
             target=_complete, args=(request, future), name="ottla-call", daemon=True
         ).start()
