@@ -13,7 +13,8 @@ from typing import TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.client.connection import Connection
-from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.errors import NotReachable, TimedOut, Unsupported
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -50,6 +51,9 @@ _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _GROUP_KEY = 0
 _TRANSACTION_KEY = 1
+# DescribeCluster since version 1: the type of the nodes to describe.
+_CONTROLLERS = 2
+_SINCE_ENDPOINT_TYPES = 1
 
 
 class Brokers:
@@ -135,7 +139,7 @@ class Brokers:
         rejects).
         """
         if self._controller_id < 0:
-            self.metadata([])
+            self._find_nodes()
         if self._controller_id < 0:
             return self.ask(request, response_type, max_version=max_version)
         return self.ask_node(self._controller_id, request, response_type, max_version=max_version)
@@ -245,8 +249,11 @@ class Brokers:
     def node_ids(self) -> list[int]:
         """Return the ids of all brokers."""
         if not self._nodes:
-            self.metadata([])
+            self._find_nodes()
         return sorted(self._nodes)
+
+    def _find_nodes(self) -> None:
+        self.metadata([])
 
     def _is_passing(self, error: ApiError | NotReachable | TimedOut) -> bool:
         if isinstance(error, ApiError):
@@ -257,10 +264,8 @@ class Brokers:
 
     def _node(self, node_id: int) -> Connection:
         if node_id not in self._nodes:
-            self.metadata([])
-        if node_id not in self._nodes:
-            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not running.")
-        address = self._nodes[node_id]
+            self._find_nodes()
+        address = self.address(node_id)
         try:
             return self._connect(address)
         except NotReachable as error:
@@ -294,3 +299,58 @@ class Brokers:
         if response.node_id not in self._nodes:
             self._nodes[response.node_id] = Address(response.host, response.port)
         return int(response.node_id)
+
+
+class Controllers(Brokers):
+    """Connections to the KRaft controllers of one cluster (KIP-919); `node_ids` are controllers.
+
+    A broker in their place is an ApiError: MISMATCHED_ENDPOINT_TYPE.
+    """
+
+    def metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+        """Raise ApiError: controllers do not serve metadata of topics."""
+        raise unsupported_by_controllers()
+
+    def ask(self, request: Message, response_type: type[M], *, max_version: int | None = None) -> M:
+        """Send a request to any controller."""
+        if not self._nodes:
+            self._find_nodes()
+        return super().ask(request, response_type, max_version=max_version)
+
+    def address(self, node_id: int) -> Address:
+        """Return the address of the controller with this id; ApiError if there is none."""
+        if node_id not in self._nodes:
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
+        return self._nodes[node_id]
+
+    def _call(
+        self,
+        connection: Connection,
+        request: Message,
+        response_type: type[M],
+        max_version: int | None,
+    ) -> M:
+        try:
+            return super()._call(connection, request, response_type, max_version)
+        except Unsupported as error:
+            raise unsupported_by_controllers() from error
+
+    def _find_nodes(self) -> None:
+        request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+        connection = self.any_connection()
+        if connection.version_of(DescribeClusterRequest) < _SINCE_ENDPOINT_TYPES:
+            raise Unsupported(f"{connection.address} is no KRaft controller that tools can use.")
+        response = self._call(connection, request, DescribeClusterResponse, None)
+        if response.error_code:
+            raise ApiError(ErrorCode(response.error_code), response.error_message)
+        self._nodes = {row.broker_id: Address(row.host, row.port) for row in response.brokers}
+        self._controller_id = response.controller_id
+
+
+def unsupported_by_controllers() -> ApiError:
+    """Return the error of a request that only brokers serve, as the Java client words it."""
+    return ApiError(
+        ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+        "This Admin API is not yet supported when communicating directly with the controller "
+        "quorum.",
+    )

@@ -195,7 +195,7 @@ class RecordConsumer:
             mine.difference_update((row.topic, row.partition) for row in partitions)
             on_change(set(mine))
 
-        self._consumer.subscribe(list(topics), on_assign=gained, on_revoke=lost, on_lost=lost)
+        subscribe(self._consumer, topics, gained, lost, lost)
 
     def poll(self, timeout_s: float, *, limit: int = 1) -> list[ConsumedRecord | EndOfPartition]:
         """Return up to `limit` records and ends of partitions; an empty list after the timeout.
@@ -319,6 +319,12 @@ class Waits:
 
     def __init__(self) -> None:
         self._is_stopped = threading.Event()
+        self._calls: list[Future[Any]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call continues; librdkafka's consumer makes other calls wait for it."""
+        return not all(call.done() for call in self._calls)
 
     def stop(self) -> None:
         """Let waits in other threads raise Closed soon."""
@@ -327,6 +333,7 @@ class Waits:
     def call(self, request: Callable[[], T], timeout_s: float = math.inf) -> T:
         """Return the result of a call; TimedOut after `timeout_s` seconds."""
         future: Future[T] = Future()
+        self._calls = [*(call for call in self._calls if not call.done()), future]
         threading.Thread(
             target=_complete, args=(request, future), name="ottla-call", daemon=True
         ).start()
@@ -370,6 +377,26 @@ def close_producer(producer: Any) -> None:
 def open_consumer(settings: Settings) -> Any:
     """Return librdkafka's consumer; ClientError if it rejects a setting."""
     return _open(librdkafka.Consumer, {**_CLIENT}, settings)
+
+
+def subscribe(
+    consumer: Any,
+    topics: Sequence[str],
+    assigned: Callable[[Any, Any], None],
+    revoked: Callable[[Any, Any], None],
+    lost: Callable[[Any, Any], None],
+) -> None:
+    """Join librdkafka's group; ClientError if a pattern, which begins with ^, is invalid."""
+    try:
+        consumer.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError._INVALID_ARG:
+            names = ", ".join(map(repr, topics))
+            raise ClientError(
+                f"cannot subscribe to {names}: a name is empty, or a pattern is not a regular "
+                "expression of librdkafka (POSIX extended)"
+            ) from error
+        raise _translate(error.args[0]) from error
 
 
 def is_transient(error: KafkaError) -> bool:

@@ -9,8 +9,13 @@ from ottla.testing import Cluster
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A running single-broker cluster that keeps records of 1970: tests choose their timestamps."""
-    with Cluster(options={"log.retention.ms": "-1"}) as running:
+    """A running single-broker cluster with short heartbeats that keeps records of 1970."""
+    options = {
+        "log.retention.ms": "-1",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.heartbeat.interval.ms": "200",
+    }
+    with Cluster(options=options) as running:
         yield running
 
 

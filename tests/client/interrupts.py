@@ -1,7 +1,8 @@
 """A program that interrupts itself in one call after the other, as Ctrl-C does.
 
 `python -m tests.client.interrupts KIND` waits for a broker that accepts connections and never
-answers. It prints one line for each call: its name, the ms until the call has ended, and the ms
+answers; members of groups wait for a broker that is paused, and producers also for an address at
+which nothing listens. It prints one line for each call: its name, the ms until the call has ended, and the ms
 until its `with` block has ended.
 """
 
@@ -16,7 +17,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ottla.client import AsyncConsumer, AsyncProducer, Consumer, Producer
+from ottla.client import (
+    AsyncConsumer,
+    AsyncProducer,
+    Consumer,
+    Producer,
+    RebalanceListener,
+    TopicPartition,
+)
+from ottla.testing import Cluster
 
 LIMIT_S = 0.2
 # A busy machine may delay one attempt. A call that cannot be interrupted fails in all.
@@ -119,6 +128,11 @@ def _send_and_flush(producer: Producer) -> None:
     producer.flush()
 
 
+def _send_and_wait(producer: Producer) -> None:
+    producer.send("t", b"x")
+    threading.Event().wait()
+
+
 def _send_and_close(producer: Producer) -> None:
     producer.send("t", b"x")
     producer.close()
@@ -165,6 +179,74 @@ def _async_producer() -> AsyncProducer:
     return AsyncProducer(_PRODUCER)
 
 
+class _Committing(RebalanceListener):
+    """Commits positions when partitions are revoked, as the notes' programs do."""
+
+    def __init__(self) -> None:
+        self.consumer: Consumer | None = None
+        self.revoked: list[int] = []
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Commit, and note the thread."""
+        assert self.consumer is not None
+        self.revoked.append(threading.get_ident())
+        self.consumer.commit()
+
+
+class _Observing(_Committing):
+    """Notes the thread only."""
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Note the thread."""
+        self.revoked.append(threading.get_ident())
+
+
+def _member(listener: _Committing | None, **settings: Any) -> Interrupt:
+    """Interrupt `close` of a member that has read a record, while its coordinator is paused."""
+    options = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+    with Cluster(options=options) as cluster:
+        cluster.create_topic("t")
+        with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+            producer.send("t", b"x")
+        consumer = Consumer(
+            bootstrap_servers=cluster.bootstrap,
+            group_id="g",
+            auto_offset_reset="earliest",
+            **settings,
+        )
+        if listener is not None:
+            listener.consumer = consumer
+        consumer.subscribe("t", listener=listener)
+        while not consumer.poll(1):
+            pass
+        interrupt = Interrupt()
+        cluster.pause(cluster.brokers[0])
+        try:
+            interrupt.start()
+            try:
+                consumer.close()
+            except KeyboardInterrupt:
+                interrupt.call_ended()
+                interrupt.block_ended()
+        finally:
+            cluster.resume(cluster.brokers[0])
+        if listener is not None:
+            assert listener.revoked == [threading.get_ident()], listener.revoked
+    return interrupt
+
+
+def _unreachable(call: Callable[[Producer], Any]) -> Interrupt:
+    return _in_thread(
+        lambda: Producer({**_PRODUCER, "bootstrap_servers": f"127.0.0.1:{_closed_port()}"}), call
+    )
+
+
+def _closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
     "Producer": {
         "result": lambda: _in_thread(_producer, lambda one: one.send("t", b"x").result()),
@@ -189,6 +271,18 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "close": lambda: _in_thread(
             _assigned, lambda one: (one.commit_async({_KEY: 1}), one.close())
         ),
+    },
+    "Member": {
+        "close": lambda: _member(None, enable_auto_commit=False),
+        "close that commits": lambda: _member(None),
+        "close with a listener": lambda: _member(_Observing(), enable_auto_commit=False),
+        "close with a listener that commits": lambda: _member(_Committing()),
+    },
+    "Producer without brokers": {
+        "flush": lambda: _unreachable(_send_and_flush),
+        "close": lambda: _unreachable(_send_and_close),
+        "result": lambda: _unreachable(lambda one: one.send("t", b"x").result()),
+        "end of the block": lambda: _unreachable(_send_and_wait),
     },
     "AsyncProducer": {
         "result": lambda: _in_task(_async_producer, _result_async),

@@ -342,6 +342,7 @@ def test_interceptors_change_records_and_observe_commits(
     chain = [Filter(), Broken, Upper]
     with consumer_of(cluster, topic, group_id=topic, interceptors=chain) as consumer:
         assert values_of(read(consumer, 2)) == [b"KEEP", b"KEEP"]
+        poll_until(consumer, lambda: len(consumer.positions()) == 3)
         consumer.commit()
     assert len(committed[0]) == 3
     assert "Broken failed" in caplog.text
@@ -382,6 +383,59 @@ def test_interrupt_calls_the_listener_and_leaves_the_group(cluster: Cluster, top
     assert threads == [(threading.current_thread(), 3)]
     with consumer_of(cluster, topic, group_id=topic) as consumer:
         assert values_of(read(consumer, 3)) == [b"a", b"b", b"c"]
+
+
+def test_listener_commits_when_the_consumer_is_closed(cluster: Cluster, topic: str) -> None:
+    """It is called in the thread that closes."""
+    fill(cluster, topic, [b"a", b"b", b"c"])
+    threads: list[Any] = []
+
+    class Listener(Observer):
+        def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+            threads.append(threading.current_thread())
+            consumer.commit()
+
+    consumer = consumer_of(cluster, group_id=topic, enable_auto_commit=False)
+    consumer.subscribe(topic, listener=Listener())
+    read(consumer, 3)
+    consumer.close()
+    assert threads == [threading.current_thread()]
+    with consumer_of(cluster, group_id=topic) as other:
+        assert len(other.committed([(topic, number) for number in range(3)])) == 3
+
+
+def test_listener_learns_at_the_close_that_the_last_poll_is_too_long_ago(
+    topic_of_strict_cluster: tuple[Cluster, str],
+) -> None:
+    """Other members may own the partitions already: they are lost, not revoked."""
+    cluster, topic = topic_of_strict_cluster
+    busy = threading.Event()
+    calls: list[Any] = []
+
+    class Listener(RebalanceListener):
+        def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+            calls.append(("revoked", partitions))
+
+        def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
+            calls.append(("lost", partitions))
+
+    settings = {"session_timeout_ms": 300, "max_poll_interval_ms": 300}
+    consumer = consumer_of(cluster, group_id=topic, **settings)
+    consumer.subscribe(topic, listener=Listener())
+    poll_until(consumer, lambda: len(consumer.assignment) == 1)
+    busy.wait(0.4)  # the application is busy
+    consumer.close()
+    assert calls == [("lost", [(topic, 0)])]
+    assert "max.poll.interval.ms is 300" in str(consumer.departure)
+
+
+def test_wrong_pattern_is_a_sentence(cluster: Cluster) -> None:
+    """The error quotes it."""
+    with (
+        consumer_of(cluster, group_id="patterns") as consumer,
+        pytest.raises(ClientError, match=r"cannot subscribe to '\^\(ord\[\)\$'"),
+    ):
+        consumer.subscribe(pattern="ord[")
 
 
 def test_late_poll_is_explained(topic_of_strict_cluster: tuple[Cluster, str]) -> None:

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 from ottla.client.admin.answers import check
-from ottla.client.brokers import Brokers
+from ottla.client.brokers import Brokers, Controllers
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+_BROKERS, _CONTROLLERS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A running broker, with the address that it advertises."""
+    """A running broker or controller, with the address that it advertises."""
 
     node_id: int
     host: str
@@ -27,10 +29,13 @@ class ClusterDescription:
 
 
 def describe_cluster(brokers: Brokers) -> ClusterDescription:
-    """Return the cluster as one of its brokers describes it."""
+    """Return the cluster as one of its brokers describes it; controllers describe themselves."""
+    endpoint_type = _CONTROLLERS if isinstance(brokers, Controllers) else _BROKERS
 
     def attempt() -> ClusterDescription:
-        response = brokers.ask(DescribeClusterRequest(), DescribeClusterResponse)
+        response = brokers.ask(
+            DescribeClusterRequest(endpoint_type=endpoint_type), DescribeClusterResponse
+        )
         check(response.error_code, response.error_message)
         return ClusterDescription(
             cluster_id=response.cluster_id,

@@ -74,9 +74,16 @@ class ConfigEntry:
 
 
 def describe_config(
-    brokers: Brokers, resource: Resource, *, names: Sequence[str] | None = None
+    brokers: Brokers,
+    resource: Resource,
+    *,
+    names: Sequence[str] | None = None,
+    is_sorted: bool = True,
 ) -> list[ConfigEntry]:
-    """Return the effective options by name: all of them, or those in `names`."""
+    """Return the effective options: all of them, or those in `names`.
+
+    They are sorted by name, or in the broker's order.
+    """
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -96,6 +103,7 @@ def describe_config(
             response = brokers.ask(request, DescribeConfigsResponse)
         (result,) = response.results
         check(result.error_code, result.error_message)
+        rows = sorted(result.configs, key=lambda row: row.name) if is_sorted else result.configs
         return [
             ConfigEntry(
                 name=row.name,
@@ -105,7 +113,7 @@ def describe_config(
                 is_sensitive=row.is_sensitive,
                 documentation=row.documentation or "",
             )
-            for row in sorted(result.configs, key=lambda row: row.name)
+            for row in rows
         ]
 
     return brokers.retry(attempt)

@@ -16,8 +16,12 @@ Partitions = Iterable[tuple[str, int]]
 class AssignedPartitions:
     """The part of a consumer that concerns single partitions."""
 
-    def __init__(self, consumer: Any, membership: Membership, lookups: Lookups) -> None:
+    def __init__(
+        self, consumer: Any, membership: Membership, lookups: Lookups, waits: transport.Waits
+    ) -> None:
         self._consumer = consumer
+        self._waits = waits
+        self._known_positions: dict[TopicPartition, int] = {}
         self._membership = membership
         self._lookups = lookups
         # Records of the last poll that iteration has not reached, and messages after one that
@@ -40,6 +44,12 @@ class AssignedPartitions:
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each assigned partition that has one."""
         self._check_open()
+        # After an interrupted commit, librdkafka's consumer blocks until the coordinator answers.
+        if not self._waits.is_busy:
+            self._known_positions = self._find_positions()
+        return dict(self._known_positions)
+
+    def _find_positions(self) -> dict[TopicPartition, int]:
         positions = {}
         for row in self._consumer.position(
             transport.partitions(dict.fromkeys(self._membership.assignment, STORED))

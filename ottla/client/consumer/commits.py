@@ -36,6 +36,7 @@ class Commits:
         self._waits = waits
         self._departures = departures
         self._timeout_s = timeout_s
+        self._is_hurried = False
         self._pending: list[tuple[Committed, OnCommit | None]] = []
         self._finished: list[tuple[Committed, Exception | None, OnCommit | None]] = []
 
@@ -67,6 +68,8 @@ class Commits:
 
     def wait(self, offsets: Committed) -> Committed:
         """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError."""
+        if self._is_hurried and self._waits.is_busy:
+            raise TimedOut("the commit before this one was not confirmed yet")
         try:
             return self._waits.call(lambda: self.now(offsets), self._timeout_s)
         except TimedOut as error:
@@ -76,6 +79,7 @@ class Commits:
 
     def hurry(self) -> None:
         """Let every further commit wait for a moment only: the program was interrupted."""
+        self._is_hurried = True
         self._timeout_s = transport.INTERRUPTED_S
 
     def now(self, offsets: Committed) -> Committed:

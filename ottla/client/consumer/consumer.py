@@ -63,8 +63,8 @@ class Consumer(AssignedPartitions):
         self._group = self._settings.merged.get("group.id")
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
-        self._waits = transport.Waits()
-        self._commits = Commits(self._departures, timeout_s, self._waits)
+        self._waits = waits = transport.Waits()
+        self._commits = Commits(self._departures, timeout_s, waits)
         self._consumer = open_consumer(self._settings, self._departures, self._commits.committed)
         self._commits.open(self._consumer)
         self._deserialization = Deserialization(self._settings)
@@ -80,7 +80,8 @@ class Consumer(AssignedPartitions):
                 is_incremental=is_incremental(self._settings),
                 store=offset_store,
             ),
-            Lookups(self._consumer, timeout_s, self._waits),
+            Lookups(self._consumer, timeout_s, waits),
+            waits,
         )
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
@@ -204,8 +205,7 @@ class Consumer(AssignedPartitions):
         chosen = self._owned(offsets)
         if not chosen:
             return {}
-        # librdkafka waits for the listener, and would not serve another thread meanwhile.
-        (self._commits.now if self._membership.is_in_callback else self._commits.wait)(chosen)
+        self._commit_now(chosen)
         self._interceptors.on_commit(chosen)
         return chosen
 
@@ -360,11 +360,15 @@ class Consumer(AssignedPartitions):
         chosen = {key: OffsetAndMetadata(here[key]) for key in partitions if key in here}
         try:
             if chosen:
-                self._commits.now(chosen)
+                self._commit_now(chosen)
                 self._interceptors.on_commit(chosen)
         except (ApiError, ClientError) as error:
             # The next owner reads these records again.
             _log.warning("positions were not committed: %s", error)
+
+    def _commit_now(self, offsets: Committed) -> None:
+        # librdkafka waits for the listener, and would not serve another thread meanwhile.
+        (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)
 
     def _report_commits(self, *, wait: bool = False) -> None:
         if wait:

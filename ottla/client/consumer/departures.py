@@ -36,6 +36,11 @@ class Departures(logging.Handler):
             "(max.poll.records) or raise max.poll.interval.ms"
         )
 
+    @property
+    def is_late(self) -> bool:
+        """True if `poll` was not called for longer than the group allows."""
+        return (time.monotonic() - self._polled) * 1000 > self._poll_limit_ms
+
     def fenced(self) -> None:
         """Note that another member took over the static identity."""
         self._left(

@@ -1,18 +1,17 @@
-"""The assignment of one consumer: rebalances, the listener, and where partitions start.
-
-Not done: Ctrl-C in `Consumer.close` while a listener is set and the coordinator does not answer.
-"""
+"""The assignment of one consumer: rebalances, the listener, and where partitions start."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ottla.base.errors import ApiError
 from ottla.client import transport
 from ottla.client.consumer.departures import Departures
 from ottla.client.consumer.offset_stores import OffsetStore
-from ottla.client.errors import Closed, TimedOut
+from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import TopicPartition
 
@@ -71,6 +70,7 @@ class Membership:
         self.is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
+        self._is_leaving = False
 
     def on_departure(self, before_revoke: Callable[[Iterable[TopicPartition], bool], None]) -> None:
         """Call a function before partitions leave, with True if they can still be committed."""
@@ -85,11 +85,8 @@ class Membership:
 
     def _subscribe(self) -> None:
         self._look_at = time.monotonic() + _JOIN_SECONDS
-        self._consumer.subscribe(
-            list(self.subscription),
-            on_assign=self._assigned,
-            on_revoke=self._revoked,
-            on_lost=self._lost,
+        transport.subscribe(
+            self._consumer, self.subscription, self._assigned, self._revoked, self._lost
         )
 
     def polled(self) -> None:
@@ -126,26 +123,53 @@ class Membership:
         self.starts = self._with_stored(offsets)
 
     def close(self, waits: transport.Waits) -> None:
-        """Leave the group; the listener is called in this thread, and can commit.
+        """Leave the group, after the listener was called in this thread; it can commit.
 
-        Without a listener, Ctrl-C ends the wait for the group's coordinator.
+        Ctrl-C ends the wait for the group's coordinator.
         """
-        if self._listener is _NO_LISTENER:
-            waits.call(self._consumer.close)
-        else:
-            self._consumer.close()
+        patience_s = math.inf
+        try:
+            self._leave(True)
+        except KeyboardInterrupt:
+            patience_s = 0
+            raise
+        finally:
+            self._close(waits, patience_s)
 
     def abandon(self, waits: transport.Waits) -> None:
         """Leave the group in the background, after the listener was called in this thread."""
-        listener, self._listener = self._listener, _NO_LISTENER
-        partitions = sorted(self.assignment)
-        self._before_revoke(partitions, False)
-        if partitions and not self._is_manual:
+        try:
             with logged_errors("the listener of a consumer"):
-                listener.on_partitions_revoked(partitions)
-        self._forget(partitions)
-        with suppress(TimedOut, Closed):
-            waits.call(self._consumer.close, transport.INTERRUPTED_S)
+                self._leave_early()
+        finally:
+            # librdkafka's calls wait for one another.
+            self._close(waits, 0 if waits.is_busy else transport.INTERRUPTED_S)
+
+    def _leave(self, is_committable: bool) -> None:
+        """Call the listener before librdkafka does, which calls in the thread that closes it."""
+        self._is_leaving = True
+        partitions = sorted(self.assignment)
+        if partitions and not self._is_manual and self._departures.is_late:
+            self._departures.poll_came_late()
+            self._lose(partitions)
+        else:
+            self._before_revoke(partitions, is_committable)
+            if partitions and not self._is_manual:
+                self._listener.on_partitions_revoked(partitions)
+            self._forget(partitions)
+
+    def _leave_early(self) -> None:
+        try:
+            self._leave(False)
+        except (ApiError, ClientError) as error:
+            _log.warning("the listener of a consumer: %s", error)
+
+    def _close(self, waits: transport.Waits, patience_s: float) -> None:
+        if math.isinf(patience_s):
+            waits.call(self._consumer.close)
+        else:
+            with suppress(TimedOut, Closed):
+                waits.call(self._consumer.close, patience_s)
 
     def apply_starts(self, positions: Callable[[], dict[TopicPartition, int]]) -> None:
         """Hand librdkafka the offsets that were sought since the last poll."""
@@ -210,14 +234,20 @@ class Membership:
             self._consumer.assign(chosen)
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
+        if self._is_leaving:
+            return
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
         self._before_revoke(partitions, True)
         self._in_callback(self._listener.on_partitions_revoked, partitions)
         self._forget(partitions)
 
     def _lost(self, _: Any, rows: Sequence[Any]) -> None:
-        partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
+        if self._is_leaving:
+            return
         self._departures.removed()
+        self._lose(sorted(TopicPartition(row.topic, row.partition) for row in rows))
+
+    def _lose(self, partitions: list[TopicPartition]) -> None:
         _log.warning("%s", self._departures.sentence())
         self._before_revoke(partitions, False)
         self._in_callback(

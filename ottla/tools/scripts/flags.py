@@ -44,6 +44,7 @@ COMMON: Mapping[str, Flag] = {
     "output": Flag("`json` prints the result as JSON (an extension of Ottla).", "format"),
 }
 BOOTSTRAP = Flag("The brokers to connect to, as in host1:9092,host2:9092.", "server to connect to")
+CONTROLLERS = Flag("The KRaft controllers to connect to.", "controller to connect to")
 COMMAND_CONFIG = Flag("A properties file with options of the client.", "config file")
 
 

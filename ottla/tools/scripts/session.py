@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ottla.base.errors import ConfigError
-from ottla.client.brokers import Brokers
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.brokers import Brokers, Controllers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
 
 _ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
+
+_APACHES_WORDS = "we wanted an endpoint of type CONTROLLER"
+_NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controllers."
 
 
 def read_properties(name: str) -> dict[str, str]:
@@ -59,9 +62,22 @@ def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
 def cluster(
     options: Options, *, client_id: str = "adminclient-1", bootstrap: str | None = None
 ) -> Iterator[Brokers]:
-    """Connect to the cluster of --bootstrap-server, or to other addresses."""
+    """Connect to the brokers of --bootstrap-server, the controllers of --bootstrap-controller, or
+    the brokers at other addresses.
+    """
     settings = client_settings(options) if "command-config" in options else {}
-    brokers = Brokers(bootstrap or str(options["bootstrap-server"]))
+    controllers = options["bootstrap-controller"] if bootstrap is None else None
+    brokers = (
+        Brokers(bootstrap or str(options["bootstrap-server"]))
+        if controllers is None
+        else Controllers(str(controllers))
+    )
     brokers.client_id = settings.get("client.id", client_id)
     with brokers:
-        yield brokers
+        try:
+            yield brokers
+        except ApiError as error:
+            is_ours = _APACHES_WORDS not in str(error)
+            if error.code is ErrorCode.MISMATCHED_ENDPOINT_TYPE and is_ours:
+                raise ApiError(error.code, f"{error} {_NO_CONTROLLERS}") from error
+            raise

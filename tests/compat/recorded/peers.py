@@ -72,7 +72,7 @@ def running(
         stack.callback(node.kill)
         node.java_options = tuple(java_options)
         node.start()
-        target = Target("127.0.0.1", node.port, settling_s=_SETTLING_S)
+        target = Target("127.0.0.1", node.port, settling_s=_SETTLING_S, controller=node.controller)
         _wait_for_brokers(target)
         yield target
 

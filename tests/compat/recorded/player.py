@@ -66,12 +66,14 @@ R = TypeVar("R", bound=Message)
 class Target:
     """A broker; `versions` are its supported versions by API key (first and last).
 
+    `controller` is the address of a KRaft controller, if there is one.
     A broker with several processes may need `settling_s` until all of them know a confirmed change.
     """
 
     host: str
     port: int
     settling_s: float = 0.0
+    controller: str = ""
     versions: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def serves(self, api: Api, version: int) -> bool:

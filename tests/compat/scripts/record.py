@@ -76,7 +76,8 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         if transcript.uses("$C"):
             other = stack.enter_context(peers.running(transcript.version, folder / "second", {}))
             second = f"{other.host}:{other.port}"
-        yield Places(f"{target.host}:{target.port}", work, second, jmx_url)
+        bootstrap = f"{target.host}:{target.port}"
+        yield Places(bootstrap, work, second, jmx_url, target.controller)
 
 
 class Tools:

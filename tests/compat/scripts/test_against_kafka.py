@@ -24,9 +24,13 @@ _READS = ("--describe", "--list", "--dry-run", "kafka-get-offsets")
 
 
 def _may_repeat(command: Command, done: Done) -> bool:
-    """Return True if the command changed nothing: it only reads, or it failed unexpectedly."""
+    """Return True if the command changed nothing: it only reads, or it failed.
+
+    A command that must fail may fail for another reason while a deletion becomes visible.
+    """
     only_reads = any(word in command.line for word in _READS)
-    return only_reads or (done.code != 0 and command.code == 0)
+    may_fail = command.code == 0 or "--delete " in command.line
+    return only_reads or (done.code != 0 and may_fail)
 
 
 # Without kafka-jmx: a Java broker serves its beans over RMI, which only Java speaks.

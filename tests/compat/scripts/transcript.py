@@ -12,8 +12,8 @@ broker super.users=User:ANONYMOUS               an option of the recorded broker
     version 3.9.2                                   the tools of the next commands; else 4.3.0
     # a comment
 
-In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, and
-$J the broker's JMX URL. The broker has the version of the first command's tools.
+In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, $J
+the broker's JMX URL, and $Q the address of its KRaft controller. The broker has the version of the first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
@@ -75,6 +75,7 @@ class Places:
     folder: Path
     second: str = ""
     jmx_url: str = ""
+    controller: str = ""
 
     def fill(self, text: str) -> str:
         """Return a text of a transcript with the places of this run."""
@@ -88,11 +89,14 @@ class Places:
             text = text.replace(place, word) if place else text
         host, _, port = self.bootstrap.rpartition(":")
         text = text.replace(f"/{host}", "HOST").replace(f"{host}:{port}", "$B")
-        return text.replace(port, "PORT")
+        text = text.replace(port, "PORT")
+        controllers_port = self.controller.rpartition(":")[2]
+        return text.replace(controllers_port, "CPORT") if controllers_port else text
 
     def _words(self) -> tuple[tuple[str, str], ...]:
         return (
             ("$J", self.jmx_url),
+            ("$Q", self.controller),
             ("$B", self.bootstrap),
             ("$C", self.second),
             ("$D", str(self.folder)),

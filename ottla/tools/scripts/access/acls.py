@@ -20,7 +20,7 @@ from ottla.client.errors import Unsupported
 from ottla.tools.scripts.access.entries import Entries, entries_of, principal_of
 from ottla.tools.scripts.access.patterns import pattern_type_of, patterns_of
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, CONTROLLERS, Flag, Options, Spec
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.session import cluster
 
@@ -29,7 +29,7 @@ SPEC = Spec(
     "This tool helps to manage acls on kafka.",
     {
         "bootstrap-server": BOOTSTRAP,
-        "bootstrap-controller": Flag("The KRaft controllers to connect to.", "controller to connect to"),
+        "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "add": Flag("Add ACLs."),
         "remove": Flag("Remove ACLs."),
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
     """Run the action of the command line."""
     _check(options)
     try:
-        with cluster(options, bootstrap=_addresses(options)) as brokers:
+        with cluster(options) as brokers:
             if "add" in options:
                 _add(brokers, options)
             elif "remove" in options:
@@ -92,11 +92,6 @@ def _fail(sentence: str) -> int:
     # To standard output, as AclCommand does.
     out(f"Error while executing ACL command: {sentence}")
     return 1
-
-
-def _addresses(options: Options) -> str:
-    # Controllers serve the same requests (KIP-919).
-    return str(options["bootstrap-server"] or options["bootstrap-controller"])
 
 
 def _check(options: Options) -> None:

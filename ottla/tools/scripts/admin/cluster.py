@@ -1,9 +1,23 @@
 """`kafka-cluster` (org.apache.kafka.tools.ClusterTool)."""
 
+from collections.abc import Sequence
+
 from ottla.base.errors import OttlaError
-from ottla.client.admin.cluster import describe_cluster
-from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
+from ottla.client.admin.answers import check
+from ottla.client.admin.cluster import Broker, describe_cluster
+from ottla.client.brokers import Brokers
+from ottla.client.errors import Unsupported
+from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    CONTROLLERS,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    integer,
+)
 from ottla.tools.scripts.printing import as_json, err, left, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import (
@@ -12,13 +26,19 @@ from ottla.tools.scripts.subcommands import (
     print_usage_error,
     require,
 )
+from ottla.wire.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 
 _ACTIONS = ("cluster-id", "list-endpoints", "unregister")
+_WITH_VALUE = ("bootstrap-server", "bootstrap-controller", "config", "command-config", "id")
 SPEC = Spec(
     "The Kafka cluster tool.",
     {
         "action": Flag("cluster-id, list-endpoints or unregister.", "command"),
         "bootstrap-server": BOOTSTRAP,
+        "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "id": Flag("The broker to unregister.", "id", integer),
         "include-fenced-brokers": Flag("Accepted: Ottla lists only running brokers."),
@@ -29,17 +49,17 @@ SPEC = Spec(
 
 def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(
-        command_line, _ACTIONS, ("bootstrap-server", "config", "command-config", "id")
-    )
+    return first_as_option(command_line, _ACTIONS, _WITH_VALUE)
 
 
 def run(options: Options) -> int:
     """Run the subcommand."""
     action = action_of(options, "kafka-cluster", _ACTIONS)
-    require(options, "bootstrap-server", *(("id",) if action == "unregister" else ()))
+    _check(options, action)
     try:
         with cluster(options) as brokers:
+            if action == "unregister":
+                return _unregister(brokers, options["id"])
             described = describe_cluster(brokers)
     except OttlaError as error:
         err(str(error))
@@ -53,22 +73,55 @@ def run(options: Options) -> int:
         )
     elif action == "cluster-id":
         out(f"Cluster ID: {described.cluster_id}")
-    elif action == "unregister":
-        out("The target cluster does not support the broker unregistration API.")
     else:
-        widths = (10, max(len(broker.host) for broker in described.brokers), 10, 10, 10, 15)
-        out(left(("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE"), widths))
-        for broker in described.brokers:
-            cells = (
-                broker.node_id,
-                broker.host,
-                broker.port,
-                broker.rack or "null",
-                "unfenced",
-                "broker",
-            )
-            out(left(cells, widths))
+        _print_endpoints(described.brokers, are_controllers="bootstrap-controller" in options)
     return 0
+
+
+def _check(options: Options, action: str) -> None:
+    if "bootstrap-server" in options and "bootstrap-controller" in options:
+        raise UsageError(
+            "argument --bootstrap-controller: not allowed with argument --bootstrap-server",
+            is_parse_error=True,
+        )
+    if "bootstrap-server" not in options and "bootstrap-controller" not in options:
+        raise UsageError(
+            "one of the arguments --bootstrap-server --bootstrap-controller is required",
+            is_parse_error=True,
+        )
+    if action == "unregister":
+        require(options, "id")
+    if "bootstrap-controller" in options and "include-fenced-brokers" in options:
+        err("The option --include-fenced-brokers is only supported with --bootstrap-server option")
+        raise Exit(1)
+
+
+def _unregister(brokers: Brokers, broker_id: int) -> int:
+    request = UnregisterBrokerRequest(broker_id=broker_id)
+    try:
+        response = brokers.retry(lambda: brokers.ask_controller(request, UnregisterBrokerResponse))
+    except Unsupported:
+        out("The target cluster does not support the broker unregistration API.")
+        return 0
+    check(response.error_code, response.error_message)
+    out(f"Broker {broker_id} is no longer registered.")
+    return 0
+
+
+def _print_endpoints(nodes: Sequence[Broker], *, are_controllers: bool) -> None:
+    # Only brokers have a state.
+    heads = ("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")
+    widths = (10, max(len(node.host) for node in nodes), 10, 10, 10, 15)
+    kind = "controller" if are_controllers else "broker"
+    rows = [
+        (node.node_id, node.host, node.port, node.rack or "null", "unfenced", kind)
+        for node in nodes
+    ]
+    for row in (heads, *rows):
+        shown = [*zip(row, widths, strict=True)]
+        if are_controllers:
+            del shown[heads.index("STATE")]
+        out(left(*zip(*shown, strict=True)))
 
 
 def on_parse_error(error: UsageError) -> int:

@@ -6,8 +6,10 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import topics
 from ottla.client.admin.answers import check
-from ottla.client.admin.configs import ConfigSource
-from ottla.client.brokers import Brokers
+from ottla.client.admin.configs import ConfigSource, ResourceType, list_config_resources
+from ottla.client.admin.groups import list_groups
+from ottla.client.brokers import Brokers, Controllers, unsupported_by_controllers
+from ottla.client.errors import ClientError
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, out
@@ -40,11 +42,15 @@ _KINDS = {
     "groups": _Kind(32, ConfigSource.DYNAMIC_GROUP_CONFIG),
 }
 _SET, _DELETE = 0, 1
+_GROUPS = "Failed to find brokers to send ListGroups"
 
 
 def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
     """Print the configurations of one entity, or of all of a type."""
     kind = entities.types[0]
+    if isinstance(brokers, Controllers) and kind not in ("brokers", "broker-loggers"):
+        # The Java tool first lists the entities, with requests that controllers do not serve.
+        raise ClientError(_GROUPS) if kind == "groups" else unsupported_by_controllers()
     show_all = "all" in options
     rows = []
     for name in entities.names or _all_names(brokers, kind):
@@ -116,13 +122,13 @@ def _all_names(brokers: Brokers, kind: str) -> list[str]:
         return [topic.name for topic in topics.list_topics(brokers)]
     if kind in ("brokers", "broker-loggers"):
         return [*map(str, brokers.node_ids()), ""]
-    raise ConfigError(f"name one of the {kind} with --entity-name")
+    groups = [group.group_id for group in list_groups(brokers)] if kind == "groups" else []
+    resources = list_config_resources(brokers, [ResourceType(_KINDS[kind].code)])
+    return list(dict.fromkeys([*groups, *(resource.name for resource in resources)]))
 
 
 def _exists(brokers: Brokers, kind: str, name: str) -> bool:
-    if kind == "topics":
-        return name in _all_names(brokers, kind)
-    return kind in ("brokers", "broker-loggers")
+    return kind in ("brokers", "broker-loggers") or name in _all_names(brokers, kind)
 
 
 def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourceResult]:

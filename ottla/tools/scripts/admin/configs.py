@@ -1,7 +1,4 @@
-"""`kafka-configs` (kafka.admin.ConfigCommand).
-
-Not done: `--bootstrap-controller`.
-"""
+"""`kafka-configs` (kafka.admin.ConfigCommand)."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +8,15 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.admin import config_requests, quotas
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    CONTROLLERS,
+    Flag,
+    Old,
+    Options,
+    Spec,
+)
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster, read_properties
 
@@ -20,6 +25,7 @@ SPEC = Spec(
     "client-metrics or group",
     {
         "bootstrap-server": BOOTSTRAP,
+        "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "alter": Flag("Change the configuration."),
         "describe": Flag("Show the configuration."),
@@ -146,12 +152,16 @@ def _check(options: Options, entities: Entities) -> None:
     _check_names(options, types, names)
     if "alter" in options:
         _check_alter(options, types, names)
+    elif types[0] == "broker-loggers" and not any(names):
+        _fail(f"An entity name must be specified with --describe of {','.join(types)}")
     elif "entity-default" in options and not {*types} & {*_QUOTAS, "brokers"}:
         _fail(f"--entity-default must not be specified with --describe of {','.join(types)}")
 
 
 def _check_types(options: Options, types: Sequence[str]) -> None:
-    if "bootstrap-server" not in options:
+    if "bootstrap-server" in options and "bootstrap-controller" in options:
+        _fail("Only one of --bootstrap-server or --bootstrap-controller can be specified")
+    if "bootstrap-server" not in options and "bootstrap-controller" not in options:
         _fail("Either --bootstrap-server or --bootstrap-controller must be specified.")
     for kind in types:
         if kind not in _TYPES:

@@ -7,7 +7,7 @@ levels belong to KRaft, whose release numbers Ottla does not have.
 from ottla.base.errors import OttlaError
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, CONTROLLERS, Flag, Options, Spec
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option, print_usage_error
@@ -26,26 +26,41 @@ SPEC = Spec(
     {
         "action": Flag("describe.", "command"),
         "bootstrap-server": BOOTSTRAP,
+        "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "feature": Flag("A feature with a level, as in a=1.", "feature"),
         "release-version": Flag("A release of Apache Kafka.", "version"),
     },
 )
 
+# MetadataVersion: the releases of levels 7, 8, …
+_METADATA_VERSION = "metadata.version"
+_FIRST_LEVEL = 7
+_RELEASES = (
+    "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
+    "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
+    "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
+    "4.4-IV0",
+)  # fmt: skip
+_ENDPOINTS = ("server", "controller")
+_BOTH = "argument --bootstrap-controller: not allowed with argument --bootstrap-server"
+_NEITHER = "You must specify either --bootstrap-controller or --bootstrap-server."
+
 
 def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(command_line, _ACTIONS, ("bootstrap-server", "command-config"))
+    return first_as_option(
+        command_line, _ACTIONS, ("bootstrap-server", "bootstrap-controller", "command-config")
+    )
 
 
 def run(options: Options) -> int:
     """Print the supported and the finalized levels of features."""
     action = action_of(options, "kafka-features", _ACTIONS)
-    if "bootstrap-server" not in options:
-        err(
-            "Command line error: You must specify either --bootstrap-controller or "
-            "--bootstrap-server.. Type --help for help."
-        )
+    has_brokers, has_controllers = (f"bootstrap-{kind}" in options for kind in _ENDPOINTS)
+    if has_brokers == has_controllers:
+        reason = _BOTH if has_brokers else _NEITHER
+        err(f"Command line error: {reason}. Type --help for help.")
         return 1
     if action != "describe":
         err(f"{action} is not supported: feature levels belong to KRaft; nothing was changed")
@@ -79,9 +94,17 @@ def _describe(brokers: Brokers, options: Options) -> None:
         )  # fmt: skip
         return
     for row in rows:
+        levels = (row.min_version, row.max_version, final.get(row.name, 0))
+        lowest, highest, current = (_level(row.name, level) for level in levels)
         out(
-            f"Feature: {row.name:<41} SupportedMinVersion: {row.min_version:<16} "
-            f"SupportedMaxVersion: {row.max_version:<16} "
-            f"FinalizedVersionLevel: {final.get(row.name, 0):<16} "
+            f"Feature: {row.name:<41} SupportedMinVersion: {lowest:<16} "
+            f"SupportedMaxVersion: {highest:<16} FinalizedVersionLevel: {current:<16} "
             f"Epoch: {response.finalized_features_epoch}"
         )
+
+
+def _level(feature: str, level: int) -> str:
+    at = level - _FIRST_LEVEL
+    if feature != _METADATA_VERSION or level == 0:
+        return str(level)
+    return _RELEASES[at] if 0 <= at < len(_RELEASES) else f"UNKNOWN [{level}]"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.quotas import Quota, alter_quotas, describe_quotas
-from ottla.client.brokers import Brokers
+from ottla.client.brokers import Brokers, Controllers, unsupported_by_controllers
 from ottla.tools.scripts.access import scram_users
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.flags import Options
@@ -54,6 +54,8 @@ def alter(
 ) -> None:
     """Set and remove quotas, or SCRAM credentials, of one entity."""
     _check(entities, added, deleted)
+    if isinstance(brokers, Controllers):
+        raise unsupported_by_controllers()
     if scram_users.MECHANISMS & {*added, *deleted}:
         scram_users.alter(brokers, entities.names[0], added, deleted)
         return

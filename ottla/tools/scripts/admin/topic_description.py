@@ -8,12 +8,16 @@ from ottla.client.admin import configs, topics
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
+from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.java_order import hash_order
 from ottla.tools.scripts.printing import as_json, out
 from ottla.tools.scripts.reassignments import list_reassignments
 
 _MIN_ISR = "min.insync.replicas"
 _NO_ID = bytes(16)
+# Each shares a bucket of LogConfig's HashMap with an option that is defined later.
+_DEFINED_EARLY = ("segment.bytes", "flush.messages", "max.compaction.lag.ms", "retention.bytes")
 _REPORTS = (
     "under-replicated-partitions",
     "unavailable-partitions",
@@ -31,10 +35,14 @@ def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Optio
     rows = []
     for topic in described:
         entries = configs.describe_config(
-            brokers, configs.Resource(configs.ResourceType.TOPIC, topic.name)
+            brokers,
+            configs.Resource(configs.ResourceType.TOPIC, topic.name),
+            is_sorted=False,
         )
         own = [
-            entry for entry in entries if entry.source is not configs.ConfigSource.DEFAULT_CONFIG
+            entry
+            for entry in _in_java_order(entries)
+            if entry.source is not configs.ConfigSource.DEFAULT_CONFIG
         ]
         minimum = next((int(e.value or 1) for e in entries if e.name == _MIN_ISR), 1)
         partitions = [
@@ -56,6 +64,15 @@ def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Optio
                 out(_line(topic.name, partition, moves.get((topic.name, partition.partition))))
     if options.is_json:
         as_json(rows)
+
+
+def _in_java_order(entries: Sequence[configs.ConfigEntry]) -> Sequence[configs.ConfigEntry]:
+    """Return options in the order of Apache Kafka's broker: Ottla's returns them by name."""
+    by_name = {entry.name: entry for entry in entries}
+    if list(by_name) != sorted(by_name):
+        return entries
+    names = sorted(by_name, key=lambda name: name not in _DEFINED_EARLY)
+    return [by_name[name] for name in hash_order(names, java_string_hash)]
 
 
 def _headline(topic: topics.Topic, own: Sequence[configs.ConfigEntry], moves: Moves) -> str:

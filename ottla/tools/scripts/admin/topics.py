@@ -1,5 +1,6 @@
 """`kafka-topics` (org.apache.kafka.tools.TopicCommand)."""
 
+import base64
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -54,6 +55,7 @@ SPEC = Spec(
     },
     {"zookeeper": Old("bootstrap-server")},
 )
+_ID_BYTES = 16
 _ACTIONS = ("create", "list", "alter", "describe", "delete")
 _REPORTS = (
     "under-replicated-partitions",
@@ -186,6 +188,7 @@ def _describe(brokers: Brokers, options: Options) -> None:
     if topic_id is None or topic_id == "A" * 22:
         selected = _existing(brokers, options)
     else:
+        _check_topic_id(topic_id)
         selected = [
             topic
             for topic in _matching(brokers, options, has_pattern=False)
@@ -204,6 +207,19 @@ def _delete(brokers: Brokers, options: Options) -> None:
         elif options.used_zookeeper:
             out(f"Topic {topic.name} is marked for deletion.")
             out("Note: This will have no impact if delete.topic.enable is not set to true.")
+
+
+def _check_topic_id(text: str) -> None:
+    # Uuid.fromString, which decodes Base64 for URLs without padding.
+    try:
+        size = len(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError:
+        size = 0
+    if size != _ID_BYTES:
+        raise ValueError(
+            f"Input string `{text}` decoded as {size} bytes, which is not equal to the expected "
+            f"{_ID_BYTES} bytes of a base64-encoded UUID"
+        )
 
 
 def _existing(brokers: Brokers, options: Options) -> list[topics.Topic]:

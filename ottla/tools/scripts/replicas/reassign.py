@@ -1,8 +1,6 @@
 """`kafka-reassign-partitions` (org.apache.kafka.tools.reassign.ReassignPartitionsCommand).
 
 `--generate` proposes the same plan each time; Apache Kafka's tool starts with a random broker.
-
-Not done: `--bootstrap-controller`.
 """
 
 import dataclasses
@@ -17,13 +15,14 @@ from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    CONTROLLERS,
     Flag,
     Old,
     Options,
     Spec,
     long,
 )
-from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.reassignments import alter_reassignments, list_reassignments
 from ottla.tools.scripts.replicas import log_dir_moves, throttles
 from ottla.tools.scripts.replicas.log_dir_moves import find_directories
@@ -43,6 +42,7 @@ SPEC = Spec(
     "This tool helps to move topic partitions between replicas.",
     {
         "bootstrap-server": BOOTSTRAP,
+        "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "generate": Flag("Propose a plan that spreads topics over brokers."),
         "execute": Flag("Start the moves of a plan."),
@@ -74,8 +74,8 @@ _PERMITTED = {
     "verify": ("preserve-throttles",),
     "generate": ("disable-rack-aware",),
     "execute": ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout"),
-    "cancel": ("preserve-throttles", "timeout"),
-    "list": (),
+    "cancel": ("preserve-throttles", "timeout", "bootstrap-controller"),
+    "list": ("bootstrap-controller",),
 }
 _BUSY = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override "
@@ -97,7 +97,7 @@ def run(options: Options) -> int:
                 "list": _list,
             }[action](brokers, options)
     except OttlaError as error:
-        out(f"Error: {error}")
+        out(f"Error: {java_exception(error) if isinstance(error, ApiError) else error}")
         return 1
     return 0
 
@@ -114,7 +114,9 @@ def _check(options: Options) -> str:
         known = ", ".join(f"--{name}" for name in _ACTIONS)
         raise UsageError(f"Command must include exactly one action: {known}")
     (action,) = actions
-    if "bootstrap-server" not in options:
+    if "bootstrap-server" in options and "bootstrap-controller" in options:
+        raise UsageError("Please don't specify both --bootstrap-server and --bootstrap-controller")
+    if "bootstrap-server" not in options and "bootstrap-controller" not in options:
         raise UsageError("Please specify either --bootstrap-server or --bootstrap-controller")
     options.require(*_REQUIRED[action])
     allowed = {action, *_REQUIRED[action], *_PERMITTED[action], *_CONNECTION}
@@ -180,11 +182,7 @@ def _current(brokers: Brokers, names: Sequence[str]) -> Assignment:
         except ApiError as error:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            raise ApiError(
-                error.code,
-                "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: "
-                f"Topic {name} not found.",
-            ) from error
+            raise ApiError(error.code, f"Topic {name} not found.") from error
         current |= {(name, row.partition): row.replicas for row in topic.partitions}
     return current
 
