@@ -8,13 +8,13 @@ moved. For one thread.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.client.connection import Connection
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
-from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -23,6 +23,12 @@ from ottla.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from ottla.wire.schema import Message
+
+# Only a command that connects to controllers sends this request.
+if TYPE_CHECKING:
+    from ottla.wire.messages import describe_cluster
+else:
+    describe_cluster = deferred_module("ottla.wire.messages.describe_cluster")
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -336,11 +342,14 @@ class Controllers(Brokers):
             raise unsupported_by_controllers() from error
 
     def _find_nodes(self) -> None:
-        request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+        request_type = describe_cluster.DescribeClusterRequest
+        response_type = describe_cluster.DescribeClusterResponse
         connection = self.any_connection()
-        if connection.version_of(DescribeClusterRequest) < _SINCE_ENDPOINT_TYPES:
+        if connection.version_of(request_type) < _SINCE_ENDPOINT_TYPES:
             raise Unsupported(f"{connection.address} is no KRaft controller that tools can use.")
-        response = self._call(connection, request, DescribeClusterResponse, None)
+        response = self._call(
+            connection, request_type(endpoint_type=_CONTROLLERS), response_type, None
+        )
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), response.error_message)
         self._nodes = {row.broker_id: Address(row.host, row.port) for row in response.brokers}
