@@ -1,4 +1,4 @@
-"""What `bench.compare` measures of one running server.
+"""The measurements of `bench.compare` on one running server.
 
 Fresh page cache is slow on virtual machines that return memory to their host, for whichever server
 writes first: a file of the same size is written and removed before each write, so that the pages

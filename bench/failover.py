@@ -1,4 +1,4 @@
-"""How long a partition cannot be written after its leader has died or fallen silent.
+"""The time in which a partition cannot be written after its leader has died or fallen silent.
 
 The whole pause is that of a producer of librdkafka. The cluster's part of it is measured by a
 client without timers of its own: it asks each surviving broker for the leader, and writes as soon

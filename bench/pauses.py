@@ -330,8 +330,8 @@ def recovery(sizes: Sizes) -> None:
             topics.create_topic(admin, "much", partitions=4)
         fill(broker.port, "much", int(sizes.gigabytes * 2**30), partitions=4)
         broker.stop(signal.SIGKILL)
-        for each in broker.folder.glob("recovery-point-offset-checkpoint"):
-            each.unlink()
+        for path in broker.folder.glob("recovery-point-offset-checkpoint"):
+            path.unlink()
         begin = time.perf_counter()
         broker.start(600)
         seconds = time.perf_counter() - begin
@@ -339,7 +339,7 @@ def recovery(sizes: Sizes) -> None:
         print(
             f"recovery of {sizes.gigabytes:g} GiB {seconds:30.2f} s  rss {result.rss_mib:.0f} MiB"
         )
-        print("    " + "\n    ".join(each for each in broker.lines() if "recover" in each)[:1500])
+        print("    " + "\n    ".join(line for line in broker.lines() if "recover" in line)[:1500])
         broker.stop()
 
 
@@ -412,8 +412,8 @@ def large_group(sizes: Sizes) -> None:
             assert len({each.generation_id for each in joined}) == 1
             for line, response in zip(lines, joined, strict=True):
                 assignments = [
-                    SyncGroupRequestAssignment(member_id=each.member_id, assignment=bytes(100))
-                    for each in response.members
+                    SyncGroupRequestAssignment(member_id=member.member_id, assignment=bytes(100))
+                    for member in response.members
                 ]
                 line.send(
                     SyncGroupRequest(group_id="large", generation_id=response.generation_id,

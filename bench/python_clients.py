@@ -96,7 +96,7 @@ def ours_produce_steps(bootstrap: str, value: bytes, count: int) -> None:
 
 
 def kafka_python_produce(bootstrap: str, value: bytes, count: int) -> None:
-    """kafka-python with a callback for each record."""
+    """Produce with kafka-python, with a callback for each record."""
     producer = kafka.KafkaProducer(
         bootstrap_servers=bootstrap, linger_ms=LINGER_MS, enable_idempotence=False, acks="all"
     )
@@ -114,7 +114,7 @@ def kafka_python_produce(bootstrap: str, value: bytes, count: int) -> None:
 
 
 def aiokafka_produce(bootstrap: str, value: bytes, count: int) -> None:
-    """aiokafka: a future for each record."""
+    """Produce with aiokafka, with a future for each record."""
 
     async def run() -> None:
         producer = aiokafka.AIOKafkaProducer(
@@ -242,7 +242,7 @@ def ours_batches(bootstrap: str, value: bytes, count: int) -> None:
 
 
 def kafka_python_consume(bootstrap: str, value: bytes, count: int) -> None:
-    """kafka-python: iteration."""
+    """Consume with kafka-python, by iteration."""
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
     partition = kafka.TopicPartition(TOPIC, 0)
     consumer.assign([partition])
@@ -255,7 +255,7 @@ def kafka_python_consume(bootstrap: str, value: bytes, count: int) -> None:
 
 
 def kafka_python_batches(bootstrap: str, value: bytes, count: int) -> None:
-    """kafka-python: `poll` for a batch."""
+    """Consume with kafka-python, by `poll` for a batch."""
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
     partition = kafka.TopicPartition(TOPIC, 0)
     consumer.assign([partition])
@@ -270,7 +270,7 @@ def kafka_python_batches(bootstrap: str, value: bytes, count: int) -> None:
 
 
 def aiokafka_batches(bootstrap: str, value: bytes, count: int) -> None:
-    """aiokafka: `getmany` for a batch."""
+    """Consume with aiokafka, by `getmany` for a batch."""
 
     async def run() -> None:
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap)
@@ -291,7 +291,7 @@ def aiokafka_batches(bootstrap: str, value: bytes, count: int) -> None:
 
 
 def aiokafka_consume(bootstrap: str, value: bytes, count: int) -> None:
-    """aiokafka: iteration."""
+    """Consume with aiokafka, by iteration."""
 
     async def run() -> None:
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap)

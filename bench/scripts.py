@@ -1,4 +1,4 @@
-"""How long Apache Kafka's scripts take to start: `python -m bench.scripts [ROUNDS] [--store]`.
+"""The start times of Apache Kafka's scripts: `python -m bench.scripts [ROUNDS] [--store]`.
 
 Each round starts every script once with `--no-such-option`: the interpreter, the imports of the
 script and its command line, without a cluster. The table has the least and the median time of the

@@ -114,16 +114,16 @@ class Contender(ABC):
     def kill(self) -> None:
         """Terminate the processes; kill those that do not end."""
         tree = self.tree()
-        for each in self.processes:
-            each.terminate()
-        for each in self.processes:
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                each.wait(15)
+                process.wait(15)
         for each in tree:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
-        for each in self.processes:
-            each.wait()
+        for process in self.processes:
+            process.wait()
         self.processes.clear()
 
     def check(self) -> None:

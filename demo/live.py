@@ -50,7 +50,7 @@ class View:
             self._open.callback(self._consumer.close)
             numbers = range(self._partitions)
             places = [(topic, number) for topic in results.KEYS for number in numbers]
-            self._consumer.assign([TopicPartition(*each, OFFSET_BEGINNING) for each in places])
+            self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
         return self
 
     def __exit__(

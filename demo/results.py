@@ -179,7 +179,7 @@ def differences(topic: str, came: pd.DataFrame, right: pd.DataFrame) -> list[str
         alone = both[both["_merge"] == side]
         sentences += [f"{_place(topic, row)} {text}" for _, row in alone.iterrows()]
     common = both[both["_merge"] == "both"]
-    for name in (each for each in right.columns if each not in keys):
+    for name in (column for column in right.columns if column not in keys):
         for _, row in common[common[f"{name}_file"] != common[f"{name}_topic"]].iterrows():
             should, came_as = _plain(row[f"{name}_file"]), _plain(row[f"{name}_topic"])
             sentences.append(f"{_place(topic, row)}: {name} should be {should}, not {came_as}")

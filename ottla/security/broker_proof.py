@@ -1,8 +1,8 @@
 """The exchange by which two brokers prove that they belong to the same cluster.
 
 A broker that claims an id may fetch as a follower and move the high watermark, so the claim must be
-proven (CVE-2018-1288). Both sides know a secret that is stored in the coordination tree; each sends
-a random number, and the HMAC-SHA256 (RFC 2104) of both numbers and the claimed id proves the
+proven (CVE-2018-1288). Both sides know a secret that is stored in the coordination tree. Each
+sends a random number, and the HMAC-SHA256 (RFC 2104) of both numbers and the claimed id proves the
 knowledge of the secret without sending it. Both sides prove it, so a broker never fetches from a
 stranger. The messages travel in SaslAuthenticate requests, with a mechanism of their own.
 

@@ -53,7 +53,7 @@ class Broker:
     admission: "Admission"
     producer_ids: "ProducerIds"
     controller: "Controller"
-    # Where this broker receives the controller's notices.
+    # Receives the controller's notices.
     notices: "BrokerPort"
     metadata_parts: "MetadataParts"
     # Held while a notice of another broker's controller is applied: a repeated notice must not

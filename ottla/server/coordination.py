@@ -31,7 +31,7 @@ class SharedTree(Protocol):
 
 
 class BrokerCoordination:
-    """Where one broker finds its cluster's tree; `open` first, then any number of sessions.
+    """One broker's access to its cluster's tree: call `open` first, then any number of sessions.
 
     `on_failure` is called when a tree that this process holds can no longer be written. `tasks` are
     those of the tree in this process, for monitoring.

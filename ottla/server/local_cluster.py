@@ -51,7 +51,7 @@ class LocalCluster:
 
     @property
     def loop_watches(self) -> list[LoopWatch]:
-        """What measures how long the event loop is blocked, for each broker."""
+        """The watches that measure how long each broker's event loop is blocked."""
         return [watch for node in self.nodes for watch in node.loop_watches]
 
     async def start(self) -> None:

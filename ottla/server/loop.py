@@ -40,7 +40,7 @@ class Service(Protocol):
 
     @property
     def loop_watches(self) -> list[LoopWatch]:
-        """What measures how long the event loop is blocked."""
+        """The watches that measure how long the event loop is blocked."""
         ...
 
     async def start(self) -> None:

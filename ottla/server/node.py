@@ -189,7 +189,7 @@ class Node:
 
     @property
     def loop_watches(self) -> list[LoopWatch]:
-        """What measures how long the event loop is blocked."""
+        """The watches that measure how long the event loop is blocked."""
         return [self._loop_watch]
 
     # -- start ------------------------------------------------------------------------------------

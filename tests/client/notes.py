@@ -1,4 +1,4 @@
-"""What every broker must do with the notes' programs; run against Ottla and Apache Kafka."""
+"""The specification of the notes' programs, which runs against Ottla and Apache Kafka."""
 
 import re
 

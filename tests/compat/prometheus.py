@@ -1,6 +1,6 @@
 """A real Prometheus that scrapes brokers of a test, and the lists of expressions that it evaluates.
 
-Debian's package `prometheus`. Where it is not installed, the tests that need it are skipped.
+Debian's package `prometheus`. If it is not installed, the tests that need it are skipped.
 """
 
 import json
@@ -142,7 +142,7 @@ class Prometheus:
 
     def without_data(self, expressions: Sequence[Expression]) -> list[Expression]:
         """Return the expressions that have no result now."""
-        return [each for each in expressions if not self.query(each.text)]
+        return [expression for expression in expressions if not self.query(expression.text)]
 
     def wait_until(self, is_true: Callable[[], bool], what: str) -> None:
         """Return when a condition is true; scrapes take place meanwhile."""

@@ -110,7 +110,7 @@ def test_kafka_reads_every_record_of_a_compacted_log(ours: Ours) -> None:
     # Gaps between records are the purpose of compaction.
     complaints = [word for word in COMPLAINTS if word not in ("Found ", "Non-consecutive")]
     assert not [word for word in complaints if word in printed]
-    offsets = [int(each) for each in re.findall(r"^\| offset: (\d+) .*keySize", printed, re.M)]
+    offsets = [int(match) for match in re.findall(r"^\| offset: (\d+) .*keySize", printed, re.M)]
     markers = printed.count("endTxnMarker: ")
     assert markers == 3
     assert len(offsets) == len(ours.records) + markers
@@ -143,7 +143,7 @@ def test_kafka_serves_compacted_log(tmp_path: Path) -> None:
         left = compact(world, directories, log)
         node.start()
         records = read_with_librdkafka(node.bootstrap)
-        assert records == [(each.offset, each.key, each.value) for each in left]
+        assert records == [(record.offset, record.key, record.value) for record in left]
     finally:
         node.kill()
 

@@ -45,7 +45,7 @@ def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
             for name, consumer in groups.items():
                 if name == "two" and number > 100:
                     continue
-                last[name] = [(number + each, f"{number}" * 200) for each in range(3)]
+                last[name] = [(number + index, f"{number}" * 200) for index in range(3)]
                 offsets = [
                     TopicPartition("t", each, offset, metadata)
                     for each, (offset, metadata) in enumerate(last[name])
@@ -57,9 +57,9 @@ def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
             raise AssertionError("the offsets were not compacted")
         for restarts in range(2):
             for name, consumer in groups.items():
-                requested = [TopicPartition("t", each) for each in range(3)]
+                requested = [TopicPartition("t", index) for index in range(3)]
                 actual = consumer.committed(requested, timeout=30)
-                assert [(each.offset, each.metadata) for each in actual] == last[name]
+                assert [(record.offset, record.metadata) for record in actual] == last[name]
                 consumer.close()
             if not restarts:
                 cluster.restart()

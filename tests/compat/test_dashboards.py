@@ -203,12 +203,13 @@ def test_every_panel_of_kafka_exporters_dashboard_has_data(prometheus: Prometheu
     assert instance == CLUSTER
     variables = {"instance": instance, "topic": "|".join(TOPICS)}
     results = [
-        each.with_variables(variables) for each in expressions("kafka-exporter-overview.txt")
+        expression.with_variables(variables)
+        for expression in expressions("kafka-exporter-overview.txt")
     ]
     assert prometheus.without_data(results) == []
     (_, lag, *_), topics = results, results[-1]
-    assert {each["metric"]["topic"] for each in prometheus.query(lag.text)} == set(TOPICS)
-    assert [each["value"][1] for each in prometheus.query(topics.text)] == ["2", "2"]
+    assert {sample["metric"]["topic"] for sample in prometheus.query(lag.text)} == set(TOPICS)
+    assert [sample["value"][1] for sample in prometheus.query(topics.text)] == ["2", "2"]
 
 
 def test_strimzis_numbers_are_right(prometheus: Prometheus) -> None:
@@ -249,7 +250,7 @@ def test_every_panel_of_the_own_dashboard_has_data(prometheus: Prometheus) -> No
         for query in panel.queries
     ]
     assert len(results) > 30
-    assert {each.title for each in prometheus.without_data(results)} <= {"Errors"}
+    assert {panel.title for panel in prometheus.without_data(results)} <= {"Errors"}
 
 
 @pytest.mark.parametrize("name", ["confluent-names.txt", "kafka-lag-exporter-names.txt"])
@@ -257,21 +258,23 @@ def test_the_names_that_other_dashboards_read_have_data(prometheus: Prometheus, 
     """Confluent's boards and kafka-lag-exporter's find every name, with the labels they select."""
     found = names(name)
     assert len(found) >= 6
-    assert [each.title for each in prometheus.without_data(found)] == []
+    assert [panel.title for panel in prometheus.without_data(found)] == []
 
 
 def own_rules() -> dict[str, Expression]:
     """Return the alerts of `ottla generate alert-rules` by name."""
     # The disk of the machine that runs the test may be almost full.
     text = alert_rules.text_of(alert_rules.Limits(disk_percent=1))
-    return {each.title: each for each in alerts_of(text)}
+    return {alert.title: alert for alert in alerts_of(text)}
 
 
 def test_alerts_fire_when_their_faults_are_injected(
     cluster: TwoDirectories, prometheus: Prometheus
 ) -> None:
     """Strimzi's and the own alerts are silent without a fault, fire with it, and end after it."""
-    rules = own_rules() | {each.title: each for each in expressions("strimzi-rules.txt")}
+    rules = own_rules() | {
+        expression.title: expression for expression in expressions("strimzi-rules.txt")
+    }
     assert len(rules) == 15 + 9
     prometheus.wait_for_silence(list(rules.values()))
 
@@ -282,7 +285,7 @@ def test_alerts_fire_when_their_faults_are_injected(
     for sessions in cluster._sessions.values():
         sessions.resume()
 
-    first, second = (each for each in cluster.brokers if each != cluster.controller())
+    first, second = (broker for broker in cluster.brokers if broker != cluster.controller())
     cluster.create_topic("single", partitions=3)
     # One partition has no replica on the controller: it loses both, and the wrong one returns.
     unclean = {"unclean.leader.election.enable": "true"}
@@ -323,7 +326,9 @@ def wait_until_registered(cluster: Cluster) -> None:
 
 def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Prometheus) -> None:
     """A group that lags in records and in seconds, a lost session, a failed directory."""
-    rules = own_rules() | {each.title: each for each in expressions("strimzi-rules.txt")}
+    rules = own_rules() | {
+        expression.title: expression for expression in expressions("strimzi-rules.txt")
+    }
     cluster.create_topic("behind", partitions=3)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for _ in range(1500):
@@ -342,7 +347,7 @@ def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Pr
     consumer.close()
     prometheus.wait_for(rules["OttlaGroupWithoutMembers"])
 
-    broker = next(each for each in cluster.brokers if each != cluster.controller())
+    broker = next(node for node in cluster.brokers if node != cluster.controller())
     cluster.expire_session(broker)
     prometheus.wait_for(rules["OttlaCoordinationSessionLost"])
 

@@ -27,7 +27,7 @@ pytestmark = [
 # Kafka removes idempotent producers whose records are older than a day.
 RECENT_MS = RealClock().time_ms() - 3_600_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-# What DumpLogSegments prints where a file does not hold what it should.
+# The words that DumpLogSegments prints if a file is damaged.
 COMPLAINTS = ("Found ", "Index offset", "Mismatches", "Non-consecutive", "isvalid: false", "corrupt",
               "not found", "Out of order", "Exception", "Error")  # fmt: skip
 
@@ -206,7 +206,7 @@ def test_we_read_what_kafka_wrote(written: Written, end: str, tmp_path: Path) ->
         assert (position.timestamp, position.offset) == (timestamp, offset)
     records = len(CODECS) * 800
     aborted = log.aborted_transactions(0, log.log_end_offset)
-    assert [(each.first_offset, each.last_offset) for each in aborted] == [
+    assert [(transaction.first_offset, transaction.last_offset) for transaction in aborted] == [
         (records + 2, records + 3)
     ]
     assert log.last_stable_offset(log.log_end_offset) == records + 4

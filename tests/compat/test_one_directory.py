@@ -156,7 +156,7 @@ def check(bootstrap: str, history: History) -> None:
     for group, base in ((GROUP, 0), ("members", 10)):
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
         requested = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-        positions = {each.partition: each.offset for each in committed(consumer, requested)}
+        positions = {record.partition: record.offset for record in committed(consumer, requested)}
         for key, offset in history.positions.items():
             if base <= key < base + PARTITIONS:
                 assert positions[key - base] == offset, (group, key - base)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.law import source
 
-# What may not be called, where it may, and what to use instead.
+# Banned calls, the modules that may make them, and the alternatives.
 EVERYWHERE = {
     "asyncio.wait_for": "asyncio.timeout: wait_for loses a cancellation on Python 3.11",
     "print": "tools/output.py",

@@ -1,10 +1,11 @@
 """The prose is plain English: words that we avoid are counted by package, and their limits only
 fall.
 
-The limits are twice the highest rate of six packages whose prose we take as a model (kafka-python,
-aiokafka, click, httpx, PySpark, hypothesis), measured with `tests/law/prose.py`. `prose.toml` has a
-higher ceiling for each part that is not rewritten yet; a ceiling that is higher than it needs to be
-fails, too.
+The limits began at twice the highest rate of six packages whose prose we take as a model
+(kafka-python, aiokafka, click, httpx, PySpark, hypothesis), measured with `tests/law/prose.py`.
+Since then they follow the text: they are lowered to the rates that it reaches, and never raised.
+`prose.toml` has a higher ceiling for each part that is not rewritten yet; a ceiling that is higher
+than it needs to be fails, too.
 """
 
 import ast
@@ -17,17 +18,17 @@ from tests.law import prose, source
 
 # Matches per 1 000 words; sentences and docstrings in percent.
 LIMITS = {
-    "tell": 0.74,
-    "what": 0.24,
-    "where": 0.22,
-    "nobody": 0.12,
+    "tell": 0.0,
+    "what": 0.12,
+    "where": 0.09,
+    "nobody": 0.0,
     "anew": 0.0,
     "stands": 0.0,
-    "go on": 0.04,
-    "passive": 0.04,
+    "go on": 0.0,
+    "passive": 0.0,
     "come of": 0.0,
-    "long sentences": 8.0,
-    "fragments": 3.7,
+    "long sentences": 7.0,
+    "fragments": 1.1,
 }
 # A ceiling may exceed the figure by this much, so that a single word does not have to change it.
 _SLACK = 0.35
@@ -42,10 +43,10 @@ CEILINGS: dict[str, dict[str, float]] = tomllib.loads(
 
 @functools.cache
 def figures(area: str) -> dict[str, float]:
-    """Return the figures of a folder, or of the Markdown pages that people write."""
+    """Return the figures of a folder, or of the Markdown pages, decisions included."""
     if area != PAGES:
         return prose.of_python(source.texts(area)).figures()
-    pages = [*source.ROOT.glob("*.md"), *(source.ROOT / "docs").glob("*.md")]
+    pages = [*source.ROOT.glob("*.md"), *(source.ROOT / "docs").rglob("*.md")]
     texts = {str(page): page.read_text(encoding="utf-8") for page in pages}
     return prose.of_pages(texts).figures()
 

@@ -122,7 +122,7 @@ class History:
     def check_records(self) -> list[Entry]:
         """Compare offsets, keys and values with the model; return the records."""
         log = self.compacted.log
-        rows = [(each.offset, each.key, each.value) for each in read_all(log)]
+        rows = [(record.offset, record.key, record.value) for record in read_all(log)]
         visible = [entry for entry in rows if entry[0] not in self.aborted]
         newest = {key: offset for offset, (key, _) in self.entries.items()}
         for offset, key, value in visible:
@@ -163,10 +163,10 @@ def test_the_newest_record_of_each_key_remains(steps: list[tuple[str, Any, Any]]
         history.check()
     history.check()
     records = read_all(history.compacted.log)
-    offsets = [each.offset for each in records if each.offset not in history.aborted]
+    offsets = [record.offset for record in records if record.offset not in history.aborted]
     newest = {key: offset for offset, (key, _) in history.entries.items()}
     assert offsets == sorted(newest.values())
-    assert not [each for each in records if each.offset in history.aborted]
+    assert not [record for record in records if record.offset in history.aborted]
 
 
 @pytest.mark.slow

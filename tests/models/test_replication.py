@@ -1,6 +1,6 @@
 """Replicas of one partition under random elections, restarts and lost messages.
 
-Whatever happens, a record below any high watermark stays where it is on every later leader, and
+After any faults, a record below any high watermark keeps its offset on every later leader, and
 replicas become identical once messages arrive again (KIP-101, KIP-279, KIP-966).
 """
 

@@ -134,7 +134,7 @@ class JavaMember:
 
 
 class Seen:
-    """What all members have read and committed."""
+    """The records and offsets that all members have read and committed."""
 
     def __init__(self) -> None:
         self.values: dict[int, set[int]] = defaultdict(set)

@@ -37,7 +37,7 @@ async def test_a_slice_ends_by_time() -> None:
     slices = Slices(clock)
     paused = [await slices.pause() for _ in range(100)]
     assert paused.count(True) == len(clock.slices) >= 100 // STEPS_MAX
-    longest = max(len(run) for run in "".join("x "[each] for each in paused).split())
+    longest = max(len(run) for run in "".join("x "[client] for client in paused).split())
     assert longest < STEPS_MAX
 
 

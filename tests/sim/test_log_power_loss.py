@@ -109,7 +109,7 @@ class Life:
         """Append a batch of the idempotent producer."""
         data = self.batch(value, count)
         copy = bytearray(data)
-        # Whatever happens to it, it may be there afterwards.
+        # The batch may be there afterwards, even if its append fails.
         for at in range(count):
             self.values[self.log.log_end_offset + at].add(b"%s-%d" % (value, at))
             self.epochs[self.log.log_end_offset + at] = epoch
@@ -209,7 +209,7 @@ class Life:
             assert log.topic_id == TOPIC_ID
         end = self.judge(log)
         # The next records may replace a marker that was lost.
-        self.aborted = [each for each in self.aborted if each[1] < end]
+        self.aborted = [transaction for transaction in self.aborted if transaction[1] < end]
         next_batch = encode_batch([Record(b"k", b"next", timestamp=self.clock.now_ms)])
         assert log.append_as_leader(next_batch, 9).base_offset == end
         self.values[end].add(b"next")

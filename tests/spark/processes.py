@@ -134,8 +134,8 @@ def kill_all(process: psutil.Process) -> None:
         processes = [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
         return
-    for each in processes:
-        _send(each, signal.SIGKILL)
+    for child in processes:
+        _send(child, signal.SIGKILL)
 
 
 def _send(process: psutil.Process, number: int) -> None:
@@ -188,8 +188,8 @@ class StandaloneCluster:
             self._start(name, *arguments, "--work-dir", str(self._folder / name))
             for name in ("one", "two")
         ]
-        for each in started:
-            self._await(each, _REGISTERED)
+        for program in started:
+            self._await(program, _REGISTERED)
         return self
 
     def __exit__(

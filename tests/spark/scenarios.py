@@ -71,7 +71,9 @@ def inputs(name: str) -> list[tuple[str, TopicRecord]]:
     for event, _ in transcript(name)[1]:
         fields = event.split(" ")
         if fields[0] == "pipe":
-            key, value = (None if each == "-" else each.encode() for each in (fields[2], fields[4]))
+            key, value = (
+                None if field == "-" else field.encode() for field in (fields[2], fields[4])
+            )
             values.append((f"{name}.{fields[1]}", TopicRecord(key, value, int(fields[3]))))
     return values
 

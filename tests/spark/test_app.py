@@ -138,7 +138,7 @@ def test_an_application_runs_and_its_stores_can_be_queried(
 def _check_topics(broker: Cluster) -> None:
     with broker.admin() as brokers:
         topic = Resource(ResourceType.TOPIC, "app-one-windows-changelog")
-        config = {each.name: each.value for each in describe_config(brokers, topic)}
+        config = {record.name: record.value for record in describe_config(brokers, topic)}
         assert config["cleanup.policy"] == "compact,delete"
         committed = committed_offsets(brokers, "app-one")
     assert committed["app-words", 0].offset == 8

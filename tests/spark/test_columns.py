@@ -160,7 +160,7 @@ def test_spark_and_python_yield_the_same_results(
     spark: SparkSession, expressions: list[Column], rows: list[dict[str, Any]]
 ) -> None:
     """Random expressions on None, NaN, infinities and all characters are equal, or are doubtful."""
-    remaining = [each for each in expressions if _has_type(each)]
+    remaining = [source_text for source_text in expressions if _has_type(source_text)]
     assert len(remaining) > len(expressions) / 2
     frame = spark.createDataFrame(
         [("k", tuple(row[name] for name in "ijxystbc")) for row in rows], _SCHEMA

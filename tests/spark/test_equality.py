@@ -82,7 +82,7 @@ def test_all_recorded_scenarios_in_one_query(
 def _record_of(name: str, event: str) -> tuple[str, TopicRecord]:
     """Return the record of an event and its topic."""
     fields = event.split(" ")
-    key, value = (None if each == "-" else each.encode() for each in (fields[2], fields[4]))
+    key, value = (None if field == "-" else field.encode() for field in (fields[2], fields[4]))
     return f"{name}.{fields[1]}", TopicRecord(key, value, int(fields[3]))
 
 
@@ -119,14 +119,14 @@ def test_spark_writes_the_same_as_kafka_streams_event_by_event(
             broker.admin() as brokers,
         ):
             for events in zip(*steps.values(), strict=True):
-                batch = (_record_of(*each) for each in zip(steps, events, strict=True))
+                batch = (_record_of(*pair) for pair in zip(steps, events, strict=True))
                 scenarios.produce_together(brokers, scenarios.by_topic(batch))
                 query.process_all_available()
         wrong = {}
         for name in steps:
             for topic, lines in _lines_by_topic(name).items():
                 records = scenarios.read(broker.bootstrap, topic)
-                results = [line(ProducedRecord(topic, *each[:3], ())) for each in records]
+                results = [line(ProducedRecord(topic, *record[:3], ())) for record in records]
                 if results != lines:
                     wrong[topic] = lines, results
         assert not wrong

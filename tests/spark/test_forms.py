@@ -98,7 +98,7 @@ def test_extractors_topics_partitioners_and_stores_work_as_in_the_driver(
         broker.create_topic(topic, partitions=1, config={"retention.ms": "-1"})
     broker.create_topic("forms-both", partitions=2, config={"retention.ms": "-1"})
     values = ("ab", "b", "ac", "none")
-    records = [TopicRecord(b"k", each.encode(), 1_000_000) for each in values]
+    records = [TopicRecord(b"k", value.encode(), 1_000_000) for value in values]
     scenarios.produce(broker.bootstrap, {"forms": records})
     folder = str(tmp_path)
     settings: Any = {"application_id": "forms", "bootstrap": broker.bootstrap, "checkpoint": folder}
@@ -108,10 +108,10 @@ def test_extractors_topics_partitioners_and_stores_work_as_in_the_driver(
     assert [row["value"] for row in known] == [b"ab", b"b", b"ab+ac", b"none"]
     out = _rows(broker, "forms-out")
     times = [row["timestamp"].timestamp() for row in out]
-    assert [round(each * 1000) - 1_000_000 for each in times] == [0, 1, 2]
+    assert [round(time * 1000) - 1_000_000 for time in times] == [0, 1, 2]
     assert [row["value"] for row in out] == [b"ab", b"b", b"ac"]
     both = [(row["partition"], row["value"]) for row in _rows(broker, "forms-both")]
-    assert sorted(both) == [(n, each) for n in (0, 1) for each in (b"ab", b"ac", b"b")]
+    assert sorted(both) == [(n, key) for n in (0, 1) for key in (b"ab", b"ac", b"b")]
 
 
 def test_an_application_answers_queries_as_values(

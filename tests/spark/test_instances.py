@@ -220,10 +220,12 @@ def test_executors_on_a_cluster_receive_the_code_and_can_be_killed(
         with app, reading(cluster.bootstrap, "counted", PARTITIONS) as reader:
             for choose in (executors, workers):
                 _read_some(reader, chance, app)
-                below = [each for program in (app, *programs) for each in program.below()]
+                below = [child for program in (app, *programs) for child in program.below()]
                 if choose is workers:
                     below = [
-                        low for each in executors(below) for low in each.children(recursive=True)
+                        low
+                        for executor in executors(below)
+                        for low in executor.children(recursive=True)
                     ]
                 kill_all(chance.choice(choose(below)))
             reader.read_until(RECORDS, app.text)

@@ -92,4 +92,4 @@ def test_files_are_written_and_renamed_without_processes(
         file_context.create(path, flags, options).close()
         file_context.rename(path, fs.Path(str(tmp_path / str(number))), renames)
     assert seconds_of_children(spark) == before
-    assert {each.name for each in tmp_path.glob("[0-9]*")} == {str(each) for each in range(50)}
+    assert {file.name for file in tmp_path.glob("[0-9]*")} == {str(index) for index in range(50)}

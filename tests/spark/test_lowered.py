@@ -123,7 +123,7 @@ def _on_spark(
             time = round(row["timestamp"].timestamp() * 1000)
             record = row["key"], row["value"], time, *_shown_headers(row["topic"], headers)
             by_key[row["topic"]].append(record)
-    return dict(by_key), sum(each < 0 for each in table.column("target").to_pylist())
+    return dict(by_key), sum(entry < 0 for entry in table.column("target").to_pylist())
 
 
 def test_random_expressions_and_records_yield_the_same_output(spark: SparkSession) -> None:
@@ -206,7 +206,7 @@ def test_a_query_of_expressions_runs_without_python(
     assert any("Filter" in line for line in nodes)
     for word in ("UDF", "MapIn", "EvalPython", "Pandas"):
         assert word not in "".join(nodes), plan
-    expected = _driven(topology, {"lowered.in": [each._replace(headers=()) for each in rows]})
+    expected = _driven(topology, {"lowered.in": [row._replace(headers=()) for row in rows]})
     for topic in ("lowered.out", "lowered.dead"):
         actual = [(e.key, e.value, e.timestamp) for e in scenarios.read(broker.bootstrap, topic)]
         assert actual == [each[:3] for each in expected[topic]], topic
@@ -222,7 +222,7 @@ def test_an_unreadable_record_ends_the_query(
     filtered.to("poison.out", key=_TEXT, value=_TEXT)
     for topic in ("poison.in", "poison.out"):
         _create(broker, topic)
-    rows = [TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"a", b"x", b"\xff")]
+    rows = [TopicRecord(b"k", value, 1_700_000_000_000) for value in (b"a", b"x", b"\xff")]
     scenarios.produce(broker.bootstrap, {"poison.in": rows})
     with pytest.raises(
         QueryError, match=r"the record of poison\.in-0 at offset 2 cannot be read by"
@@ -243,11 +243,13 @@ def test_pyspark_columns_have_the_same_meaning_in_the_driver(
     topology = builder.build()
     for topic in ("sparks.in", "sparks.out"):
         _create(broker, topic)
-    rows = [TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"1", b"x", b"21", None)]
+    rows = [TopicRecord(b"k", value, 1_700_000_000_000) for value in (b"1", b"x", b"21", None)]
     bad = TopicRecord(b"k", b"\xff", 1_700_000_000_000)
     scenarios.produce(broker.bootstrap, {"sparks.in": [*rows, bad]})
     _run(spark, broker, topology, tmp_path)
-    actual = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "sparks.out")]
+    actual = [
+        (record.key, record.value) for record in scenarios.read(broker.bootstrap, "sparks.out")
+    ]
     key = hashlib.md5(b"k").hexdigest().encode()
     assert actual == [(key, number.to_bytes(8, "big")) for number in (2, 42)]
     expected = _driven(topology, {"sparks.in": rows})["sparks.out"]
@@ -269,10 +271,12 @@ def test_pyspark_columns_run_in_stateful_queries_and_after_functions(
     for topic in ("beside.in", "beside.out"):
         _create(broker, topic)
     words = (b"abc", b"x", b" abd", b"b1", b"abe ", b"b1", b"abf")
-    rows = {"beside.in": [TopicRecord(b"k", each, 1_700_000_000_000) for each in words]}
+    rows = {"beside.in": [TopicRecord(b"k", word, 1_700_000_000_000) for word in words]}
     scenarios.produce(broker.bootstrap, rows)
     _run(spark, broker, topology, tmp_path, tasks=TaskSettings("beside"))
-    actual = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "beside.out")]
+    actual = [
+        (record.key, record.value) for record in scenarios.read(broker.bootstrap, "beside.out")
+    ]
     assert sorted(actual) == [(b"ab", b"ab:2"), (b"ab", b"ab:4"), (b"b1", b"b1:2")]
     expected = _driven(topology, rows)["beside.out"]
     assert [each[:2] for each in expected] == actual

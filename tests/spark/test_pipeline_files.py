@@ -310,7 +310,7 @@ def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:
           f: {from: flights, topic: x, key: orign}
         """
     )
-    texts = [str(each) for each in check_deep(pipeline, spark, "127.0.0.1:1")]
+    texts = [str(problem) for problem in check_deep(pipeline, spark, "127.0.0.1:1")]
     locations = [line.partition(": ")[0] for line in texts]
     assert locations == [
         "line 8, column 14",

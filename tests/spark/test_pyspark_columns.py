@@ -366,9 +366,13 @@ def test_python_and_spark_yield_the_same_results(spark: SparkSession) -> None:
     """Each function is applied to many values, including nulls; errors are compared, too."""
     rows = _rows()
     frame, columns = _frame(spark, rows), _expressions()
-    expressions = [of_pyspark(each) for each in columns]
-    assert [str(each) + ": " + each.why for each in expressions if each.meaning is None] == []
-    responses = [_answers(each, rows) for each in expressions]
+    expressions = [of_pyspark(expression) for expression in columns]
+    assert [
+        str(expression) + ": " + expression.why
+        for expression in expressions
+        if expression.meaning is None
+    ] == []
+    responses = [_answers(expression, rows) for expression in expressions]
     selected = [
         F.when(F.col("place").isin([*values]), column).alias(f"c{number}")
         for number, (column, (values, _)) in enumerate(zip(columns, responses, strict=True))
@@ -391,10 +395,10 @@ def test_every_function_is_compared(spark: SparkSession) -> None:
     """The comparison above covers all supported functions."""
     del spark
     used = set()
-    pending = [each.meaning for each in map(of_pyspark, _expressions())]
+    pending = [converted.meaning for converted in map(of_pyspark, _expressions())]
     while pending:
         column = pending.pop()
         if column is not None:
             used |= {column.operands[0]} if column.operation == "spark" else set()
-            pending += [each for each in column.operands if isinstance(each, Column)]
+            pending += [operand for operand in column.operands if isinstance(operand, Column)]
     assert (STRICT.keys() | LOOSE.keys() | LAZY.keys()) - used == set()

@@ -43,7 +43,7 @@ def test_topics_of_a_pattern_are_copied_once_with_headers_and_visible_lag(
     query = writer.option("checkpointLocation", str(tmp_path)).start()
     try:
         query.processAllAvailable()
-        assert len([each for each in query.recentProgress if each.numInputRows]) > 1
+        assert len([progress for progress in query.recentProgress if progress.numInputRows]) > 1
         broker.create_topic("birds-2")
         _produce(broker, "birds-2", 50)
         while query.lastProgress.numInputRows or "birds-2" not in query.lastProgress.json:
@@ -65,7 +65,8 @@ def test_topics_of_a_pattern_are_copied_once_with_headers_and_visible_lag(
     group = confluent_kafka.ConsumerGroupTopicPartitions("birds")
     (response,) = client.list_consumer_group_offsets([group]).values()
     offsets = {
-        (each.topic, each.partition): each.offset for each in response.result().topic_partitions
+        (topic_partition.topic, topic_partition.partition): topic_partition.offset
+        for topic_partition in response.result().topic_partitions
     }
     assert offsets["birds-2", 0] == 50
     assert offsets["birds-1", 0] + offsets["birds-1", 1] == 300

@@ -190,7 +190,7 @@ def music_charts() -> Topology:
         return sorted([*top, value], key=lambda each: -each["plays"])[:5]
 
     def remove(genre: str, value: dict[str, Any], top: list[Any]) -> list[Any]:
-        return [each for each in top if each["song"] != value["song"]]
+        return [row for row in top if row["song"] != value["song"]]
 
     counts.group_by(
         lambda song, plays: KeyValue.pair(song["genre"], {"song": song["name"], "plays": plays}),

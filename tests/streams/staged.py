@@ -93,12 +93,14 @@ class StagedRun:
         whole = {topic_partition: list(records) for topic_partition, records in batch.items()}
         for topic, record in _returning:
             whole.setdefault((topic, record.partition), []).append(record)
-        for each in list(self._micro_batch(whole)):
-            self.produced.setdefault(each.topic, []).append(each)
-            if self.layout.routes_of(each.topic):
-                record = TopicRecord(each.key, each.value, each.timestamp, each.headers)
-                partition = self._partition(each)
-                self._returning.append((each.topic, record._replace(partition=partition)))
+        for envelope in list(self._micro_batch(whole)):
+            self.produced.setdefault(envelope.topic, []).append(envelope)
+            if self.layout.routes_of(envelope.topic):
+                record = TopicRecord(
+                    envelope.key, envelope.value, envelope.timestamp, envelope.headers
+                )
+                partition = self._partition(envelope)
+                self._returning.append((envelope.topic, record._replace(partition=partition)))
 
     def _partition(self, record: ProducedRecord) -> int:
         count = self.layout.created.get(record.topic, 1)
@@ -110,9 +112,9 @@ class StagedRun:
     def _micro_batch(self, batch: Batch) -> Iterator[ProducedRecord]:
         entry = SourceStage(self.layout, self._slots)
         envelopes = [
-            each
+            envelope
             for (topic, partition), records in batch.items()
-            for each in entry.take(
+            for envelope in entry.take(
                 topic,
                 partition,
                 self._batch(topic, partition, records),
@@ -122,23 +124,23 @@ class StagedRun:
         for level in range(1, self.layout.levels + 1):
             # Spark delivers the rows of a slot in any order.
             by_slot: dict[int, list[Envelope]] = {}
-            for each in reversed(envelopes):
-                by_slot.setdefault(each.slot, []).append(each)
+            for envelope in reversed(envelopes):
+                by_slot.setdefault(envelope.slot, []).append(envelope)
             stage, envelopes = Stage(self.layout, self._slots, level), []
             for slot, rows in sorted(by_slot.items()):
                 pages = self._state.setdefault((level, slot), Pages())
                 envelopes += stage.handle(slot, rows, pages)
-        for each in envelopes:
-            assert each.task == SINK, each
-            if each.topic == DROPPED_TOPIC:
-                self.dropped += each.sequence
+        for envelope in envelopes:
+            assert envelope.task == SINK, envelope
+            if envelope.topic == DROPPED_TOPIC:
+                self.dropped += envelope.sequence
                 continue
-            if each.topic == MISPLACED_TOPIC:
+            if envelope.topic == MISPLACED_TOPIC:
                 continue
-            for record in topic_records(each.records):
+            for record in topic_records(envelope.records):
                 partition = None if record.partition < 0 else record.partition
                 yield ProducedRecord(
-                    each.topic,
+                    envelope.topic,
                     record.key,
                     record.value,
                     record.timestamp,
@@ -150,13 +152,13 @@ class StagedRun:
         rows = list(records)
         start = self._offsets.get((topic, partition), 0)
         self._offsets[topic, partition] = start + len(rows)
-        headers = [[{"key": k, "value": v} for k, v in each.headers] or None for each in rows]
+        headers = [[{"key": k, "value": v} for k, v in row.headers] or None for row in rows]
         columns = [
             [partition] * len(rows),
             list(range(start, start + len(rows))),
-            [each.timestamp for each in rows],
-            [each.key for each in rows],
-            [each.value for each in rows],
+            [row.timestamp for row in rows],
+            [row.key for row in rows],
+            [row.value for row in rows],
             headers,
         ]
         arrays = [pa.array(each, field.type) for each, field in zip(columns, RECORDS, strict=True)]

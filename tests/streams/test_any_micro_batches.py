@@ -156,8 +156,8 @@ def _topology(name: str) -> Topology:
 def _sources(topology: Topology) -> list[str]:
     """Return the topics on the broker that a topology reads."""
     nodes = topology.nodes.values()
-    names = [topic for each in nodes for topic in getattr(each, "topics", ())]
-    return [each for each in names if each in _ALL_TOPICS] or ["in", "in-two"]
+    names = [topic for node in nodes for topic in getattr(node, "topics", ())]
+    return [name for name in names if name in _ALL_TOPICS] or ["in", "in-two"]
 
 
 def _staged(name: str, arrivals: list[Arrival], partitions: int) -> dict[str, list[ProducedRecord]]:

@@ -38,7 +38,7 @@ def test_duplicates_within_the_window_are_dropped() -> None:
         for event, time in (("x", 0), ("x", 1), ("y", 2), ("x", 11 * MINUTE_MS)):
             events.pipe_input("k", {"id": event, "time": time}, time)
         out = driver.create_output_topic("unique", TEXT, JSON)
-        values = [each["time"] for each in out.read_values_to_list() if each is not None]
+        values = [value["time"] for value in out.read_values_to_list() if value is not None]
         assert values == [0, 2, 11 * MINUTE_MS]
 
 
@@ -70,8 +70,8 @@ def test_charts_keep_the_most_played_songs() -> None:
         kind = QueryableStoreTypes.key_value_store()
         parameters = StoreQueryParameters.from_name_and_type("top-five-songs-by-genre", kind)
         top = driver.store(parameters).get("punk")
-    assert [each["plays"] for each in top] == [3, 2, 1, 1, 1]
-    assert [each["song"] for each in top[:2]] == ["d", "f"]
+    assert [row["plays"] for row in top] == [3, 2, 1, 1, 1]
+    assert [row["song"] for row in top[:2]] == ["d", "f"]
 
 
 def test_topics_are_selected_by_record(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def _lines(produced: dict[str, list[ProducedRecord]]) -> list[str]:
 def _replayed(scenario: str, steps: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
     """Play a scenario's events; return them with the records that each writes."""
     topology = topology_of(scenario)
-    sources = [each for node in topology.nodes.values() for each in getattr(node, "topics", ())]
+    sources = [part for node in topology.nodes.values() for part in getattr(node, "topics", ())]
     application = Application(topology, settings_of(scenario))
     staged = StagedRun(application, topics=TOPICS | dict.fromkeys(sources, 1))
     # Kafka's driver starts at 0.

@@ -9,7 +9,7 @@ from tests.streams.recorded.topologies import SCENARIOS
 _RECORDED = Path(__file__).parent / "recorded" / "transcripts"
 TRANSCRIPTS = Path(os.environ.get("OTTLA_TRANSCRIPTS", _RECORDED))
 FOUND = Path(__file__).parent / "recorded" / "found"
-FOUND_NAMES = sorted(each.stem for each in FOUND.glob("*.txt"))
+FOUND_NAMES = sorted(path.stem for path in FOUND.glob("*.txt"))
 NAMES = sorted([*SCENARIOS, "processor_api"])
 # Changelogs of Kafka's internal stores, which nothing reads.
 _HIDDEN = (
@@ -48,7 +48,7 @@ def _read(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
 def _text(data: bytes | None) -> str:
     if data is None:
         return "-"
-    if all(32 < each <= 126 for each in data):
+    if all(32 < line <= 126 for line in data):
         return f"'{data.decode()}'"
     return "0x" + data.hex()
 
@@ -82,4 +82,6 @@ def _errors(record: ProducedRecord) -> str:
 def is_compared(topic: str) -> bool:
     """Return whether the transcripts contain the records of a topic."""
     is_changelog = topic.endswith("-changelog")
-    return topic.startswith("out") or (is_changelog and not any(each in topic for each in _HIDDEN))
+    return topic.startswith("out") or (
+        is_changelog and not any(pattern in topic for pattern in _HIDDEN)
+    )

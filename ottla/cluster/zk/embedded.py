@@ -60,7 +60,7 @@ _Watches = dict[str, dict[tuple["EmbeddedSession", Watch], None]]
 
 
 class NodeEvent(IntEnum):
-    """What a watch announces; the numbers are ZooKeeper's (Watcher.Event.EventType)."""
+    """The changes that a watch announces; the numbers are ZooKeeper's (Watcher.Event.EventType)."""
 
     CREATED = 1
     DELETED = 2

@@ -95,18 +95,18 @@ class Failures:
             self._task.dropped.count()
         return resumes
 
-    def undated(self, node: str, topic: str, raw: TopicRecord, timestamp: int) -> None:
+    def drop_undated(self, node: str, topic: str, raw: TopicRecord, timestamp: int) -> None:
         """Count and log a record that is dropped because of a negative extracted timestamp."""
         metadata = RecordMetadata(topic, raw.partition, raw.offset)
         facts: dict[str, object] = {"extractedTimestamp": timestamp}
         self._task.dropped.drop(node, "due to negative extracted timestamp", metadata, facts)
 
-    def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
+    def skips_unreadable(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that cannot be deserialized."""
         context = self._context_of(node, (topic, raw.partition, raw.offset), raw)
         return self._resumes(self._handlers.deserialization.handle_error(context, raw, error))
 
-    def unwritten(
+    def skips_unwritable(
         self,
         node: str,
         topic: str,
@@ -121,7 +121,7 @@ class Failures:
             handler.handle_serialization_error(context, topic, record, error, origin)
         )
 
-    def refused(self, node: str, record: ProducedRecord, error: Exception) -> bool:
+    def skips_rejected(self, node: str, record: ProducedRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that the broker rejects."""
         response = self._handlers.production.handle_error(self._context(node), record, error)
         if self._resumes(response):
@@ -129,7 +129,7 @@ class Failures:
         self._decided = error
         return False
 
-    def _unprocessed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
+    def _skips_failed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
         if error is self._decided or isinstance(error, SerializationError):
             # The handler of a node below has decided.
             return False
@@ -150,7 +150,7 @@ class Failures:
             try:
                 deliver(record)
             except Exception as error:
-                if self._unprocessed(node, record, error):
+                if self._skips_failed(node, record, error):
                     return
                 raise
 
@@ -161,7 +161,7 @@ class Failures:
         try:
             callback(now)
         except Exception as error:
-            if self._handlers.sees_processing and self._unprocessed(node, None, error):
+            if self._handlers.sees_processing and self._skips_failed(node, None, error):
                 return
             note_record(error, None, node)
             raise
@@ -186,7 +186,7 @@ class Reader:
         # The maximum timestamp of each partition of a topic.
         self._latest: dict[tuple[str, int], int] = {}
         self._failures = failures
-        self._given = source.key, source.value
+        self._own_serdes = source.key, source.value
         value = resolve(source.value, defaults.value)
         self._serdes: _Serdes = (
             resolve(source.key, defaults.key),
@@ -203,9 +203,11 @@ class Reader:
             is_key = False
             value = None if value_bytes is None else self._read_value(value_bytes)
         except UNFIT as error:
-            if self._failures.unread(self.name, topic, raw, error):
+            if self._failures.skips_unreadable(self.name, topic, raw, error):
                 return None
-            raise DeserializationError(self._unread(topic, raw, error, is_key=is_key)) from error
+            raise DeserializationError(
+                self._read_error(topic, raw, error, is_key=is_key)
+            ) from error
         if self._extract is not None and self._extraction is not None:
             record = TimestampedRecord(
                 key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
@@ -216,7 +218,7 @@ class Reader:
                 timestamp = self._extraction.checked(timestamp, record)
             self._latest[topic, raw.partition] = max(latest, timestamp)
             if timestamp < 0:
-                self._failures.undated(self.name, topic, raw, timestamp)
+                self._failures.drop_undated(self.name, topic, raw, timestamp)
                 return None
         elif timestamp < 0:
             record = TimestampedRecord(
@@ -225,14 +227,16 @@ class Reader:
             FailOnInvalidTimestamp().extract(record, NO_TIMESTAMP)
         return Record(key, value, timestamp, raw.headers)
 
-    def _unread(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
+    def _read_error(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
         part, index = "key" if is_key else "value", 0 if is_key else 1
         data = raw.key if is_key else raw.value
         sentence = (
             f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} "
             f"cannot be read by {self._serdes[index]}: {error}; it is {_shortened(data)}"
         )
-        return sentence + _said_of_default(self._given[index], self._serdes[index], "source", part)
+        return sentence + _default_serde_hint(
+            self._own_serdes[index], self._serdes[index], "source", part
+        )
 
 
 def _shortened(data: bytes | None) -> str:
@@ -240,7 +244,7 @@ def _shortened(data: bytes | None) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _said_of_default(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
+def _default_serde_hint(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
     """Return the hint for an error of the application's default serde; empty for other serdes."""
     if own is not None:
         return ""
@@ -276,15 +280,15 @@ class Writer:
         """Pass a record that cannot be serialized to the handlers. Raises SerializationError if
         they fail.
         """
-        if self._failures.unwritten(self._sink.name, topic, record, error, origin):
+        if self._failures.skips_unwritable(self._sink.name, topic, record, error, origin):
             return
         index = 0 if origin is SerializationOrigin.KEY else 1
         serde = (self._of.get(topic) or self._bound(topic))[index]
         own = (self._sink.key, self._sink.value)[index]
-        refused = record.key if origin is SerializationOrigin.KEY else record.value
+        part = record.key if origin is SerializationOrigin.KEY else record.value
         raise SerializationError(
             f"the {origin.value} of a record for {topic} cannot be written by {serde}: {error}; its type is "
-            f"{type(refused).__name__}" + _said_of_default(own, serde, "sink", origin.value)
+            f"{type(part).__name__}" + _default_serde_hint(own, serde, "sink", origin.value)
         ) from error
 
     def _bound(self, topic: str) -> _Serdes:
@@ -307,7 +311,7 @@ class Writer:
             chosen = sink.partitioner(topic, record.key, record.value, count)
             partitions = (chosen,) if chosen is None or isinstance(chosen, int) else chosen
         if record.timestamp < 0:
-            raise StreamsError(f"a record for {topic} has no time; forward it with one")
+            raise StreamsError(f"a record for {topic} has no timestamp: forward it with one")
         origin = SerializationOrigin.KEY
         key_serde, value_serde = self._of.get(topic) or self._bound(topic)
         try:
@@ -318,7 +322,7 @@ class Writer:
             self.refuse(topic, record, error, origin)
             return
         for partition in partitions:
-            self._hand_on(
+            self._write_produced(
                 ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
             )
 
@@ -329,9 +333,9 @@ class Writer:
         origin = record.timestamp, record.headers, key, value
         return RecordContext(topic, partition, offset, *origin)
 
-    def _hand_on(self, produced: ProducedRecord) -> None:
+    def _write_produced(self, produced: ProducedRecord) -> None:
         try:
             self._task.write(produced)
         except ApiError as error:
-            if not self._failures.refused(self._sink.name, produced, error):
+            if not self._failures.skips_rejected(self._sink.name, produced, error):
                 raise

@@ -360,9 +360,11 @@ class Task:
             # A store calls its serdes; a cached store also calls the operators below its table.
             follows = isinstance(owner, Writer) or id(owner) in names
             store = None if follows else stores.get(id(owner), store)
-        note_record(error, self.metadata, node, None if store is None else self._of_store(store))
+        note_record(
+            error, self.metadata, node, None if store is None else self._store_serde_hint(store)
+        )
 
-    def _of_store(self, name: str) -> str:
+    def _store_serde_hint(self, name: str) -> str:
         """Return the hint for an error of a store's serdes."""
         topology, defaults = self.topology, self.settings.defaults
         builder = topology.stores.get(name) or topology.global_stores[name]
@@ -375,7 +377,7 @@ class Task:
             "materialized=Materialized.with_(key, value)."
         )
 
-    def take_unwritten(
+    def handle_unwritable(
         self,
         sink: Sink,
         topic: str,

@@ -240,5 +240,5 @@ def _key(item: Struct, symbols: Symbols) -> tuple[tuple[str, Any], ...]:
         elif isinstance(value, str) and name == "member_id":
             value = symbols.member(value)
         parts.append((type(value).__name__, value if value is not None else 0))
-    entity = [(each.entity_type, each.entity_name or "") for each in getattr(item, "entity", ())]
+    entity = [(part.entity_type, part.entity_name or "") for part in getattr(item, "entity", ())]
     return (*parts, ("entity", sorted(entity)))

@@ -24,7 +24,7 @@ class Symbols:
 
     def __init__(self, **fixed: Any) -> None:
         self._values: dict[str, Any] = {f"${name}": value for name, value in fixed.items()}
-        # What a request wrote with the version in it, by what was sent.
+        # The values that a request wrote, with the version in them, by the values that were sent.
         self._versioned: dict[str, str] = {}
         self._encoded: dict[bytes, Any] = {}
 

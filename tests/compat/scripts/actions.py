@@ -1,4 +1,4 @@
-"""What precedes commands of a transcript: transactions that no script can leave open."""
+"""Preparations for commands of a transcript: transactions that no script can leave open."""
 
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers

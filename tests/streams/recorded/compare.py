@@ -62,7 +62,7 @@ class Java(AbstractContextManager["Java"]):
         lines: list[str] = []
         for each in stdout:
             if each == "end\n":
-                return [each for each in lines if not each.startswith("scenario ")]
+                return [line for line in lines if not line.startswith("scenario ")]
             lines.append(each.rstrip("\n"))
         raise AssertionError(f"Java ended: {scenario}")
 
@@ -85,7 +85,7 @@ def _failed(lines: list[str]) -> list[str]:
 
 def _plain(lines: list[str]) -> list[str]:
     """Normalize messages of failures and the order of simultaneous punctuators."""
-    plain = [each if not each.startswith("failed") else "failed" for each in lines]
+    plain = [line if not line.startswith("failed") else "failed" for line in lines]
     ticks: list[str] = []
     texts: list[str] = []
     for each in (*plain, ""):

@@ -89,7 +89,7 @@ def run(script: str) -> list[str]:
 def record_found() -> None:
     """Write Kafka's output into the files of the folder `found`."""
     files = sorted(FOUND.glob("*.txt"))
-    scripts = [script_of(each.read_text()) for each in files]
+    scripts = [script_of(file.read_text()) for file in files]
     for each, text in zip(files, run("\n".join([*scripts, ""])), strict=True):
         each.write_text(text.removesuffix("end\n"))
 

@@ -56,7 +56,7 @@ def test_a_result_fills_the_page_between_its_marks(tmp_path: Path) -> None:
     report.publish(result, page)
     assert page.read_text() == filled
     picture = ET.parse(tmp_path / "images" / "performance.svg").getroot()
-    labels = [each.text for each in picture.iter("{http://www.w3.org/2000/svg}text")]
+    labels = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert "idle memory" in labels and "metadata of 100 topics" not in labels
 
 

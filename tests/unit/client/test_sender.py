@@ -62,7 +62,7 @@ def test_rows_are_written_in_order(broker: Any, topic: Topic) -> None:
     assert _send(broker) == 330
     assert topic.values(0) == _values(0, 300)
     assert len(topic.values(1)) == 30
-    headers = [batch.parse_header(each) for each in topic.batches[0]]
+    headers = [batch.parse_header(stored) for stored in topic.batches[0]]
     assert {(header.producer_id, header.producer_epoch) for header in headers} == {(7, 0)}
     assert [header.base_sequence for header in headers] == [
         header.base_offset for header in headers
@@ -74,7 +74,9 @@ def test_batches_are_acknowledged_by_all_replicas(broker: Any, topic: Topic) -> 
     _send(broker, SendSettings(compression=CODECS["lz4"]))
     requests = [request for name, _, request in broker.requests if name == "Produce"]
     assert {request.acks for request in requests} == {-1}
-    assert {batch.parse_header(each).compression for each in topic.batches[0]} == {CODECS["lz4"]}
+    assert {batch.parse_header(stored).compression for stored in topic.batches[0]} == {
+        CODECS["lz4"]
+    }
     assert topic.values(0) == _values(0, 300)
 
 

@@ -147,12 +147,12 @@ class Topic:
 
     def _slice(self, requested: Any) -> bytes:
         result = b""
-        for each in self.batches[requested.partition]:
-            if batch.parse_header(each).last_offset >= requested.fetch_offset:
+        for stored in self.batches[requested.partition]:
+            if batch.parse_header(stored).last_offset >= requested.fetch_offset:
                 # As a broker does: the first batch completely, whatever its size, the last one
                 # truncated.
                 room = requested.partition_max_bytes - len(result)
-                result += each if not result else each[: max(room, 0)]
+                result += stored if not result else stored[: max(room, 0)]
         return result
 
     def _produce(self, broker: Any, request: Any) -> ProduceResponse | None:
@@ -172,8 +172,8 @@ class Topic:
     def _append(self, partition: int, records: bytes) -> ErrorCode:
         """Append the batch of an idempotent producer: in sequence, and once."""
         ((_, header),) = iterate_batches(records)
-        held = [batch.parse_header(each) for each in self.batches[partition]]
-        if any(each.base_sequence == header.base_sequence for each in held):
+        held = [batch.parse_header(stored) for stored in self.batches[partition]]
+        if any(held_batch.base_sequence == header.base_sequence for held_batch in held):
             return ErrorCode.DUPLICATE_SEQUENCE_NUMBER
         expected = held[-1].last_sequence + 1 if held else 0
         if header.base_sequence != expected:

@@ -26,7 +26,9 @@ def _run(files: events.Files) -> results.Frames:
             key = None if event.key is None else event.key.encode()
             driver.pipe(event.topic, TopicRecord(key, event.value, event.time_ms))
         return {
-            topic: results.found(topic, ((each.key, each.value) for each in driver.produced(topic)))
+            topic: results.found(
+                topic, ((record.key, record.value) for record in driver.produced(topic))
+            )
             for topic in results.KEYS
         }
 

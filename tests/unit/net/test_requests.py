@@ -138,7 +138,7 @@ def test_requests_fail_when_the_connection_is_lost_and_the_next_one_connects_aga
 
 
 def test_a_broker_that_does_not_listen_refuses_the_connection() -> None:
-    """ConnectionRefusedError tells a dead process from one that does not respond."""
+    """ConnectionRefusedError distinguishes a dead process from one that does not respond."""
 
     async def scenario(net: Net) -> None:
         with pytest.raises(ConnectionRefusedError):

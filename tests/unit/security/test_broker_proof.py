@@ -36,7 +36,7 @@ def test_a_peer_without_the_secret_is_not_accepted() -> None:
         broker.second(reply)
 
 
-def test_a_proof_is_worth_nothing_in_another_exchange() -> None:
+def test_a_proof_is_invalid_in_another_exchange() -> None:
     """The numbers differ each time."""
     broker, peer = ProofOfBroker(SECRET, 7, A), ProofToPeer(SECRET, B)
     proof = broker.second(peer.step(broker.first()))

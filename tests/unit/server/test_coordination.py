@@ -1,4 +1,4 @@
-"""Where a broker finds its cluster's tree, as its settings say."""
+"""The place of a cluster's tree, which the settings of its brokers determine."""
 
 import asyncio
 from collections.abc import AsyncIterator

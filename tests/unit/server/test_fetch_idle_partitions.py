@@ -135,8 +135,8 @@ async def test_random_sessions_answer_as_if_they_read_all_partitions(
             partition.append_as_leader(batch(b"z" * rng.randrange(1, 9)), acks=1)
         elif action == 3:
             leading.delete_records(partition, rng.randint(0, partition.high_watermark))
-        named = [each for each in range(count) if rng.random() < 0.3]
-        forgotten = [each for each in range(count) if each not in named and rng.random() < 0.05]
+        named = [index for index in range(count) if rng.random() < 0.3]
+        forgotten = [index for index in range(count) if index not in named and rng.random() < 0.05]
         for each in named:
             end = broker.partition("t", each).log.log_end_offset
             offsets[each] = rng.choice((offsets[each], end, rng.randint(0, end + 1)))

@@ -85,7 +85,7 @@ class Compacted:
 
     def pairs(self) -> list[tuple[int, bytes | None, bytes | None]]:
         """Return (offset, key, value) of all records."""
-        return [(each.offset, each.key, each.value) for each in read_all(self.log)]
+        return [(record.offset, record.key, record.value) for record in read_all(self.log)]
 
     def headers(self) -> list[tuple[int, int, int]]:
         """Return (first offset, last offset, records) of all batches."""

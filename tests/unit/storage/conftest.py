@@ -11,6 +11,6 @@ from tests.unit.storage.world import OPENED
 def descriptors() -> Iterator[None]:
     """Close every log and directory: hundreds of tests open a dozen descriptors each."""
     yield
-    for each in OPENED:
-        each.abandon()
+    for log in OPENED:
+        log.abandon()
     OPENED.clear()

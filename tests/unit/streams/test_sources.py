@@ -52,7 +52,7 @@ def test_two_reset_policies_for_one_topic_are_rejected(
     builder = StreamsBuilder()
     builder.stream(topics, offset_reset=one)
     builder.stream(topics, offset_reset=other)
-    output = [repr(each) if each else "none" for each in (one, other)]
+    output = [repr(node) if node else "none" for node in (one, other)]
     with pytest.raises(TopologyError, match=f"offset_reset {output[0]}.*{output[1]}"):
         builder.build()
 

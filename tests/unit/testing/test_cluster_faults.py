@@ -139,7 +139,7 @@ def test_paused_broker_answers_nothing_until_it_resumes(three: Cluster) -> None:
 
 
 def test_isolated_broker_is_dropped_and_returns(three: Cluster) -> None:
-    """The others go on without it, clients still reach it, and it joins again after the isolation."""
+    """The others continue without it, clients still reach it, and it joins again afterwards."""
     three.isolate(1)
     wait(lambda: known(three, 2) == {2, 3})
     assert three.controller() in (1, 2, 3)

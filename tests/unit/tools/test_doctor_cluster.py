@@ -25,7 +25,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def examined(running: Cluster, *, may_write: bool = False) -> dict[str, Finding]:
     """Return the findings by check."""
     address = Address(running.host, running.port)
-    return {each.check: each for each in cluster.examine(address, may_write=may_write)}
+    return {finding.check: finding for finding in cluster.examine(address, may_write=may_write)}
 
 
 def advertised(options: str) -> Finding:

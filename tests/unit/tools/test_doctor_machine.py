@@ -140,7 +140,7 @@ def test_log_directories_come_from_the_broker_settings() -> None:
 
 def test_libraries_are_listed_with_their_versions() -> None:
     """Only installed libraries are listed."""
-    findings = {each.check: each for each in libraries.examine()}
+    findings = {finding.check: finding for finding in libraries.examine()}
     assert findings["confluent-kafka"].state is State.OK
     assert findings["python"].found.startswith("3.")
 

@@ -98,7 +98,11 @@ def test_lag_alert_fires_after_its_time_and_ends(tmp_path: Path) -> None:
     rules.write_text(alert_rules.text_of(Limits()), "utf-8")
     series = 'kafka_consumergroup_group_max_lag_seconds{group="g",cluster="c"}'
     fires = {"exp_labels": {"severity": "warning", "group": "g", "cluster": "c"}}
-    (rule,) = (each for each in alert_rules.rules(Limits()) if each.name == "OttlaGroupBehind")
+    (rule,) = (
+        alert_rule
+        for alert_rule in alert_rules.rules(Limits())
+        if alert_rule.name == "OttlaGroupBehind"
+    )
     fires["exp_annotations"] = {
         "summary": "Group g is 6m 40s behind",
         "description": rule.remedy,

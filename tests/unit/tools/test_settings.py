@@ -121,8 +121,8 @@ def test_each_broker_of_a_cluster_has_its_own_id_port_and_folder() -> None:
     assert second["log.dirs"] == "/d/broker2"
 
 
-def test_any_free_port_is_any_free_port_for_each_broker() -> None:
-    """Port 0 is not counted up."""
+def test_port_0_is_a_free_port_for_each_broker() -> None:
+    """With port 0 every broker has port 0, not 0, 1, 2."""
     listeners = [row["listeners"] for row in _cluster(3, port=0, host="::1")]
     assert listeners == ["PLAINTEXT://[::1]:0"] * 3
     metrics = [row["metrics.listener"] for row in _cluster(2, metrics_port=9100)]

@@ -80,7 +80,7 @@ def test_exception_of_the_users_module_has_its_location(
     text = str(caught.value)
     assert text.startswith("Cannot import wrong_topology.\n")
     assert message in text
-    assert {Path(each).name for each in re.findall(r'File "([^"]+)"', text)} == {
+    assert {Path(match).name for match in re.findall(r'File "([^"]+)"', text)} == {
         "wrong_topology.py"
     }
 

@@ -78,10 +78,10 @@ async def test_stat_shows_every_field(run: Run) -> None:
         ("set -v 7 /a x", BadVersion, "version No is not valid : /a"),
     ],
 )
-async def test_error_has_the_sentence_of_the_original(
+async def test_errors_are_those_of_zookeepers_shell(
     run: Run, line: str, error: type[CoordinationError], sentence: str
 ) -> None:
-    """People find ZooKeeper's own words."""
+    """A search for the error finds ZooKeeper's own documentation."""
     await run("create /a")
     await run("create /a/b")
     with pytest.raises(error) as failure:

@@ -185,7 +185,7 @@ class PlainTask:
         """
         row = self._row()
         with self._task.at((self._metadata(), row, row.timestamp, row.headers)):
-            self._task.take_unwritten(
+            self._task.handle_unwritable(
                 sink,
                 topic,
                 Record(*record, row.timestamp, row.headers),

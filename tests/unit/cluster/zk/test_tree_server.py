@@ -222,7 +222,7 @@ async def test_clients_cannot_change_stored_sessions(service: Service) -> None:
 async def test_hostile_bytes_close_their_connection_only(
     service: Service, bytes_sent: bytes
 ) -> None:
-    """A malformed first packet ends its connection; other sessions go on."""
+    """A malformed first packet ends its connection; other sessions continue."""
     session = await service.session()
     assert await service.send(bytes_sent) == b""
     await session.create("/still-here")

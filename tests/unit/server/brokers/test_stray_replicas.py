@@ -128,7 +128,7 @@ async def test_log_that_is_assigned_while_the_tree_is_read(setting: Setting) -> 
 
 
 async def test_broker_that_registers_again_while_the_tree_is_read(setting: Setting) -> None:
-    """What a former session has read does not count."""
+    """Values that a former session has read do not count."""
     await setting.store(THEIRS)
     get = setting.session.get
 

@@ -97,7 +97,7 @@ async def test_pushed_metrics_are_on_the_http_port(tmp_path: Path) -> None:
     (output,) = json.loads((await get(node, "/clients?client_id=test"))[1])["clients"]
     assert output["client_id"] == "test"
     assert output["client_source_address"] == "127.0.0.1"
-    assert [(each["name"], each["value"]) for each in output["metrics"]] == [
+    assert [(record["name"], record["value"]) for record in output["metrics"]] == [
         ("org.latency.avg", 1.5),
         ("org.bytes.total", -7),
         ("org.bytes.total", 8),

@@ -210,7 +210,7 @@ def test_replicated_bytes_are_counted_at_both_ends(cluster: Cluster) -> None:
 
 def test_sessions_with_the_tree_are_reported(cluster: Cluster) -> None:
     """Operations on the tree are timed, and an expired session is counted."""
-    broker = next(each for each in cluster.brokers if each != cluster.controller())
+    broker = next(node for node in cluster.brokers if node != cluster.controller())
     name = "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms"
     listener = "kafka_server_sessionexpirelistener_zookeeper"
     before = scrape(cluster)
@@ -230,7 +230,7 @@ def test_sessions_with_the_tree_are_reported(cluster: Cluster) -> None:
 def test_a_follower_without_connection_leaves_the_isr_and_returns(cluster: Cluster) -> None:
     """Leaders count the ISR changes that the controller has accepted."""
     prefix = "kafka_server_replicamanager_"
-    broker = next(each for each in cluster.brokers if each != cluster.controller())
+    broker = next(node for node in cluster.brokers if node != cluster.controller())
     before = scrape(cluster)
     # Its session stays, so that its leaders notice it, not the controller.
     cluster._cuts.isolate(broker)

@@ -148,7 +148,7 @@ async def test_later_request_does_not_overtake() -> None:
         first.set_result(ErrorCode.NONE)
         await asyncio.gather(*responses)
         assert acted == [1, 2]
-        # And nobody has to wait behind them any more.
+        # Later requests do not wait behind them any more.
         replies.append(ErrorCode.NONE)
         assert admission.ask(applicant) == {}
     await tasks.close()

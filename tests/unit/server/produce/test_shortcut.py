@@ -332,7 +332,10 @@ class Conversation:
         for answer in first[0]:
             _, response = headers.decode_response(ProduceResponse, self.version, answer)
             for topic in response.responses:
-                self.codes |= {each.error_code for each in topic.partition_responses}
+                self.codes |= {
+                    partition_response.error_code
+                    for partition_response in topic.partition_responses
+                }
         known = self.brokers[0].directories.get("t", 0)
         if known is not None and 5 in known.producers.producers:
             batches = known.producers.producers[5].batches

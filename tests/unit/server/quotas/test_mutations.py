@@ -57,7 +57,7 @@ async def test_topics_beyond_the_quota(version: int, code: ErrorCode) -> None:
     """The burst that exhausts the quota is served; after it, v6 is rejected and v5 throttled."""
     async with admin_broker(**SETTINGS) as broker:
         first = limited(broker, version)
-        # What cannot be created does not count: 9 partitions would be too many.
+        # Topics that cannot be created do not count: 9 partitions would be too many.
         codes = await create(broker, first, **{"a": 4, "b": 2, "no such name!": 9})
         assert codes == {
             "a": NONE,

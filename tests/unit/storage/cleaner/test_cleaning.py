@@ -66,7 +66,7 @@ def test_tombstone_is_kept_until_its_delete_horizon() -> None:
     header = batches(compacted)[1][0]
     assert header.attributes & DELETE_HORIZON_BIT  # type: ignore[attr-defined]
     assert header.base_timestamp == START_MS + HOUR  # type: ignore[attr-defined]
-    assert {each.timestamp for each in read_all(compacted.log)} == {START_MS}
+    assert {record.timestamp for record in read_all(compacted.log)} == {START_MS}
     compacted.world.clock.now_ms += HOUR - 1
     dirty_again(compacted)
     assert (2, b"a", None) in compacted.pairs()

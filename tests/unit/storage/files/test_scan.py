@@ -89,7 +89,7 @@ def test_cache_reader_raises_if_the_bytes_are_not_cached() -> None:
 
 def test_the_first_record_since_a_time_is_found_inside_a_batch() -> None:
     """The result has the record's timestamp and offset and the leader epoch of its batch."""
-    records = [Record(None, b"", timestamp=START_MS + each) for each in (5, 3, 9, 9)]
+    records = [Record(None, b"", timestamp=START_MS + delay_ms) for delay_ms in (5, 3, 9, 9)]
     data = encode_batch(records, base_offset=40, leader_epoch=2)
     header = batch.parse_header(data)
     assert scan.first_record_since(data, header, START_MS + 4, 0) == (START_MS + 5, 40, 2)

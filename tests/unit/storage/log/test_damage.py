@@ -206,12 +206,12 @@ def test_damaged_meta_properties_are_rejected_or_rewritten(tmp_path: Path, damag
     path = tmp_path / checkpoints.META_PROPERTIES_FILE
     content = DAMAGES[damage](path.read_bytes())
     path.unlink() if content is None else path.write_bytes(content)
-    before = {each.name: each.read_bytes() for each in (tmp_path / "t-0").iterdir()}
+    before = {file.name: file.read_bytes() for file in (tmp_path / "t-0").iterdir()}
     try:
         directories = world.directories()
     except ConfigError as refused:
         assert str(tmp_path) in str(refused)
-        assert {each.name: each.read_bytes() for each in (tmp_path / "t-0").iterdir()} == before
+        assert {file.name: file.read_bytes() for file in (tmp_path / "t-0").iterdir()} == before
         return
     log = directories.get("t", 0)
     assert log is not None
@@ -255,7 +255,7 @@ def test_damaged_header_fails_the_read_and_is_not_skipped(
     else:
         flip(path, position + field, 0x80)
         log = world.load(clean=True)
-    sealed = sorted(each.name for each in world.folder.iterdir() if each.suffix == ".log")
+    sealed = sorted(file.name for file in world.folder.iterdir() if file.suffix == ".log")
     start = int(path.name[:20])
     whole = log.read(start, 1 << 20, max_offset=log.log_end_offset)
     assert whole is not None

@@ -79,7 +79,7 @@ def test_truncation_voids_the_ranges_behind_it(tmp_path: Path) -> None:
         segment.read(BASE, size, None, read, 1, at_least_one=True)
         for size in (middle - 500, segment.size_bytes)
     ]
-    before, behind = (each.records for each in records if each is not None)
+    before, behind = (record.records for record in records if record is not None)
     assert isinstance(before, FileRange)
     assert isinstance(behind, FileRange)
     segment.cut(middle)

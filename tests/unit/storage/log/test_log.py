@@ -106,7 +106,7 @@ def test_duplicate_is_acknowledged_and_not_written(world: World) -> None:
     again = log.append_as_leader(make_batch(2, sequence=0), 0)
     assert (again.base_offset, again.last_offset) == (first.base_offset, first.last_offset)
     assert (again.is_duplicate, again.size_bytes) == (True, 0)
-    # Kafka tells the time of the records here, whoever gave it.
+    # As in Kafka, this is the time of the records, also with CreateTime.
     assert again.log_append_time_ms == START_MS
     assert log.log_end_offset == 3
     assert (

@@ -190,11 +190,11 @@ def test_timestamps_may_be_an_hour_ahead(ahead: int) -> None:
 
 def test_a_timestamp_too_far_ahead_names_its_record() -> None:
     """INVALID_TIMESTAMP lists the index of each invalid record."""
-    records = [Record(None, b"", timestamp=START_MS + each) for each in (0, HOUR_MS + 1, 5)]
+    records = [Record(None, b"", timestamp=START_MS + delay_ms) for delay_ms in (0, HOUR_MS + 1, 5)]
     with pytest.raises(InvalidRecordsError) as error:
         check(encode_batch(records))
     assert error.value.code == ErrorCode.INVALID_TIMESTAMP
-    assert [each.batch_index for each in error.value.record_errors] == [1]
+    assert [record_error.batch_index for record_error in error.value.record_errors] == [1]
 
 
 def test_too_large_maximum_timestamp_is_corrected() -> None:
@@ -230,10 +230,10 @@ def test_lower_bound_for_timestamps_reads_the_records() -> None:
     """The check of message.timestamp.before.max.ms reads the records, and skips those without a
     timestamp.
     """
-    records = [Record(None, b"", timestamp=START_MS + each) for each in (0, -1001, -1000)]
+    records = [Record(None, b"", timestamp=START_MS + delay_ms) for delay_ms in (0, -1001, -1000)]
     with pytest.raises(InvalidRecordsError) as error:
         check(encode_batch(records), message_timestamp_before_max_ms=1000)
-    assert [each.batch_index for each in error.value.record_errors] == [1]
+    assert [record_error.batch_index for record_error in error.value.record_errors] == [1]
     check(make_batch(timestamp=-1), message_timestamp_before_max_ms=1000)
 
 
@@ -270,7 +270,7 @@ def test_compacted_topic_rejects_records_without_a_key(codec: int) -> None:
     with pytest.raises(InvalidRecordsError) as error:
         check(encode_batch(records, compression=codec), cleanup_policy=policy)
     assert error.value.code == ErrorCode.INVALID_RECORD
-    assert [each.batch_index for each in error.value.record_errors] == [1]
+    assert [record_error.batch_index for record_error in error.value.record_errors] == [1]
 
 
 def test_log_append_time_stamps_the_batch() -> None:

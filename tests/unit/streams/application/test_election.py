@@ -76,7 +76,7 @@ def test_the_active_instance_stays_active() -> None:
     assert elect([old, Candidate("young", 2, is_active=True)]).active == "young"
 
 
-def test_a_verdict_is_encoded_and_decoded() -> None:
+def test_an_election_result_is_encoded_and_decoded() -> None:
     """It contains all instances, the active one first."""
     verdict = elect([Candidate("b", 2, "b:1"), Candidate("a", 1, asks_shutdown=True)])
     assert ElectionResult.decode(verdict.encode()) == verdict
@@ -111,10 +111,10 @@ def test_all_instances_learn_of_a_shutdown_of_the_application(broker: Cluster) -
     second.wait(_size(2))
     first.wait(_size(2))
     first.election.ask_shutdown()
-    for each in (first, second):
-        each.wait(lambda election: election.result is not None and election.result.is_shutdown)
-        each.election.stop()
-        assert each.election.error is None
+    for member in (first, second):
+        member.wait(lambda election: election.result is not None and election.result.is_shutdown)
+        member.election.stop()
+        assert member.election.error is None
 
 
 def test_an_instance_without_connection_is_deposed() -> None:
@@ -133,8 +133,8 @@ def test_an_instance_without_connection_is_deposed() -> None:
 def test_an_instance_without_metrics_is_readable_by_older_versions() -> None:
     """Older versions do not know the field, so it is encoded only if it is set."""
     plain, serving = Candidate("a", 1), Candidate("b", 2, metrics="127.0.0.1:1")
-    for each in (plain, serving):
-        assert Candidate(**json.loads(each.encode())) == each
+    for candidate in (plain, serving):
+        assert Candidate(**json.loads(candidate.encode())) == candidate
     assert b"metrics" not in plain.encode()
     verdict = elect([plain])
     assert b"metrics" not in verdict.encode()

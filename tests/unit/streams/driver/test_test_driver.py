@@ -209,7 +209,7 @@ def test_late_records_are_passed_to_on_late() -> None:
         topic = driver.create_input_topic("in")
         topic.pipe_input("a", 1, 25)
         topic.pipe_input("a", 2, 3)
-    assert [each.value for each in late] == [2]
+    assert [record.value for record in late] == [2]
 
 
 def test_an_unknown_input_topic_is_rejected() -> None:

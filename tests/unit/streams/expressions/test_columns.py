@@ -55,7 +55,7 @@ def test_expressions_replace_functions() -> None:
         topic.pipe_input("k", Click("c", "x", 1))
         kept_values = driver.create_output_topic("kept", _STRING).read_values_to_list()
         counts = driver.create_output_topic("counts", _STRING, _LONG).read_key_values_to_list()
-    # What is neither true nor false is not true: a missing page is not the page login.
+    # A condition that is neither true nor false counts as false: no page is not the page login.
     assert kept_values == [{"who": "A", "key": "k"}] * 2
     assert counts == [("a", 2)]
 

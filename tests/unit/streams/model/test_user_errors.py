@@ -108,7 +108,9 @@ def test_an_error_in_init_names_the_processor() -> None:
     topology.add_processor("divide", lambda: _Broken("init"), "read")
     with pytest.raises(ZeroDivisionError) as caught:
         TopologyTestDriver(topology)
-    files = [Path(each.filename).name for each in traceback.extract_tb(caught.value.__traceback__)]
+    files = [
+        Path(frame.filename).name for frame in traceback.extract_tb(caught.value.__traceback__)
+    ]
     assert set(files) == {_HERE}
     assert caught.value.__notes__ == [
         "Raised outside of a record, in divide. Fix the function and restart the application."
@@ -120,7 +122,7 @@ def test_a_wrong_serde_is_reported_with_the_fix() -> None:
     builder = StreamsBuilder()
     builder.stream("in", value=Serdes.long(), name="read").to("out", value=Serdes.string())
     with TopologyTestDriver(builder.build()) as driver:
-        text, number = (driver.create_input_topic("in", value=each) for each in _BOTH)
+        text, number = (driver.create_input_topic("in", value=serde_case) for serde_case in _BOTH)
         with pytest.raises(DeserializationError) as unread:
             text.pipe_input("k", "1")
         with pytest.raises(SerializationError) as unwritten:

@@ -75,7 +75,7 @@ def test_a_record_for_a_window_closed_by_the_timeout_is_late() -> None:
         _pipe(driver, 32_000)
         driver.advance_wall_clock_time("30 s")
         assert _written(driver) == [("a@0", 1), ("a@30000", 1)]
-    assert [(each.key.key, each.timestamp) for each in late] == [("a", 2000)]
+    assert [(record.key.key, record.timestamp) for record in late] == [("a", 2000)]
 
 
 def test_without_a_timeout_a_window_waits_for_the_next_record() -> None:

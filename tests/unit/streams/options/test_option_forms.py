@@ -168,7 +168,7 @@ def test_windowed_cogroups_accept_options_as_in_java() -> None:
         driver.create_input_topic("in").pipe_key_value_list([("a", 2), ("a", 3)])
         assert driver.get_key_value_store("all").get("a") == 5
         assert driver.get_window_store("kept").fetch("a", 0) == 5
-        assert [each.value for each in driver.get_session_store("gaps").fetch("a")] == [5]
+        assert [record.value for record in driver.get_session_store("gaps").fetch("a")] == [5]
 
 
 class Counted(ValueTransformerWithKey[str, Any, list[Any]]):

@@ -156,7 +156,7 @@ def test_a_partitioner_chooses_one_several_or_no_partitions() -> None:
     stream.to("out", partitioner=lambda topic, key, value, count: chosen[key])
     with TopologyTestDriver(builder.build(), settings=TaskSettings("app", partitions=3)) as driver:
         driver.create_input_topic("in").pipe_key_value_list([(each, 1) for each in chosen])
-        rows = [(each.key, each.partition) for each in driver.produced("out")]
+        rows = [(record.key, record.partition) for record in driver.produced("out")]
     assert rows == [(b'"one"', 2), (b'"both"', 0), (b'"both"', 1), (b'"any"', None)]
 
 
@@ -167,7 +167,7 @@ def times(extractor: Any, *timestamps: int) -> list[int]:
     with TopologyTestDriver(builder.build()) as driver:
         for time in timestamps:
             driver.pipe("in", TopicRecord(b"1", b"1", time))
-        return [each.timestamp for each in driver.produced("out")]
+        return [record.timestamp for record in driver.produced("out")]
 
 
 def test_kafkas_extractors_handle_an_invalid_time() -> None:
@@ -237,7 +237,7 @@ def test_an_application_has_a_default_extractor() -> None:
     with TopologyTestDriver(builder.build(), settings=settings) as driver:
         for topic in ("in", "own"):
             driver.create_input_topic(topic).pipe_input("a", "x", timestamp=5)
-        assert [each.timestamp for each in driver.produced("out")] == [15, 1]
+        assert [output_record.timestamp for output_record in driver.produced("out")] == [15, 1]
 
 
 class UpperCase:

@@ -44,7 +44,9 @@ def test_existing_records_are_read_first(broker: Cluster) -> None:
     feed.close()
     assert not feed.is_open
     open_one.abort_transaction(_PATIENCE_S)
-    assert sorted(int(each.key or b"") for each in consumed_records) == list(range(10))
+    assert sorted(int(consumed_record.key or b"") for consumed_record in consumed_records) == list(
+        range(10)
+    )
 
 
 def test_a_feed_without_a_broker_times_out() -> None:

@@ -97,11 +97,11 @@ def test_versioned_stores_answer_queries_by_time(driver: TopologyTestDriver) -> 
     assert result_of(driver, "history", VersionedKeyQuery.with_key("a")) == ("a12", 12, None)
     assert result_of(driver, "history", VersionedKeyQuery.with_key("a").as_of(5)) == ("a1", 1, 12)
     versions = MultiVersionedKeyQuery.with_key("a")
-    assert [each.value for each in result_of(driver, "history", versions)] == ["a12", "a1"]
+    assert [record.value for record in result_of(driver, "history", versions)] == ["a12", "a1"]
     ascending = versions.from_time(0).to_time(12).with_ascending_timestamps()
-    assert [each.value for each in result_of(driver, "history", ascending)] == ["a1", "a12"]
+    assert [record.value for record in result_of(driver, "history", ascending)] == ["a1", "a12"]
     early = versions.to_time(5).with_descending_timestamps()
-    assert [each.value for each in result_of(driver, "history", early)] == ["a1"]
+    assert [record.value for record in result_of(driver, "history", early)] == ["a1"]
 
 
 def test_a_global_store_has_one_result(driver: TopologyTestDriver) -> None:

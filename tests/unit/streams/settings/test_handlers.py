@@ -75,7 +75,7 @@ def test_failed_records_are_skipped_if_the_handler_continues() -> None:
     """The records before and after them are processed."""
     with _driver(None, **_CONTINUE) as driver:
         _pipe(driver, _int(3), b"xy", _int(0), _int(4))
-        assert [each.value for each in driver.produced("out")] == [_int(4), _int(3)]
+        assert [record.value for record in driver.produced("out")] == [_int(4), _int(3)]
         assert driver.produced_topic_names == {"out"}
 
 
@@ -122,7 +122,7 @@ def test_a_record_that_a_sink_cannot_serialize_is_skipped() -> None:
     settings = TaskSettings("app", exception_handlers=handlers)
     with TopologyTestDriver(builder.build(), settings=settings) as driver:
         _pipe(driver, _int(7), _int(1))
-        assert [each.value for each in driver.produced("out")] == [_int(1 << 30)]
+        assert [record.value for record in driver.produced("out")] == [_int(1 << 30)]
         assert driver.produced("dead")[0].value == _int(7)
     with TopologyTestDriver(builder.build()) as driver, pytest.raises(SerializationError):
         _pipe(driver, _int(7))
@@ -137,7 +137,7 @@ def test_a_record_that_the_broker_rejects_is_skipped() -> None:
     with _driver(**_CONTINUE) as driver:
         driver.refuse("out", _too_large)
         _pipe(driver, _int(3), _int(4), _int(2))
-        assert [each.value for each in driver.produced("out")] == [_int(4), _int(6)]
+        assert [record.value for record in driver.produced("out")] == [_int(4), _int(6)]
         (letter,) = driver.produced("dead")
     assert letter[:4] == ("dead", b"k", _int(4), 1)
     assert _headers(letter)["exception"] == "ottla.base.errors.ApiError"

@@ -36,9 +36,9 @@ def test_a_key_stays_with_its_task(count: int) -> None:
     tasks: dict[bytes | None, int] = {}
     for partition in range(count):
         batch = _batch(partition, count)
-        for each in entry.take("words", partition, batch, count):
-            actual = {record.key: each.task for record in topic_records(each.records)}
-            assert {record.partition for record in topic_records(each.records)} == {partition}
+        for envelope in entry.take("words", partition, batch, count):
+            actual = {record.key: envelope.task for record in topic_records(envelope.records)}
+            assert {record.partition for record in topic_records(envelope.records)} == {partition}
             tasks |= actual
     expected = partitions_of(pa.array(KEYS), 2, 0).tolist()
     assert tasks == dict(zip(KEYS, expected, strict=True))

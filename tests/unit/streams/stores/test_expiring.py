@@ -33,7 +33,7 @@ def test_an_entry_is_visible_until_it_expires() -> None:
             topic.pipe_input("a", "v", timestamp)
         out = driver.create_output_topic("out", text, text).read_records_to_list()
         log = driver.create_output_topic("app-seen-changelog", text, text)
-        assert [each.timestamp for each in out] == [0, 10, 20]
+        assert [record.timestamp for record in out] == [0, 10, 20]
         assert log.read_values_to_list() == ["x", None, "x", None, "x"]
 
 

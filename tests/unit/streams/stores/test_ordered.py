@@ -54,11 +54,11 @@ def test_an_index_by_time_equals_a_scan(writes: list[tuple[int, bytes, bool]]) -
     plain, indexed = (Segments(150_000, by_time=by_time) for by_time in (False, True))
     for time, name, is_removed in writes:
         key = name + time.to_bytes(8, "big")
-        for each in (plain, indexed):
-            each.put(time, key, None if is_removed else b"v")
+        for store in (plain, indexed):
+            store.put(time, key, None if is_removed else b"v")
     low, high = 100_000, 300_000
     walked = [(key, value) for key, value in plain.in_time(low, high)]
-    expected = [each for each in walked if low <= int.from_bytes(each[0][1:], "big") <= high]
+    expected = [entry for entry in walked if low <= int.from_bytes(entry[0][1:], "big") <= high]
     assert sorted(indexed.in_time(low, high)) == sorted(expected)
     assert indexed.remember() == plain.remember()
 
@@ -74,12 +74,12 @@ def test_the_first_key_is_removed_repeatedly(
         model[key] = value
         if takes:
             first_entry = held.first()
-            there = sorted(each for each in model.items() if each[1] is not None)
+            there = sorted(entry for entry in model.items() if entry[1] is not None)
             assert first_entry == (there[0] if there else None)
             if first_entry is not None:
                 held.put(first_entry[0], None)
                 model[first_entry[0]] = None
-    there = sorted(each for each in model.items() if each[1] is not None)
+    there = sorted(entry for entry in model.items() if entry[1] is not None)
     assert list(held.walk()) == there
     held.clear()
     assert held.first() is None

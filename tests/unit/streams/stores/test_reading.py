@@ -65,15 +65,15 @@ def test_keys_are_found_by_prefix() -> None:
             store.put_all([(key, "1") for key in ("a", "ab", "abc", "ac", "b")])
             writable = store
     _, view = writable, view_of(Stores.key_value("s"), [writable], with_timestamps=False)
-    for each in (writable, view):
-        assert [key for key, _ in each.prefix_scan("ab")] == ["ab", "abc"]
-        assert [key for key, _ in each.prefix_scan(b"a", Serdes.bytes())] == [
+    for readable in (writable, view):
+        assert [key for key, _ in readable.prefix_scan("ab")] == ["ab", "abc"]
+        assert [key for key, _ in readable.prefix_scan(b"a", Serdes.bytes())] == [
             "a",
             "ab",
             "abc",
             "ac",
         ]
-        assert len(list(each.prefix_scan(""))) == 5
+        assert len(list(readable.prefix_scan(""))) == 5
     raw, _ = opened(Stores.key_value("s", Serdes.bytes()))
     raw.put_all([(b"\xfe", "1"), (b"\xff", "2"), (b"\xff\xff", "3")])
     assert [key for key, _ in raw.prefix_scan(b"\xff")] == [b"\xff", b"\xff\xff"]
@@ -88,23 +88,27 @@ def test_windows_are_fetched_in_both_directions_by_key_or_range() -> None:
     for key, start in (("a", 0), ("b", 0), ("a", 10), ("c", 10), ("a", 20)):
         store.put(key, f"{key}{start}", start)
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    for each in (store, view):
-        assert each.fetch("a", 10) == "a10"
-        assert list(each.fetch("a", 0, 10)) == [(0, "a0"), (10, "a10")]
-        assert list(each.fetch("a", epoch, epoch + timedelta(milliseconds=10))) == [
+    for readable in (store, view):
+        assert readable.fetch("a", 10) == "a10"
+        assert list(readable.fetch("a", 0, 10)) == [(0, "a0"), (10, "a10")]
+        assert list(readable.fetch("a", epoch, epoch + timedelta(milliseconds=10))) == [
             (0, "a0"),
             (10, "a10"),
         ]
-        assert list(each.backward_fetch("a", 0, 10)) == [(10, "a10"), (0, "a0")]
-        assert list(each.fetch("b", None, 0, 20)) == [
+        assert list(readable.backward_fetch("a", 0, 10)) == [(10, "a10"), (0, "a0")]
+        assert list(readable.fetch("b", None, 0, 20)) == [
             (at("b", 0, 10), "b0"),
             (at("c", 10, 20), "c10"),
         ]
-        assert [value for _, value in each.backward_fetch(None, "b", 0, 10)] == ["b0", "a10", "a0"]
-        assert [value for _, value in each.fetch_all(10, 10)] == ["a10", "c10"]
-        assert [value for _, value in each.backward_fetch_all(10, 10)] == ["c10", "a10"]
-        forward = [value for _, value in each.all()]
-        assert [value for _, value in each.backward_all()] == forward[::-1]
+        assert [value for _, value in readable.backward_fetch(None, "b", 0, 10)] == [
+            "b0",
+            "a10",
+            "a0",
+        ]
+        assert [value for _, value in readable.fetch_all(10, 10)] == ["a10", "c10"]
+        assert [value for _, value in readable.backward_fetch_all(10, 10)] == ["c10", "a10"]
+        forward = [value for _, value in readable.all()]
+        assert [value for _, value in readable.backward_all()] == forward[::-1]
 
 
 def test_sessions_are_fetched_in_both_directions_by_key_or_range() -> None:
@@ -112,15 +116,18 @@ def test_sessions_are_fetched_in_both_directions_by_key_or_range() -> None:
     store, view = opened(Stores.session("s", "1 h"))
     for key, start, end in (("a", 0, 5), ("a", 20, 25), ("b", 10, 15)):
         store.put(during(key, start, end), f"{key}{start}")
-    for each in (store, view):
-        assert each.fetch_session("a", 20, 25) == "a20"
-        assert list(each.fetch("a")) == [(during("a", 0, 5), "a0"), (during("a", 20, 25), "a20")]
-        assert [value for _, value in each.backward_fetch("a")] == ["a20", "a0"]
-        assert [value for _, value in each.fetch("a", "b")] == ["a0", "a20", "b10"]
-        assert [value for _, value in each.backward_fetch(None, None)] == ["b10", "a20", "a0"]
-        assert [value for _, value in each.find_sessions("a", 10, 30)] == ["a20"]
-        assert [value for _, value in each.find_sessions("a", "b", 10, 30)] == ["a20", "b10"]
-        assert [value for _, value in each.backward_find_sessions("a", "b", 10, 30)] == [
+    for readable in (store, view):
+        assert readable.fetch_session("a", 20, 25) == "a20"
+        assert list(readable.fetch("a")) == [
+            (during("a", 0, 5), "a0"),
+            (during("a", 20, 25), "a20"),
+        ]
+        assert [value for _, value in readable.backward_fetch("a")] == ["a20", "a0"]
+        assert [value for _, value in readable.fetch("a", "b")] == ["a0", "a20", "b10"]
+        assert [value for _, value in readable.backward_fetch(None, None)] == ["b10", "a20", "a0"]
+        assert [value for _, value in readable.find_sessions("a", 10, 30)] == ["a20"]
+        assert [value for _, value in readable.find_sessions("a", "b", 10, 30)] == ["a20", "b10"]
+        assert [value for _, value in readable.backward_find_sessions("a", "b", 10, 30)] == [
             "b10",
             "a20",
         ]

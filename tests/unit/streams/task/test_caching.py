@@ -130,11 +130,11 @@ def test_a_cache_changes_updates_but_not_results(keys: list[str]) -> None:
         # The second commit emits the updates that returned through the repartition topic.
         cached.commit()
         cached.commit()
-        stores = [dict(each.get_state_store("by-count").all()) for each in (cached, plain)]
+        stores = [dict(driver.get_state_store("by-count").all()) for driver in (cached, plain)]
         assert _values(stores[0]) == _values(stores[1])
         ends = [
-            {key: count for key, count in _written(each) if count is not None}
-            for each in (cached, plain)
+            {key: count for key, count in _written(driver) if count is not None}
+            for driver in (cached, plain)
         ]
         assert {k: v for k, v in ends[1].items() if v} == {k: v for k, v in ends[0].items() if v}
 

@@ -15,7 +15,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 def _titles(topology: Topology) -> list[str]:
     root = ET.fromstring(topology.to_svg())
-    return [each.text or "" for each in root.iter(f"{_SVG}title")]
+    return [element.text or "" for element in root.iter(f"{_SVG}title")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,7 +28,7 @@ def test_every_topology_is_drawn(name: str) -> None:
         rectangle = group.find(f"{_SVG}rect")
         assert rectangle is not None
         boxes.append([float(rectangle.attrib[each]) for each in ("x", "y", "width", "height")])
-    texts = [each.text for each in root.iter(f"{_SVG}text")]
+    texts = [element.text for element in root.iter(f"{_SVG}text")]
     stores = visible_stores(topology)
     for each in (*topology.nodes, *stores):
         assert texts.count(each) == 1

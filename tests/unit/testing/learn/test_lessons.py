@@ -16,7 +16,7 @@ from ottla.testing.learn.events import LANGUAGES, Step, TableView
 Facts = dict[str, Any]
 # A reader waits at most that long for a lesson.
 LIMIT_S = 15.0
-# What the cluster must have done in each lesson.
+# The outcome that each lesson must have.
 OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     "acks-1": lambda f: (
         f["lost_value"] not in f["readable"]

@@ -142,7 +142,7 @@ def test_nothing_is_printed_if_a_bean_lacks_an_attribute(jmx: Jmx, attributes: s
 def test_error_is_a_sentence_with_exit_code_1(
     jmx: Jmx, command_line: list[str], sentence: str
 ) -> None:
-    """Where JmxTool has a sentence, it is the same."""
+    """If JmxTool has a sentence for an error, ours is the same."""
     code, lines, errors = jmx("--one-time", *command_line)
     assert (code, lines) == (1, [])
     assert re.fullmatch(sentence, errors[0])

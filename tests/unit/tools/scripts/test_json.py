@@ -214,7 +214,7 @@ def test_records_have_their_fields(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 def test_sentences_become_messages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Apache Kafka's tool says in a sentence is an element of a list."""
+    """Sentences of Apache Kafka's tool are elements of a list."""
     line = "--bootstrap-server $B --alter --topic a --add-config segment.ms=3600000"
     code, rows, _ = _run("kafka-configs", world.command_line(line), b"", monkeypatch)
     assert (code, rows) == (0, [{"messages": ["Completed updating config for topic a."]}])

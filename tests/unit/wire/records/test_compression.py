@@ -214,8 +214,8 @@ def test_every_valid_compression_level_works(codec: int) -> None:
     words = [rng.randbytes(8) for _ in range(300)]
     original = b"".join(rng.choice(words) for _ in range(8000))
     packed = [compress(codec, original, level) for level in LEVELS[codec]]
-    for each in packed:
-        assert decompress(codec, each, max_bytes=len(original)) == original
+    for data in packed:
+        assert decompress(codec, data, max_bytes=len(original)) == original
     assert len(LEVELS[codec]) == 1 or len(set(map(len, packed))) > 1
 
 

@@ -23,12 +23,14 @@ def test_span_has_position_and_content_of_a_record() -> None:
     """A span has key, value and both deltas of the record."""
     body = body_of(encode_batch(RECORDS))
     spans_of_body = list(spans.spans(body, len(RECORDS)))
-    assert [each.offset_delta for each in spans_of_body] == [0, 1, 2, 3]
-    assert [each.timestamp_delta for each in spans_of_body] == [0, -1, 10**12 - 1000, 0]
-    assert [each.has_value for each in spans_of_body] == [True, True, False, True]
+    assert [read_spans.offset_delta for read_spans in spans_of_body] == [0, 1, 2, 3]
+    assert [read_spans.timestamp_delta for read_spans in spans_of_body] == [0, -1, 10**12 - 1000, 0]
+    assert [read_spans.has_value for read_spans in spans_of_body] == [True, True, False, True]
     keys = [None if e.key_start < 0 else body[e.key_start : e.key_end] for e in spans_of_body]
     assert keys == [record.key for record in RECORDS]
-    assert [each.start for each in spans_of_body[1:]] == [each.end for each in spans_of_body[:-1]]
+    assert [read_spans.start for read_spans in spans_of_body[1:]] == [
+        read_spans.end for read_spans in spans_of_body[:-1]
+    ]
     assert spans_of_body[-1].end == len(body)
 
 
@@ -51,8 +53,8 @@ def test_kept_records_are_unchanged(kept: list[int], shift_ms: int | None) -> No
     )
     result = batch.HEADER.pack(*changed) + payload
     expected = [RECORDS[index]._replace(offset=index) for index in kept]
-    decoded = [each._replace(headers=list(each.headers)) for each in decode_batch(result)]
-    assert decoded == [each._replace(headers=list(each.headers)) for each in expected]
+    decoded = [record._replace(headers=list(record.headers)) for record in decode_batch(result)]
+    assert decoded == [record._replace(headers=list(record.headers)) for record in expected]
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, 2**31, 2**63 - 1, -(2**63)])

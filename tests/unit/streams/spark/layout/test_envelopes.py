@@ -37,12 +37,16 @@ def _opened(envelopes: Sequence[Envelope], topic: str) -> list[ProducedRecord]:
     """Return the records of a topic in their original order."""
     rows = [
         (
-            each.offset,
-            ProducedRecord(topic, *each[:4], None if each.partition < 0 else each.partition),
+            topic_record.offset,
+            ProducedRecord(
+                topic,
+                *topic_record[:4],
+                None if topic_record.partition < 0 else topic_record.partition,
+            ),
         )
         for envelope in envelopes
         if envelope.topic == topic
-        for each in topic_records(envelope.records)
+        for topic_record in topic_records(envelope.records)
     ]
     return [record for _, record in sorted(rows, key=lambda entry: entry[0])]
 
@@ -58,16 +62,16 @@ def test_records_are_unpacked_unchanged(records: list[ProducedRecord], origin: i
     shuffled = [each for each in records if each.topic == "app-counts-repartition"]
     expected = [each._replace(partition=_partition(each, origin)) for each in shuffled]
     assert _opened(envelopes, "app-counts-repartition") == expected
-    for each in envelopes:
+    for envelope in envelopes:
         (partition,) = (
-            {record.partition for record in topic_records(each.records)}
-            if (each.task != SINK)
+            {record.partition for record in topic_records(envelope.records)}
+            if (envelope.task != SINK)
             else (None,)
         )
-        assert each.task == (
+        assert envelope.task == (
             SINK if partition is None else layout.sub_topologies[1].first_task + partition
         )
-        assert slots.task(each.slot) == (None if each.task == SINK else each.task)
+        assert slots.task(envelope.slot) == (None if envelope.task == SINK else envelope.task)
 
 
 def _partition(record: ProducedRecord, origin: int) -> int:

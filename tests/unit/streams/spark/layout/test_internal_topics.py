@@ -22,9 +22,12 @@ def test_each_logged_store_has_a_changelog_with_a_partition_per_task() -> None:
     words.group_by_key().count("all")
     words.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(1000)).count("windows")
     application = Application(builder.build(), TaskSettings("app"), keeps_changelogs=True)
-    entries = {each.name: each for each in internal_topics(lay_out([application], {"words": 3}))}
+    entries = {
+        internal_topic.name: internal_topic
+        for internal_topic in internal_topics(lay_out([application], {"words": 3}))
+    }
     assert set(entries) == {"app-all-changelog", "app-windows-changelog"}
-    assert {each.partitions for each in entries.values()} == {3}
+    assert {entry.partitions for entry in entries.values()} == {3}
     assert entries["app-all-changelog"].config == {"cleanup.policy": "compact"}
     assert entries["app-windows-changelog"].config["cleanup.policy"] == "compact,delete"
 

@@ -81,8 +81,8 @@ def test_columns_have_an_avro_schema() -> None:
         "inner": {"x": 3.0},
     }
     empty = dict.fromkeys(row)
-    for each in (row, empty):
-        assert serde.from_bytes(serde.to_bytes(each)) == each
+    for avro_row in (row, empty):
+        assert serde.from_bytes(serde.to_bytes(avro_row)) == avro_row
     wrong = types.StructType([types.StructField("v", types.VariantType())])
     with pytest.raises(ConfigError, match="Avro has no type for v, which is variant"):
         _record(wrong, "value")

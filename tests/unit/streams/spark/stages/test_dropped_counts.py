@@ -51,8 +51,12 @@ def test_a_source_task_reports_the_count_of_each_batch(
     entry = SourceStage(layout, Slots(layout.task_count, 2))
     counts = []
     for batch in (_batch(b'""', b'"a"', b'""'), _batch(b'"a"'), _batch(b'""')):
-        rows = [each for each in entry.take("words", 1, batch) if each.topic == DROPPED_TOPIC]
-        counts.append([(each.task, each.origin, each.sequence, each.records) for each in rows])
+        rows = [
+            envelope
+            for envelope in entry.take("words", 1, batch)
+            if envelope.topic == DROPPED_TOPIC
+        ]
+        counts.append([(row.task, row.origin, row.sequence, row.records) for row in rows])
     assert counts == [[(SINK, 1, 2, b"")], [], [(SINK, 1, 1, b"")]]
 
 

@@ -56,13 +56,13 @@ def _kind(add: Callable[[StreamsBuilder], None], settings: TaskSettings) -> SubT
 
 
 def _batch(rows: list[TopicRecord]) -> pa.RecordBatch:
-    headers = [[{"key": k, "value": v} for k, v in each.headers] or None for each in rows]
+    headers = [[{"key": k, "value": v} for k, v in row.headers] or None for row in rows]
     columns = [
         [0] * len(rows),
         list(range(len(rows))),
-        [each.timestamp for each in rows],
-        [each.key for each in rows],
-        [each.value for each in rows],
+        [row.timestamp for row in rows],
+        [row.key for row in rows],
+        [row.value for row in rows],
         headers,
     ]
     arrays = [pa.array(each, one.type) for each, one in zip(columns, RECORDS, strict=True)]
@@ -121,7 +121,7 @@ def test_fused_functions_write_what_a_task_writes() -> None:
 def test_an_unreadable_record_ends_the_task() -> None:
     """The error is that of a task and names the record."""
     task = PlainTask(_kind(_all_steps, TaskSettings("app")), lambda: 0)
-    rows = [TopicRecord(b"k", each, 1) for each in (b"1", b"{")]
+    rows = [TopicRecord(b"k", value, 1) for value in (b"1", b"{")]
     with pytest.raises(DeserializationError, match="in-0 at offset 1"):
         _fused(task, rows)
 

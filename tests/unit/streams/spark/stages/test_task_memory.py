@@ -60,7 +60,7 @@ def _values(values: list[tuple[str, int]], *, restarts: bool) -> list[ProducedRe
         while task.process_next():
             task.punctuate_stream_time()
         remembered = memory.remember()
-    return [each for each in produced if each.topic == "out"]
+    return [record for record in produced if record.topic == "out"]
 
 
 def test_fields_and_punctuators_persist() -> None:

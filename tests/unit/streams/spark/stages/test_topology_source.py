@@ -53,5 +53,5 @@ def test_a_stream_does_not_overtake_a_table_in_a_backlog(ottla_cluster: Cluster)
     reader.stop()
     assert seen[-1] == {"stream": 200, "table": 650}
     assert len(seen) < 10
-    assert all(each["table"] >= 600 for each in seen if each["stream"])
-    assert all(each["stream"] == 200 for each in seen if each["table"] > 600)
+    assert all(record["table"] >= 600 for record in seen if record["stream"])
+    assert all(record["stream"] == 200 for record in seen if record["table"] > 600)
