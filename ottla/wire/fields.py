@@ -93,16 +93,16 @@ class Field:
     __slots__ = ("default", "ignorable", "name", "nullable_since", "since", "tag", "type", "until")
 
     def __init__(
-        self, type: Type, default: object, options: "Options", nullable_since: int = NEVER
+        self, type: Type, default: object, arguments: "FieldArguments", nullable_since: int = NEVER
     ) -> None:
         self.name = ""
         self.type = type
         self.default = default
-        self.since = options.get("since", 0)
-        self.until = options.get("until", NEVER)
+        self.since = arguments.get("since", 0)
+        self.until = arguments.get("until", NEVER)
         self.nullable_since = nullable_since
-        self.tag = options.get("tag")
-        self.ignorable = options.get("ignorable", False)
+        self.tag = arguments.get("tag")
+        self.ignorable = arguments.get("ignorable", False)
 
     def is_in(self, version: int) -> bool:
         """True if the field is on the wire in this version."""
@@ -118,7 +118,7 @@ class Field:
         return self.default is not None and isinstance(self.type, Array | Nested)
 
 
-class Options(TypedDict, total=False):
+class FieldArguments(TypedDict, total=False):
     """The arguments of every kind of field besides its default."""
 
     since: int
@@ -127,107 +127,119 @@ class Options(TypedDict, total=False):
     ignorable: bool
 
 
-def boolean(*, default: bool = False, **options: Unpack[Options]) -> bool:
+def boolean(*, default: bool = False, **arguments: Unpack[FieldArguments]) -> bool:
     """A byte; anything but 0 is true."""
-    return cast(bool, Field(BOOL, default, options))
+    return cast(bool, Field(BOOL, default, arguments))
 
 
-def int8(*, default: int = 0, **options: Unpack[Options]) -> int:
+def int8(*, default: int = 0, **arguments: Unpack[FieldArguments]) -> int:
     """A signed integer of 8 bits."""
-    return cast(int, Field(INT8, default, options))
+    return cast(int, Field(INT8, default, arguments))
 
 
-def int16(*, default: int = 0, **options: Unpack[Options]) -> int:
+def int16(*, default: int = 0, **arguments: Unpack[FieldArguments]) -> int:
     """A signed integer of 16 bits."""
-    return cast(int, Field(INT16, default, options))
+    return cast(int, Field(INT16, default, arguments))
 
 
-def uint16(*, default: int = 0, **options: Unpack[Options]) -> int:
+def uint16(*, default: int = 0, **arguments: Unpack[FieldArguments]) -> int:
     """An unsigned integer of 16 bits."""
-    return cast(int, Field(UINT16, default, options))
+    return cast(int, Field(UINT16, default, arguments))
 
 
-def int32(*, default: int = 0, **options: Unpack[Options]) -> int:
+def int32(*, default: int = 0, **arguments: Unpack[FieldArguments]) -> int:
     """A signed integer of 32 bits."""
-    return cast(int, Field(INT32, default, options))
+    return cast(int, Field(INT32, default, arguments))
 
 
-def uint32(*, default: int = 0, **options: Unpack[Options]) -> int:
+def uint32(*, default: int = 0, **arguments: Unpack[FieldArguments]) -> int:
     """An unsigned integer of 32 bits."""
-    return cast(int, Field(UINT32, default, options))
+    return cast(int, Field(UINT32, default, arguments))
 
 
-def int64(*, default: int = 0, **options: Unpack[Options]) -> int:
+def int64(*, default: int = 0, **arguments: Unpack[FieldArguments]) -> int:
     """A signed integer of 64 bits."""
-    return cast(int, Field(INT64, default, options))
+    return cast(int, Field(INT64, default, arguments))
 
 
-def float64(*, default: float = 0.0, **options: Unpack[Options]) -> float:
+def float64(*, default: float = 0.0, **arguments: Unpack[FieldArguments]) -> float:
     """An IEEE 754 double."""
-    return cast(float, Field(FLOAT64, default, options))
+    return cast(float, Field(FLOAT64, default, arguments))
 
 
-def uuid(*, default: bytes = NO_UUID, **options: Unpack[Options]) -> bytes:
+def uuid(*, default: bytes = NO_UUID, **arguments: Unpack[FieldArguments]) -> bytes:
     """16 bytes."""
-    return cast(bytes, Field(UUID, default, options))
+    return cast(bytes, Field(UUID, default, arguments))
 
 
 @overload
-def string(*, default: str = "", **options: Unpack[Options]) -> str: ...
+def string(*, default: str = "", **arguments: Unpack[FieldArguments]) -> str: ...
 @overload
 def string(
-    *, nullable_since: int, default: str | None = "", **options: Unpack[Options]
+    *, nullable_since: int, default: str | None = "", **arguments: Unpack[FieldArguments]
 ) -> str | None: ...
-def string(*, nullable_since: int = NEVER, default: Any = "", **options: Unpack[Options]) -> Any:
+def string(
+    *, nullable_since: int = NEVER, default: Any = "", **arguments: Unpack[FieldArguments]
+) -> Any:
     """Text in UTF-8, at most 32767 bytes."""
-    return Field(STRING, default, options, nullable_since)
+    return Field(STRING, default, arguments, nullable_since)
 
 
 @overload
-def octets(*, default: bytes = b"", **options: Unpack[Options]) -> bytes: ...
+def octets(*, default: bytes = b"", **arguments: Unpack[FieldArguments]) -> bytes: ...
 @overload
 def octets(
-    *, nullable_since: int, default: bytes | None = b"", **options: Unpack[Options]
+    *, nullable_since: int, default: bytes | None = b"", **arguments: Unpack[FieldArguments]
 ) -> bytes | None: ...
-def octets(*, nullable_since: int = NEVER, default: Any = b"", **options: Unpack[Options]) -> Any:
+def octets(
+    *, nullable_since: int = NEVER, default: Any = b"", **arguments: Unpack[FieldArguments]
+) -> Any:
     """Opaque bytes, copied out of the frame."""
-    return Field(OCTETS, default, options, nullable_since)
+    return Field(OCTETS, default, arguments, nullable_since)
 
 
-def records(**options: Unpack[Options]) -> Any:
+def records(**arguments: Unpack[FieldArguments]) -> Any:
     """Record batches or null: decoded as a memoryview over the frame, encoded without a copy."""
-    return Field(RECORDS, None, options, nullable_since=0)
+    return Field(RECORDS, None, arguments, nullable_since=0)
 
 
 @overload
-def array(item: Callable[..., T], **options: Unpack[Options]) -> list[T]: ...
+def array(item: Callable[..., T], **arguments: Unpack[FieldArguments]) -> list[T]: ...
 @overload
 def array(
-    item: Callable[..., T], *, nullable_since: int, default: Any = (), **options: Unpack[Options]
+    item: Callable[..., T],
+    *,
+    nullable_since: int,
+    default: Any = (),
+    **arguments: Unpack[FieldArguments],
 ) -> list[T] | None: ...
 def array(
     item: Callable[..., Any],
     *,
     nullable_since: int = NEVER,
     default: Any = (),
-    **options: Unpack[Options],
+    **arguments: Unpack[FieldArguments],
 ) -> Any:
     """A list of structs (pass the class) or of values (pass their function: `array(int32)`).
 
     The default is an empty list, or None if that is passed.
     """
     assert default is None or default == ()
-    return Field(Array(_item_type(item)), default, options, nullable_since)
+    return Field(Array(_item_type(item)), default, arguments, nullable_since)
 
 
 @overload
-def nested(item: type[S], **options: Unpack[Options]) -> S: ...
+def nested(item: type[S], **arguments: Unpack[FieldArguments]) -> S: ...
 @overload
 def nested(
-    item: type[S], *, nullable_since: int = NEVER, default: Any, **options: Unpack[Options]
+    item: type[S], *, nullable_since: int = NEVER, default: Any, **arguments: Unpack[FieldArguments]
 ) -> S | None: ...
 def nested(
-    item: type[Any], *, nullable_since: int = NEVER, default: Any = (), **options: Unpack[Options]
+    item: type[Any],
+    *,
+    nullable_since: int = NEVER,
+    default: Any = (),
+    **arguments: Unpack[FieldArguments],
 ) -> Any:
     """A struct in place, by default one with defaults.
 
@@ -235,8 +247,8 @@ def nested(
     struct that may also be null has `default=()`: absent means defaults, and null is written.
     """
     assert default is None or default == ()
-    assert default is None or "tag" not in options or nullable_since != NEVER
-    return Field(Nested(item), default, options, nullable_since)
+    assert default is None or "tag" not in arguments or nullable_since != NEVER
+    return Field(Nested(item), default, arguments, nullable_since)
 
 
 def _item_type(item: Callable[..., Any]) -> Fixed | Variable | Nested:
@@ -255,7 +267,7 @@ class StructType(type):
     FIELDS: tuple[Field, ...]
 
     def __new__(
-        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **arguments: Any
     ) -> "StructType":
         fields = {key: value for key, value in namespace.items() if isinstance(value, Field)}
         for key, field in fields.items():
@@ -263,7 +275,7 @@ class StructType(type):
             del namespace[key]
         namespace["__slots__"] = tuple(fields)
         namespace["FIELDS"] = tuple(fields.values())
-        return super().__new__(mcs, name, bases, namespace, **options)
+        return super().__new__(mcs, name, bases, namespace, **arguments)
 
 
 class Struct(metaclass=StructType):
