@@ -62,6 +62,19 @@ def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int,
     }
 
 
+def leader_sizes(
+    directories: Mapping[int, list[Directory]], leaders: Mapping[Key, int]
+) -> dict[Key, int]:
+    """Return the size of each partition at its leader, without copies in progress."""
+    return {
+        key: replica.size_bytes
+        for node, rows in directories.items()
+        for directory in rows
+        for key, replica in directory.replicas.items()
+        if leaders.get(key) == node and not replica.is_future
+    }
+
+
 def _ask(brokers: Brokers, node: int) -> list[Directory]:
     response = brokers.ask_node(node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
     return [_directory(row) for row in response.results]
