@@ -7,7 +7,11 @@ from ottla.client.admin import replicas
 from ottla.client.admin.topics import Partition, Topic
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.directories import Directory, ReplicaSize, read_directories
+from ottla.console.model.requests.directories import (
+    Directory,
+    ReplicaSize,
+    read_topic_directories,
+)
 from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
 from ottla.console.model.requests.offsets import Bounds, bounds_of
 from ottla.console.model.requests.options import read_topic_options
@@ -83,7 +87,7 @@ def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
     """Return the partitions of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
     described = read_topic(connection, topic)
     bounds = bounds_of(connection, leaders_of(described))
-    directories = read_directories(connection)
+    directories = read_topic_directories(connection, described)
     context = _Context(
         bounds=bounds,
         replicas=_replicas(directories, topic),

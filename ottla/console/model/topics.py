@@ -15,7 +15,11 @@ from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.copying import copy_topic as copy_topic
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
 from ottla.console.model.messages.statistics import read_statistics as read_statistics
-from ottla.console.model.requests.directories import read_directories
+from ottla.console.model.requests.directories import (
+    Directory,
+    read_directories,
+    read_topic_directories,
+)
 from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
 from ottla.console.model.requests.offsets import (
     Bounds,
@@ -113,7 +117,7 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     keys = [(name, row.partition) for row in topic.partitions]
     # A leader that has answered is running.
     live = frozenset(row.leader for row in topic.partitions if (name, row.partition) in bounds.ends)
-    sizes = _topic_sizes(connection)
+    sizes = _add(read_topic_directories(connection, topic))
     return TopicDetail(
         row=_row(topic, live, _records(bounds).get(name), sizes.get(name)),
         cleanup_policy=_option(options, "cleanup.policy", "delete"),
@@ -255,9 +259,13 @@ def _topic_sizes(connection: ClusterConnection) -> dict[str, int]:
 
 
 def _add_sizes(connection: ClusterConnection) -> dict[str, int]:
+    return _add(read_directories(connection))
+
+
+def _add(directories: Mapping[int, list[Directory]]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for directories in read_directories(connection).values():
-        for directory in directories:
+    for rows in directories.values():
+        for directory in rows:
             for (topic, _), replica in directory.replicas.items():
                 sizes[topic] = sizes.get(topic, 0) + replica.size_bytes
     return sizes
