@@ -2,10 +2,11 @@
 
 One broker with TOPICS topics of PARTITIONS partitions runs in another process, so that the memory
 is the console's. Each page is read ROUNDS times over HTTP after a first time; the median is
-reported. `cold` is the first time, with an empty cache. Then the console samples the cluster by
-itself for IDLE_S seconds without a reader, and the steps of a sample are timed in this process. At
-last `ottla up` starts on the same data without and with its console: the difference is the
-console's memory inside the broker's process.
+reported, and the console's processor time for each (with that of its own samples meanwhile).
+`cold` is the first time, with an empty cache. Some pages are read again as an open page does. Then
+the console samples the cluster by itself for IDLE_S seconds without a reader, and the steps of a
+sample are timed in this process. At last `ottla up` starts on the same data without and with its
+console: the difference is the console's memory inside the broker's process.
 """
 
 import http.client
@@ -36,6 +37,8 @@ from ottla.testing.process import COMMAND, BrokerProcess
 TOPICS, PARTITIONS, ROUNDS, IDLE_S, SETTLE_S = 1000, 10, 11, 120, 15
 T = TypeVar("T")
 PASSWORD = "a long password"
+REFRESH_S, REFRESHES = 5, 4
+REFRESHED = ("/c/big/overview", "/c/big/topics", "/c/big/brokers", "/c/big/groups")
 PAGES = (
     "/",
     "/c/big/overview",
@@ -218,11 +221,21 @@ def main() -> None:
             print(f"{topics} topics of {PARTITIONS} partitions; ready after {ready_s:.2f} s")
             for path in PAGES:
                 cold, _ = reader.read(path)
+                used = cpu_s(process.pid)
                 times, sizes = zip(*(reader.read(path) for _ in range(ROUNDS)), strict=True)
+                used_ms = (cpu_s(process.pid) - used) * 1000 / ROUNDS
                 median = statistics.median(times)
                 print(
-                    f"{median:7.1f} ms  (cold {cold:6.1f} ms, {sizes[0] / 1024:6.1f} KiB)  {path}"
+                    f"{median:7.1f} ms  (cold {cold:6.1f} ms, processor {used_ms:5.1f} ms,"
+                    f" {sizes[0] / 1024:6.1f} KiB)  {path}"
                 )
+            print("pages of a browser that reads again every 5 s:")
+            for path in REFRESHED:
+                times = []
+                for _ in range(REFRESHES):
+                    time.sleep(REFRESH_S)
+                    times.append(Reader(url).read(path)[0])
+                print(f"{statistics.median(times):7.1f} ms  (most {max(times):6.1f} ms)  {path}")
             after = memory_mib(process.pid)
             print(f"memory {before:.0f} MiB at the start, {after:.0f} MiB after the pages")
             report_idle(process.pid, idle_s)

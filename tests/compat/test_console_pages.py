@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from playwright.sync_api import Page, expect
 
 from ottla.console.model.connections import ClusterSettings
@@ -21,6 +29,8 @@ from tests.console.chromium import Watched, admin_page, chromium, without_errors
 from tests.console.conftest import commit, fill
 from tests.console.session import PASSWORD
 from tests.console.test_browser import PAGES
+from tests.console.test_browser_forms import check
+from tests.console.test_browser_forms import fill as enter
 
 pytestmark = [
     pytest.mark.compat,
@@ -31,6 +41,10 @@ pytestmark = [
 _VERSION = "4.3.0"
 _CONTROLLER = 100
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ANY_ACL = AclBindingFilter(
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY,
+    AclPermissionType.ANY,
+)  # fmt: skip
 
 
 class Peer:
@@ -216,6 +230,45 @@ def test_an_acl_and_a_user_are_created_and_deleted(page: Page) -> None:
     page.goto("/audit")
     expect(page.locator("tbody")).to_contain_text("user.delete-credential")
     expect(page.locator("tbody")).not_to_contain_text("a secret of ann")
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "reason"),
+    [
+        ("add-acl", {"principal": "ann", "resource_name": "orders"}, "User:ann"),
+        ("add-acl", {"principal": "User:ann", "resource_name": ""}, "resource_name"),
+        (
+            "add-acl",
+            {"principal": "User:ann", "resource_type": "cluster", "resource_name": "orders"},
+            "kafka-cluster",
+        ),
+        (
+            "add-acl",
+            {"principal": "User:ann", "resource_name": "orders", "host": "node-7"},
+            "neither * nor an IP address",
+        ),
+        ("save-user", {"user": "ann", "password": "x", "iterations": "1"}, "least is 4096"),
+        ("save-user", {"user": "ann", "password": "x", "iterations": "99999"}, "iterations"),
+    ],
+    ids=["principal", "no-name", "cluster", "host", "few-iterations", "many-iterations"],
+)
+def test_wrong_input_of_acls_and_users_is_reported_in_the_form(
+    page: Page, watched: Watched, kafka: Cluster, action: str, fields: dict[str, str], reason: str
+) -> None:
+    """The form has the sentence and what was typed, and the cluster is unchanged."""
+    page.goto("/c/local/acls")
+    form = page.locator(f'form:has([name="action"][value="{action}"])')
+    enter(form, fields)
+    form.get_by_role("button").click()
+    expect(form.get_by_role("alert")).to_contain_text(reason)
+    check(form, fields)
+    assert watched.violations() == []
+    # The browser logs each response that is an error.
+    assert [text for text in watched.errors if "status of 4" not in text] == []
+    watched.forgive()
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    assert client.describe_acls(ANY_ACL).result(10) == []
+    assert client.describe_user_scram_credentials().result(10) == {}
 
 
 def test_a_quota_is_set_and_removed(page: Page) -> None:

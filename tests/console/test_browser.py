@@ -4,7 +4,7 @@ import re
 
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
@@ -97,6 +97,35 @@ def test_page_fits_a_phone(page: Page, watched: Watched, name: str) -> None:
     watched.picture(f"{name}-phone")
     page.set_viewport_size(DESKTOP)
     assert width <= 390
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_record_is_in_sight_with_all_its_columns(page: Page, viewport: ViewportSize) -> None:
+    """No part of the table is outside of its card; the value has the width that is left."""
+    page.set_viewport_size(viewport)
+    try:
+        page.goto(PAGES["messages"])
+        table = page.locator(".messages .scroll")
+        assert table.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
+        value = table.locator("td.value").first.bounding_box()
+        assert value is not None
+        assert value["width"] > 300
+    finally:
+        page.set_viewport_size(DESKTOP)
+
+
+def test_the_meaning_of_an_option_is_in_sight_on_a_phone(page: Page) -> None:
+    """The table of options is not wider than its card."""
+    page.set_viewport_size(PHONE)
+    try:
+        page.goto(PAGES["settings"])
+        table = page.locator(".settings .scroll")
+        assert table.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
+        meaning = table.locator("td.meaning").first.bounding_box()
+        assert meaning is not None
+        assert meaning["x"] + meaning["width"] <= PHONE["width"]
+    finally:
+        page.set_viewport_size(DESKTOP)
 
 
 def test_keys_open_the_search_and_the_sections(page: Page) -> None:

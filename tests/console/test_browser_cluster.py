@@ -146,6 +146,46 @@ def test_a_partition_is_moved_by_a_plan_with_throttle_progress_and_cancel(
     expect(page.locator("main")).not_to_contain_text("A throttle is set")
 
 
+def test_two_users_start_plans_for_the_same_partition(
+    page: Page, watched: Watched, browser: Browser, console: ConsoleServer, three: Cluster
+) -> None:
+    """The second plan is outdated: its user reads why, and the first one's move continues."""
+    console.console.users.create("grace", PASSWORD, Role.ADMIN, must_change=False)
+    three.create_topic("both")
+    leader = three.leader("both")
+    first, second = (broker for broker in three.brokers if broker != leader)
+    context = browser.new_context(base_url=console.url)
+    try:
+        other = context.new_page()
+        other.goto("/login")
+        other.get_by_label("User").fill("grace")
+        other.get_by_label("Password").fill(PASSWORD)
+        other.get_by_role("button", name="Log in").click()
+        expect(other.get_by_role("navigation", name="Main navigation")).to_be_visible()
+        for user, target in ((page, first), (other, second)):
+            user.goto("/c/local/reassignments")
+            user.get_by_label("Goal").select_option("explicit")
+            user.get_by_label("Targets, one topic-0=1,2,3 per line").fill(f"both-0={target}")
+            user.get_by_role("button", name="Preview").click()
+            expect(user.get_by_role("heading", name="Plan", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Start").click()
+        expect(page.get_by_role("status")).to_have_text("1 partitions are being moved.")
+        other.get_by_role("button", name="Start").click()
+        plan = other.locator("section", has=other.get_by_role("heading", name="Plan", exact=True))
+        expect(plan.get_by_role("alert")).to_contain_text(
+            f"now, not {leader} as in the plan. Make the plan again."
+        )
+        assert watched.errors == []
+    finally:
+        context.close()
+    client = AdminClient({"bootstrap.servers": three.bootstrap})
+    expect(page.get_by_text("No partition is being moved.")).to_be_visible(timeout=20_000)
+    (described,) = [
+        row.result(10) for row in client.describe_topics(TopicCollection(["both"])).values()
+    ]
+    assert [node.id for node in described.partitions[0].replicas] == [first]
+
+
 @pytest.mark.parametrize("path", ["brokers", "topics/elected/partitions"])
 def test_the_preferred_leader_is_elected_by_a_button(
     page: Page, three: Cluster, console: ConsoleServer, path: str

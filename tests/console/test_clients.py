@@ -17,6 +17,7 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from tests.console.chromium import admin_page, chromium, without_errors
+from tests.console.conftest import commit
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_timeline import settings_of
 
@@ -170,3 +171,30 @@ def test_pages_of_clients_have_no_barrier_in_a_browser(server: ConsoleServer) ->
         expect(page.locator("tbody tr").first).to_contain_text("org.apache.kafka.")
         assert watched.violations() == []
         watched.picture("client", is_dark=True)
+
+
+@pytest.mark.slow
+def test_the_lag_in_time_is_exact_if_the_broker_serves_it(
+    pushing: Cluster, server: ConsoleServer
+) -> None:
+    """The log's own timestamps count; without the broker's HTTP port, those of the next records."""
+    # Seconds, for the browser: the console of the other tests in a browser knows no HTTP port.
+    pushing.create_topic("late", partitions=2)
+    producer = Producer({"bootstrap.servers": pushing.bootstrap})
+    at_ms = RealClock().time_ms() - (3 * 3600 + 12 * 60 + 5) * 1000
+    for partition in range(2):
+        producer.produce("late", b"x", partition=partition, timestamp=at_ms)
+    producer.flush(5)
+    commit(pushing, "readers", "late", 0)
+    with (
+        chromium() as browser,
+        admin_page(browser, server.url) as watched,
+        without_errors(watched) as page,
+    ):
+        for cluster, marks in (("local", 0), ("bare", 2)):
+            page.goto(f"/c/{cluster}/group?id=readers")
+            figure = page.locator("dl.figures div", has_text="Lag in time")
+            expect(figure).to_contain_text("3 h 12 min")
+            rows = page.locator("tr", has_text="late-")
+            expect(rows).to_have_count(2)
+            expect(rows.get_by_text("≈")).to_have_count(marks)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from ottla.client.admin.topics import Partition
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.overview import PartitionState, Sample
+from ottla.console.model.overview import Sample
 
 _NAMED = 10
 
@@ -95,7 +96,7 @@ def _offline(
 
 
 def _partitions(
-    rule: Rule, sample: Sample, adjective: str, is_bad: Callable[[PartitionState], bool]
+    rule: Rule, sample: Sample, adjective: str, is_bad: Callable[[Partition], bool]
 ) -> list[Finding]:
     names = [
         f"{topic}-{number}"

@@ -6,6 +6,7 @@ Each function raises Unsupported if the cluster lacks the API; `supported` lists
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
+from ipaddress import ip_address
 from typing import TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
@@ -129,10 +130,32 @@ def list_acls(connection: ClusterConnection) -> list[Acl]:
 
 
 def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
-    """Add an ACL; ConfigError for an unknown word."""
+    """Add an ACL; ConfigError for an unknown word, or a principal or host that never matches."""
     binding = _binding(acl)
+    _check_principal(acl.principal)
+    _check_host(acl.host)
     _ask(connection, lambda brokers: acls.create_acls(brokers, [binding]))
     return Change(connection.name, "acl.create", acl.resource_name, after=_audited(acl))
+
+
+def _check_principal(principal: str) -> None:
+    kind, colon, name = principal.partition(":")
+    if not (kind and colon and name):
+        raise ConfigError(
+            f"principal {principal!r} has no type or no name: write it as in User:ann"
+        )
+
+
+def _check_host(host: str) -> None:
+    """Raise ConfigError for a host name: brokers compare the addresses of clients only."""
+    if host == "*":
+        return
+    try:
+        ip_address(host)
+    except ValueError:
+        raise ConfigError(
+            f"host {host!r} is neither * nor an IP address, which is all that brokers compare"
+        ) from None
 
 
 def delete_acl(connection: ClusterConnection, acl: Acl) -> Change:

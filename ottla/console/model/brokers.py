@@ -86,12 +86,12 @@ def list_brokers(connection: ClusterConnection) -> list[BrokerRow]:
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
     out_of_sync: Counter[int] = Counter()
-    for topic in metadata.topics.values():
-        for row in topic.partitions:
-            leaders[row.leader] += 1
-            replicas.update(row.replicas)
-            if len(row.isr) < len(row.replicas):
-                out_of_sync.update(set(row.replicas) - set(row.isr))
+    for (leader, assigned, isr), count in metadata.states().items():
+        leaders[leader] += count
+        for node in assigned:
+            replicas[node] += count
+        for node in {*assigned} - {*isr}:
+            out_of_sync[node] += count
     return [
         BrokerRow(
             node_id=node.node_id,

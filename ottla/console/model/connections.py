@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from ottla.base.errors import ApiError, ConfigError, OttlaError
@@ -27,6 +28,7 @@ _CLIENT_ID = "ottla-console"
 _IDLE_MAX = 8
 _PARALLEL_MAX = 8
 _REFRESHING_MAX = 2
+_REFRESH_AFTER_S = 0.05
 _PLAINTEXT = "PLAINTEXT"
 # How long requests to all brokers leave out a broker that did not respond.
 _DOWN_S = 3.0
@@ -160,40 +162,45 @@ class ClusterConnection:
             entry.loaded_at = self._clock()
         return value
 
-    def peek(self, key: object, load: Callable[[], T]) -> T | None:
-        """Return `load()` if its value is cached under `key`; else None, and another thread loads
-        it.
+    def peek(self, key: object, ttl_s: float, load: Callable[[], T], *, stale_s: float) -> T | None:
+        """Return what `cached` returns if that needs no wait; else None, and another thread loads
+        the value.
         """
         with self._lock:
             entry = self._cache.get(key)
-        if entry is not None and entry.value is not None:
-            return load()
+        is_known = entry is not None and self._clock() - entry.loaded_at < ttl_s + stale_s
+        if is_known:
+            return self.cached(key, ttl_s, load, stale_s=stale_s)
         try:
-            self._refreshes.submit(_quietly, load)
+            self._refreshes.submit(_quietly, partial(self.cached, key, ttl_s, load))
         except RuntimeError as error:
             raise Closed(f"the connection to cluster {self.name!r} is closed") from error
         return None
 
     def _refresh(self, key: object, entry: "_CachedValue", load: Callable[[], object]) -> None:
-        if not entry.lock.acquire(blocking=False):
-            return
+        with self._lock:
+            if entry.is_refreshing:
+                return
+            entry.is_refreshing = True
 
         def run() -> None:
+            # Python runs one thread at a time: first the page that has received the old value.
+            self._closing.wait(_REFRESH_AFTER_S)
             try:
-                entry.value = load()
-                entry.loaded_at = self._clock()
+                # Not before this thread runs: loads that occupy the threads may wait for the value.
+                with entry.lock:
+                    entry.value = load()
+                    entry.loaded_at = self._clock()
             except OttlaError:
                 # The next caller loads it itself and receives the error.
                 with self._lock:
                     self._cache.pop(key, None)
             finally:
-                entry.lock.release()
+                entry.is_refreshing = False
 
-        try:
+        # Otherwise the connection has been closed meanwhile.
+        with suppress(RuntimeError):
             self._refreshes.submit(run)
-        except RuntimeError:
-            # The connection has been closed meanwhile.
-            entry.lock.release()
 
     def in_parallel(self, calls: Mapping[K, Callable[[], T]]) -> dict[K, T]:
         """Return the results of independent calls; raises the first error. Calls must not nest."""
@@ -335,9 +342,10 @@ def _quietly(load: Callable[[], object]) -> None:
 class _CachedValue:
     """A cached value; its lock makes concurrent callers wait for one load."""
 
-    __slots__ = ("loaded_at", "lock", "value")
+    __slots__ = ("is_refreshing", "loaded_at", "lock", "value")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.is_refreshing = False
         self.value: object = None
         self.loaded_at = float("-inf")

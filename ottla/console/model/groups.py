@@ -15,7 +15,7 @@ from ottla.console.model.requests.metadata import Key, read_metadata
 from ottla.console.model.requests.offsets import (
     Bounds,
     bounds_of,
-    read_bounds,
+    ends_of,
     read_topic_bounds,
 )
 
@@ -144,7 +144,8 @@ def list_groups(
         return [_row(row, None, {}, {}) for row in listings]
     committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
     memberships = requests.memberships_of(connection, listings)
-    ends = read_bounds(connection).ends
+    keys = {key for offsets in committed.values() for key in offsets}
+    ends = ends_of(connection, read_metadata(connection).leaders_among(keys))
     return [
         _row(row, memberships.get(row.group_id), committed.get(row.group_id, {}), ends)
         for row in listings
@@ -178,7 +179,7 @@ def describe_group(
     committed = requests.committed_of(connection, {group_id: coordinator}).get(group_id, {})
     owners = {key: member for member in group.members for key in member.assignment}
     keys = sorted({*committed, *owners})
-    leaders = {key: leader for key, leader in _leaders(connection).items() if key in set(keys)}
+    leaders = read_metadata(connection).leaders_among(keys)
     bounds = bounds_of(connection, leaders)
     unread = {
         key: max(row.offset, bounds.starts.get(key, 0))
@@ -362,10 +363,6 @@ def _member(member: admin.Member, rows: Sequence[GroupPartition]) -> MemberRow:
     )
 
 
-def _leaders(connection: ClusterConnection) -> dict[Key, int]:
-    return connection.cached("leaders", 1.0, lambda: read_metadata(connection).leaders())
-
-
 def _ages_by_group(
     connection: ClusterConnection, positions: Mapping[tuple[str, Key], int]
 ) -> dict[tuple[str, Key], float]:
@@ -379,7 +376,8 @@ def _ages_by_group(
                 batch[key] = group_id, offset
                 del remaining[group_id, key]
         offsets = {key: offset for key, (_, offset) in batch.items()}
-        for key, age in ages_of(connection, _leaders(connection), offsets).items():
+        leaders = read_metadata(connection).leaders_among(offsets)
+        for key, age in ages_of(connection, leaders, offsets).items():
             if age.seconds is not None:
                 ages[batch[key][0], key] = age.seconds
     return ages

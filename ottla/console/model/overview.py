@@ -4,21 +4,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ottla.client.admin.replicas import list_reassignments
+from ottla.client.admin.topics import Partition
 from ottla.console.model.brokers import list_brokers
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import summarize_groups
-from ottla.console.model.partitions import min_isr_of_all
+from ottla.console.model.partitions import known_min_isr, moving_partitions
 from ottla.console.model.requests.controllers import Controller, read_controller_id
-from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
+from ottla.console.model.requests.directories import Directory, leader_sizes, read_directories
 from ottla.console.model.requests.groups import list_groups
 from ottla.console.model.requests.metadata import Key, Metadata, read_metadata
-from ottla.console.model.requests.offsets import bounds_of
+from ottla.console.model.requests.offsets import ends_of
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """Counts of one cluster; `size_bytes` (all replicas) is None if no broker reports it.
+
+    `under_min_isr` is None if the cluster is large and its options have not been read yet.
 
     `controller_id` is -1 if there is none; in KRaft it may be a node that is not a broker.
     """
@@ -32,7 +34,7 @@ class Overview:
     partitions: int
     replicas: int
     under_replicated: int
-    under_min_isr: int
+    under_min_isr: int | None
     offline: int
     not_preferred_leader: int
     reassigning: int
@@ -43,21 +45,11 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
-    """The leadership of a partition in a sample."""
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """Measurements of one moment, for histories, alerts and forecasts.
 
-    `end_offsets`, `start_offsets` and `sizes_bytes` are by (topic, partition); `sizes_bytes` are
-    the leaders'. `group_lags` is records by group, `group_lags_s` seconds by group (None: unknown),
+    `end_offsets` and `sizes_bytes` are by (topic, partition); `sizes_bytes` are the leaders'.
+    `group_lags` is records by group, `group_lags_s` seconds by group (None: unknown),
     `group_positions` the sum of committed offsets by group.
     """
 
@@ -65,8 +57,7 @@ class Sample:
     at_ms: int
     controller_id: int
     brokers: tuple[int, ...]
-    partitions: Mapping[Key, PartitionState]
-    start_offsets: Mapping[Key, int]
+    partitions: Mapping[Key, Partition]
     end_offsets: Mapping[Key, int]
     sizes_bytes: Mapping[Key, int]
     disk_total_bytes: Mapping[int, int]
@@ -77,25 +68,9 @@ class Sample:
     group_positions: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
-    """A difference between two samples.
-
-    `kind` is "isr.shrink", "isr.expand", "leader.change", "partition.offline",
-    "partition.online", "controller.change", "broker.up" or "broker.down"; `resource` is the
-    partition ("orders-0") or broker ("2").
-    """
-
-    at_ms: int
-    kind: str
-    resource: str
-    before: str
-    after: str
-
-
 def read_overview(connection: ClusterConnection) -> Overview:
     """Return the counts of a cluster, some seconds old at most."""
-    return connection.cached("overview", 1.0, lambda: _count(connection), stale_s=4.0)
+    return connection.cached("overview", 1.0, lambda: _count(connection))
 
 
 def take_sample(
@@ -110,29 +85,22 @@ def take_sample(
     """
     metadata = metadata or read_metadata(connection, is_fresh=True)
     controller_id = metadata.controller_id if controller is None else controller.node_id
-    bounds = bounds_of(connection, metadata.leaders())
+    leaders = metadata.leaders()
+    ends = ends_of(connection, leaders)
     directories = read_directories(connection)
-    sizes = replica_sizes(directories)
-    groups = summarize_groups(connection, bounds.ends)
+    groups = summarize_groups(connection, ends)
     return Sample(
         cluster=connection.name,
         at_ms=metadata.read_at_ms,
         controller_id=controller_id,
         brokers=tuple(metadata.nodes),
         partitions={
-            (topic.name, row.partition): PartitionState(
-                row.leader, row.leader_epoch, tuple(sorted(row.isr)), row.replicas
-            )
+            (topic.name, row.partition): row
             for topic in metadata.topics.values()
             for row in topic.partitions
         },
-        start_offsets=bounds.starts,
-        end_offsets=bounds.ends,
-        sizes_bytes={
-            key: sizes[leader, *key]
-            for key, leader in metadata.leaders().items()
-            if (leader, *key) in sizes
-        },
+        end_offsets=ends,
+        sizes_bytes=leader_sizes(directories, leaders),
         disk_total_bytes=_disks(directories, lambda row: row.total_bytes),
         disk_usable_bytes=_disks(directories, lambda row: row.usable_bytes),
         group_states={group.group_id: group.state for group in groups},
@@ -144,28 +112,11 @@ def take_sample(
     )
 
 
-def compare_samples(before: Sample, after: Sample) -> list[ClusterEvent]:
-    """Return the events between two samples: the ISR timeline and the controller history. Pure."""
-    events = _broker_events(before, after)
-    if before.controller_id != after.controller_id:
-        events.append(("controller.change", "", before.controller_id, after.controller_id))
-    for key in sorted(before.partitions.keys() & after.partitions.keys()):
-        old, new = before.partitions[key], after.partitions[key]
-        if old != new:
-            events += _partition_events(f"{key[0]}-{key[1]}", old, new)
-    return [
-        ClusterEvent(after.at_ms, kind, resource, _text(old), _text(new))
-        for kind, resource, old, new in events
-    ]
-
-
 def _count(connection: ClusterConnection) -> Overview:
     metadata = read_metadata(connection)
-    min_isr = min_isr_of_all(connection)
+    min_isr = known_min_isr(connection)
     groups = connection.cached("groups", 1.0, lambda: list_groups(connection), stale_s=10.0)
-    with connection.brokers() as brokers:
-        reassigning = len(list_reassignments(brokers))
-    rows = [(topic, row) for topic in metadata.topics.values() for row in topic.partitions]
+    states = metadata.states().items()
     internal = sum(topic.is_internal for topic in metadata.topics.values())
     sizes = [size for row in list_brokers(connection) if (size := row.size_bytes) is not None]
     return Overview(
@@ -175,15 +126,17 @@ def _count(connection: ClusterConnection) -> Overview:
         brokers=len(metadata.nodes),
         topics=len(metadata.topics) - internal,
         internal_topics=internal,
-        partitions=len(rows),
-        replicas=sum(len(row.replicas) for _, row in rows),
-        under_replicated=sum(len(row.isr) < len(row.replicas) for _, row in rows),
-        under_min_isr=sum(len(row.isr) < min_isr.get(topic.name, 1) for topic, row in rows),
-        offline=sum(row.leader not in metadata.nodes for _, row in rows),
-        not_preferred_leader=sum(
-            bool(row.replicas) and row.leader != row.replicas[0] for _, row in rows
+        partitions=sum(count for _, count in states),
+        replicas=sum(len(replicas) * count for (_, replicas, _), count in states),
+        under_replicated=sum(
+            count for (_, replicas, isr), count in states if len(isr) < len(replicas)
         ),
-        reassigning=reassigning,
+        under_min_isr=None if min_isr is None else _under_min_isr(metadata, min_isr),
+        offline=sum(count for (leader, _, _), count in states if leader not in metadata.nodes),
+        not_preferred_leader=sum(
+            count for (leader, replicas, _), count in states if replicas and leader != replicas[0]
+        ),
+        reassigning=len(moving_partitions(connection)),
         groups=len(groups),
         groups_by_state=dict(Counter(group.state for group in groups)),
         size_bytes=sum(sizes) if sizes else None,
@@ -191,33 +144,12 @@ def _count(connection: ClusterConnection) -> Overview:
     )
 
 
-_Event = tuple[str, str, object, object]
-
-
-def _broker_events(before: Sample, after: Sample) -> list[_Event]:
-    gone, came = set(before.brokers) - set(after.brokers), set(after.brokers) - set(before.brokers)
-    down: list[_Event] = [("broker.down", str(node), "up", "down") for node in sorted(gone)]
-    return [*down, *(("broker.up", str(node), "down", "up") for node in sorted(came))]
-
-
-def _partition_events(name: str, old: PartitionState, new: PartitionState) -> list[_Event]:
-    events: list[_Event] = []
-    if old.leader != new.leader:
-        kind = "leader.change"
-        if new.leader < 0:
-            kind = "partition.offline"
-        elif old.leader < 0:
-            kind = "partition.online"
-        events.append((kind, name, old.leader, new.leader))
-    if set(old.isr) - set(new.isr):
-        events.append(("isr.shrink", name, old.isr, new.isr))
-    elif set(new.isr) - set(old.isr):
-        events.append(("isr.expand", name, old.isr, new.isr))
-    return events
-
-
-def _text(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _under_min_isr(metadata: Metadata, min_isr: Mapping[str, int]) -> int:
+    return sum(
+        len(row.isr) < min_isr.get(topic.name, 1)
+        for topic in metadata.topics.values()
+        for row in topic.partitions
+    )
 
 
 def _disks(

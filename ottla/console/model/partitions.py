@@ -7,12 +7,20 @@ from ottla.client.admin import replicas
 from ottla.client.admin.topics import Partition, Topic
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.directories import Directory, ReplicaSize, read_directories
+from ottla.console.model.requests.directories import (
+    Directory,
+    ReplicaSize,
+    read_topic_directories,
+)
 from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
 from ottla.console.model.requests.offsets import Bounds, bounds_of
 from ottla.console.model.requests.options import read_topic_options
 
 _MIN_ISR = "min.insync.replicas"
+# The cache of all topics: its key, and for how many seconds it is new. The option rarely changes,
+# and a change by the console empties the cache.
+_MIN_ISR_CACHE = ("min-isr", 10.0)
+_MIN_ISR_STALE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +87,12 @@ def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
     """Return the partitions of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
     described = read_topic(connection, topic)
     bounds = bounds_of(connection, leaders_of(described))
-    directories = read_directories(connection)
+    directories = read_topic_directories(connection, described)
     context = _Context(
         bounds=bounds,
         replicas=_replicas(directories, topic),
         min_isr=_min_isr(connection, [topic]),
-        moving=_moving(connection),
+        moving=moving_partitions(connection),
     )
     rows = tuple(_partition(topic, row, context) for row in described.partitions)
     brokers = sorted({*read_metadata(connection).nodes, *_assigned(described)})
@@ -109,7 +117,7 @@ def list_troubled(connection: ClusterConnection) -> list[PartitionRow]:
         if len(row.isr) < len(row.replicas) or row.leader not in metadata.nodes
     ]
     # A partition whose ISR is complete can be under min ISR, too, if the option is too high.
-    min_isr = _min_isr(connection, list(metadata.topics))
+    min_isr = known_min_isr(connection) or {}
     suspects += [
         (topic, row)
         for topic in metadata.topics.values()
@@ -123,7 +131,7 @@ def list_troubled(connection: ClusterConnection) -> list[PartitionRow]:
         if row.leader in metadata.nodes
     }
     bounds = bounds_of(connection, leaders)
-    context = _Context(bounds, {}, min_isr, _moving(connection))
+    context = _Context(bounds, {}, min_isr, moving_partitions(connection))
     rows = [_partition(topic.name, row, context) for topic, row in suspects]
     return sorted(rows, key=lambda row: (row.topic, row.partition))
 
@@ -212,24 +220,41 @@ def _replicas(
 
 
 def _min_isr(connection: ClusterConnection, topics: list[str]) -> dict[str, int]:
-    def load() -> dict[str, int]:
-        options = read_topic_options(connection, topics, [_MIN_ISR])
-        return {name: int(values.get(_MIN_ISR) or 1) for name, values in options.items()}
-
-    return connection.cached(("min-isr", tuple(topics)), 10.0, load, stale_s=60.0)
+    options = read_topic_options(connection, topics, [_MIN_ISR])
+    return {name: int(values.get(_MIN_ISR) or 1) for name, values in options.items()}
 
 
 def min_isr_of_all(connection: ClusterConnection) -> Mapping[str, int]:
-    """Return min.insync.replicas by topic, some seconds old at most."""
+    """Return min.insync.replicas by topic, some minutes old at most; new topics may be absent."""
+    return connection.cached(
+        *_MIN_ISR_CACHE, lambda: _load_min_isr(connection), stale_s=_MIN_ISR_STALE_S
+    )
+
+
+def _load_min_isr(connection: ClusterConnection) -> dict[str, int]:
     return _min_isr(connection, list(read_metadata(connection).topics))
 
 
-def _moving(connection: ClusterConnection) -> frozenset[Key]:
+def known_min_isr(connection: ClusterConnection) -> Mapping[str, int] | None:
+    """Return min.insync.replicas by topic; None if the cluster is large and they are not known.
+
+    Another thread reads them for the next call.
+    """
+    if not read_metadata(connection).is_large:
+        return min_isr_of_all(connection)
+    return connection.peek(
+        *_MIN_ISR_CACHE, lambda: _load_min_isr(connection), stale_s=_MIN_ISR_STALE_S
+    )
+
+
+def moving_partitions(connection: ClusterConnection) -> frozenset[Key]:
+    """Return the partitions that are being reassigned, some seconds old at most."""
+
     def load() -> frozenset[Key]:
         with connection.brokers() as brokers:
             return frozenset(replicas.list_reassignments(brokers))
 
-    return connection.cached("moving", 1.0, load)
+    return connection.cached("moving", 1.0, load, stale_s=9.0)
 
 
 def _assigned(topic: Topic) -> set[int]:

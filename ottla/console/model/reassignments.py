@@ -155,8 +155,8 @@ def execute(
         if replicas != move.before:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"{move.topic}-{move.partition} has the replicas {replicas} now, not {move.before} as "
-                "in the plan. Make the plan again.",
+                f"{move.topic}-{move.partition} has the replicas {_text(replicas or ()) or 'none'} "
+                f"now, not {_text(move.before)} as in the plan. Make the plan again.",
             )
     if throttle_bytes_per_s is not None:
         throttles.limit(connection, moves, throttle_bytes_per_s)

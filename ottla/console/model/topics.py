@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.uuids import uuid_text
@@ -14,15 +15,29 @@ from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.copying import copy_topic as copy_topic
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
 from ottla.console.model.messages.statistics import read_statistics as read_statistics
-from ottla.console.model.requests.directories import read_directories
+from ottla.console.model.requests.directories import (
+    Directory,
+    read_directories,
+    read_topic_directories,
+)
 from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
-from ottla.console.model.requests.offsets import Bounds, bounds_of, read_bounds, read_topic_bounds
+from ottla.console.model.requests.offsets import (
+    Bounds,
+    bounds_of,
+    bounds_of_all,
+    read_topic_bounds,
+)
 from ottla.console.model.requests.options import read_options
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 # The time that a new topic may take to appear, and the pause between two requests.
 _KNOWN_MS = 5_000
 _PAUSE_S = 0.05
+# The caches of numbers by topic: the key, and for how many seconds they are new.
+_RECORDS = ("records", 1.0)
+_SIZES = ("topic-sizes", 3.0)
+# Callers that do not wait receive numbers of this age.
+_OLD_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +91,16 @@ def list_topics(
     """Return the topics by name, a few seconds old at most: one metadata request, and two for
     offsets and one for sizes to each broker, however many topics there are.
 
-    With `is_patient` False, records and sizes that are not known yet are None, and another thread
-    reads them for the next call.
+    With `is_patient` False, records and sizes may be minutes old, and are None if they are not
+    known; another thread reads them for the next call.
     """
     metadata = read_metadata(connection)
-    bounds: Bounds | None
     if is_patient:
-        bounds, sizes = read_bounds(connection), _topic_sizes(connection)
+        records, sizes = _topic_records(connection), _topic_sizes(connection)
     else:
-        bounds = connection.peek("bounds", lambda: read_bounds(connection))
-        sizes = connection.peek("topic-sizes", lambda: _topic_sizes(connection)) or {}
-    records = {} if bounds is None else _records(bounds)
+        count, add = partial(_count_records, connection), partial(_add_sizes, connection)
+        records = connection.peek(*_RECORDS, count, stale_s=_OLD_S) or {}
+        sizes = connection.peek(*_SIZES, add, stale_s=_OLD_S) or {}
     live = frozenset(metadata.nodes)
     return [
         _row(topic, live, records.get(topic.name), sizes.get(topic.name))
@@ -103,7 +117,7 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     keys = [(name, row.partition) for row in topic.partitions]
     # A leader that has answered is running.
     live = frozenset(row.leader for row in topic.partitions if (name, row.partition) in bounds.ends)
-    sizes = _topic_sizes(connection)
+    sizes = _add(read_topic_directories(connection, topic))
     return TopicDetail(
         row=_row(topic, live, _records(bounds).get(name), sizes.get(name)),
         cleanup_policy=_option(options, "cleanup.policy", "delete"),
@@ -232,16 +246,29 @@ def _records(bounds: Bounds) -> dict[str, int]:
     return counts
 
 
-def _topic_sizes(connection: ClusterConnection) -> dict[str, int]:
-    def load() -> dict[str, int]:
-        sizes: dict[str, int] = {}
-        for directories in read_directories(connection).values():
-            for directory in directories:
-                for (topic, _), replica in directory.replicas.items():
-                    sizes[topic] = sizes.get(topic, 0) + replica.size_bytes
-        return sizes
+def _topic_records(connection: ClusterConnection) -> dict[str, int]:
+    return connection.cached(*_RECORDS, partial(_count_records, connection), stale_s=9.0)
 
-    return connection.cached("topic-sizes", 3.0, load, stale_s=30.0)
+
+def _count_records(connection: ClusterConnection) -> dict[str, int]:
+    return _records(bounds_of_all(connection))
+
+
+def _topic_sizes(connection: ClusterConnection) -> dict[str, int]:
+    return connection.cached(*_SIZES, partial(_add_sizes, connection), stale_s=30.0)
+
+
+def _add_sizes(connection: ClusterConnection) -> dict[str, int]:
+    return _add(read_directories(connection))
+
+
+def _add(directories: Mapping[int, list[Directory]]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for rows in directories.values():
+        for directory in rows:
+            for (topic, _), replica in directory.replicas.items():
+                sizes[topic] = sizes.get(topic, 0) + replica.size_bytes
+    return sizes
 
 
 def _row(

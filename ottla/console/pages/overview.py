@@ -7,6 +7,7 @@ from ottla.console.history.points import Kind
 from ottla.console.model.brokers import list_brokers
 from ottla.console.model.overview import read_overview
 from ottla.console.model.partitions import list_troubled
+from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.topics import list_topics
 from ottla.console.page import Page, Source, View
 from ottla.console.pages.history import history_of
@@ -17,7 +18,8 @@ _MAX_TROUBLED = 100
 
 def show(view: View) -> Mapping[str, Any]:
     """Return counts, brokers, the largest topics and the troubled partitions."""
-    topics = list_topics(view.cluster, include_internal=True)
+    is_large = read_metadata(view.cluster).is_large
+    topics = list_topics(view.cluster, include_internal=True, is_patient=not is_large)
     troubled = list_troubled(view.cluster)
     counts, brokers = read_overview(view.cluster), list_brokers(view.cluster)
     known = {row.node_id for row in brokers}

@@ -101,16 +101,17 @@ def state_of(metadata: Metadata, controller: Controller, partitions_max: int) ->
     """Return a sample; only the first `partitions_max` partitions are followed, topics by name."""
     partitions: dict[Key, Leadership] = {}
     for topic in metadata.topics.values():
-        for row in topic.partitions:
-            if len(partitions) == partitions_max:
-                break
-            partitions[topic.name, row.partition] = Leadership(
-                topic.topic_id.hex(),
-                row.leader,
-                row.leader_epoch,
-                tuple(sorted(row.isr)),
-                row.replicas,
-            )
+        topic_id = topic.topic_id.hex()
+        # Most partitions of a topic are equal: they share one object, which saves memory.
+        states: dict[tuple[object, ...], Leadership] = {}
+        for row in topic.partitions[: partitions_max - len(partitions)]:
+            facts = row.leader, row.leader_epoch, row.isr, row.replicas
+            if facts not in states:
+                isr = tuple(sorted(row.isr))
+                states[facts] = Leadership(
+                    topic_id, row.leader, row.leader_epoch, isr, row.replicas
+                )
+            partitions[topic.name, row.partition] = states[facts]
     return ClusterState(metadata.read_at_ms, controller, tuple(metadata.nodes), partitions)
 
 

@@ -27,7 +27,7 @@ _EPOCH_RETRY_S = 60.0
 _EPOCH_NODE = "/controller_epoch"
 _EPOCH_METRIC = re.compile(rb"ottla_controller_epoch (\d+)")
 _TTL_S = 1.0
-_STALE_S = 4.0
+_STALE_S = 9.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ottla.base.errors import ERRORS, ErrorCode
+from ottla.client.admin.topics import Topic
 from ottla.client.brokers import Brokers
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key, read_metadata
 from ottla.console.model.requests.nodes import ask_nodes
 from ottla.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
@@ -51,6 +54,17 @@ def read_directories(
     return connection.cached("directories", _TTL_S, load, stale_s=_STALE_S)
 
 
+def read_topic_directories(
+    connection: ClusterConnection, topic: Topic
+) -> dict[int, list[Directory]]:
+    """Return the log directories by broker, now, with the replicas of one topic only."""
+    numbers = [row.partition for row in topic.partitions]
+    named = [DescribableLogDirTopic(topic=topic.name, partitions=numbers)]
+    assigned = {node for row in topic.partitions for node in row.replicas}
+    nodes = assigned & read_metadata(connection).nodes.keys()
+    return ask_nodes(connection, nodes, partial(_ask, topics=named))
+
+
 def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int, str, int], int]:
     """Return the size of each replica by (broker, topic, partition), without copies in progress."""
     return {
@@ -62,8 +76,24 @@ def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int,
     }
 
 
-def _ask(brokers: Brokers, node: int) -> list[Directory]:
-    response = brokers.ask_node(node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+def leader_sizes(
+    directories: Mapping[int, list[Directory]], leaders: Mapping[Key, int]
+) -> dict[Key, int]:
+    """Return the size of each partition at its leader, without copies in progress."""
+    return {
+        key: replica.size_bytes
+        for node, rows in directories.items()
+        for directory in rows
+        for key, replica in directory.replicas.items()
+        if leaders.get(key) == node and not replica.is_future
+    }
+
+
+def _ask(
+    brokers: Brokers, node: int, topics: list[DescribableLogDirTopic] | None = None
+) -> list[Directory]:
+    request = DescribeLogDirsRequest(topics=topics)
+    response = brokers.ask_node(node, request, DescribeLogDirsResponse)
     return [_directory(row) for row in response.results]
 
 

@@ -1,6 +1,7 @@
 """The metadata of a whole cluster in one request, cached for a second."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -15,9 +16,14 @@ from ottla.wire.messages.metadata import (
 )
 
 Key = tuple[str, int]
+State = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""The leader, the replicas and the ISR of a partition."""
 
 _TTL_S = 1.0
-_STALE_S = 4.0
+# Longer than the pause between two readings of an open page, which therefore does not wait.
+_STALE_S = 9.0
+# Numbers of all partitions of a cluster take so long that no page waits for them.
+_LARGE_PARTITIONS = 2000
 _TRANSIENT = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE})
 
 
@@ -47,6 +53,19 @@ class Metadata:
             raise unknown_topic(name)
         return self.topics[name]
 
+    @property
+    def is_large(self) -> bool:
+        """True if pages show numbers of all partitions only when another thread has read them."""
+        return sum(len(topic.partitions) for topic in self.topics.values()) > _LARGE_PARTITIONS
+
+    def states(self) -> Counter[State]:
+        """Return the different states of partitions with their numbers: few in a large cluster."""
+        return Counter(
+            (row.leader, row.replicas, row.isr)
+            for topic in self.topics.values()
+            for row in topic.partitions
+        )
+
     def leaders(self) -> dict[Key, int]:
         """Return the leader of each partition that has one, if it is running."""
         return {
@@ -55,6 +74,15 @@ class Metadata:
             for partition in topic.partitions
             if partition.leader in self.nodes
         }
+
+    def leaders_among(self, keys: Collection[Key]) -> dict[Key, int]:
+        """Return the leader of each of these partitions that has one, if it is running."""
+        leaders = {
+            (name, row.partition): row.leader
+            for name in {name for name, _ in keys} & self.topics.keys()
+            for row in self.topics[name].partitions
+        }
+        return {key: leaders[key] for key in keys if leaders.get(key) in self.nodes}
 
 
 def read_metadata(connection: ClusterConnection, *, is_fresh: bool = False) -> Metadata:
@@ -75,7 +103,7 @@ def read_topic(connection: ClusterConnection, name: str) -> Topic:
                 raise unknown_topic(name)
             code = ErrorCode(described.error_code)
             raise ApiError(code, f"Topic {name!r}: {code.message}")
-        return _topic(described)
+        return _topic(described, {})
 
 
 def leaders_of(topic: Topic) -> dict[Key, int]:
@@ -105,8 +133,10 @@ def _load(connection: ClusterConnection) -> Metadata:
         row.node_id: Node(row.node_id, row.host, row.port, row.rack)
         for row in sorted(response.brokers, key=lambda row: row.node_id)
     }
+    brokers_of: _Tuples = {}
     topics = {
-        row.name: _topic(row) for row in sorted(response.topics, key=lambda row: row.name or "")
+        row.name: _topic(row, brokers_of)
+        for row in sorted(response.topics, key=lambda row: row.name or "")
     }
     return Metadata(
         cluster_id=response.cluster_id or "",
@@ -117,15 +147,22 @@ def _load(connection: ClusterConnection) -> Metadata:
     )
 
 
-def _topic(row: MetadataResponseTopic) -> Topic:
+# Many partitions have the same replicas: equal tuples are one object.
+_Tuples = dict[tuple[int, ...], tuple[int, ...]]
+
+
+def _topic(row: MetadataResponseTopic, tuples: _Tuples) -> Topic:
+    def shared(nodes: Sequence[int]) -> tuple[int, ...]:
+        return tuples.setdefault(key := tuple(nodes), key)
+
     partitions = [
         Partition(
             item.partition_index,
             item.leader_id,
             item.leader_epoch,
-            tuple(item.replica_nodes),
-            tuple(item.isr_nodes),
-            tuple(item.offline_replicas),
+            shared(item.replica_nodes),
+            shared(item.isr_nodes),
+            shared(item.offline_replicas),
         )
         for item in sorted(row.partitions, key=lambda item: item.partition_index)
     ]

@@ -1,7 +1,7 @@
 """Offsets of many partitions: one request to each leader, whatever the number of topics."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,13 +18,12 @@ from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata
 from ottla.console.model.requests.nodes import ask_nodes
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
 
-_TTL_S = 1.0
-_STALE_S = 10.0
 _FROM_A_CLIENT = -1
 
 
@@ -47,34 +46,16 @@ def find_offsets(
 
     Partitions that fail, because their leader is down or moves, are absent.
     """
-    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for (topic, number), leader in leaders.items():
-        moment = timestamps if isinstance(timestamps, int) else timestamps[topic, number]
-        row = ListOffsetsPartition(partition_index=number, timestamp=moment)
-        by_leader[leader][topic].append(row)
-    isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
-    ask = partial(_ask, by_leader, isolation)
-    offsets: dict[Key, FoundOffset] = {}
-    for response in ask_nodes(connection, by_leader, ask).values():
-        for topic_row in response.topics:
-            for item in topic_row.partitions:
-                if not item.error_code:
-                    offsets[topic_row.name, item.partition_index] = FoundOffset(
-                        item.offset, item.timestamp, item.leader_epoch
-                    )
-    return offsets
+    found = _found(connection, leaders, timestamps, is_committed=is_committed)
+    return {
+        (topic, item.partition_index): FoundOffset(item.offset, item.timestamp, item.leader_epoch)
+        for topic, item in found
+    }
 
 
-def read_bounds(connection: ClusterConnection) -> Bounds:
-    """Return the bounds of all partitions, at most a second old, or some seconds under load."""
-
-    def load() -> Bounds:
-        leaders = read_metadata(connection).leaders()
-        return bounds_of(connection, leaders)
-
-    return connection.cached("bounds", _TTL_S, load, stale_s=_STALE_S)
+def bounds_of_all(connection: ClusterConnection) -> Bounds:
+    """Return the current bounds of all partitions."""
+    return bounds_of(connection, read_metadata(connection).leaders())
 
 
 def read_topic_bounds(connection: ClusterConnection, topic: str) -> Bounds:
@@ -84,12 +65,51 @@ def read_topic_bounds(connection: ClusterConnection, topic: str) -> Bounds:
 
 def bounds_of(connection: ClusterConnection, leaders: Mapping[Key, int]) -> Bounds:
     """Return the current bounds of some partitions."""
-    starts = find_offsets(connection, leaders, EARLIEST)
-    ends = find_offsets(connection, leaders, LATEST)
+    keys = {key: key for key in leaders}
     return Bounds(
-        {key: row.offset for key, row in starts.items()},
-        {key: row.offset for key, row in ends.items()},
+        _offsets(connection, leaders, EARLIEST, keys), _offsets(connection, leaders, LATEST, keys)
     )
+
+
+def ends_of(connection: ClusterConnection, leaders: Mapping[Key, int]) -> dict[Key, int]:
+    """Return the current high watermarks of some partitions."""
+    return _offsets(connection, leaders, LATEST, {key: key for key in leaders})
+
+
+def _offsets(
+    connection: ClusterConnection, leaders: Mapping[Key, int], moment: int, keys: Mapping[Key, Key]
+) -> dict[Key, int]:
+    """Return offsets by the keys of `keys`: many results share them, which saves memory."""
+    found = _found(connection, leaders, moment, is_committed=False)
+    return {keys[topic, item.partition_index]: item.offset for topic, item in found}
+
+
+def _found(
+    connection: ClusterConnection,
+    leaders: Mapping[Key, int],
+    timestamps: Mapping[Key, int] | int,
+    *,
+    is_committed: bool,
+) -> Iterator[tuple[str, ListOffsetsPartitionResponse]]:
+    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    # Equal rows of different topics are one object.
+    rows: dict[tuple[int, int], ListOffsetsPartition] = {}
+    for key, leader in leaders.items():
+        moment = timestamps if isinstance(timestamps, int) else timestamps[key]
+        row = rows.get((key[1], moment))
+        if row is None:
+            row = rows[key[1], moment] = ListOffsetsPartition(
+                partition_index=key[1], timestamp=moment
+            )
+        by_leader[leader][key[0]].append(row)
+    isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+    for response in ask_nodes(connection, by_leader, partial(_ask, by_leader, isolation)).values():
+        for topic in response.topics:
+            for item in topic.partitions:
+                if not item.error_code:
+                    yield topic.name, item
 
 
 def _ask(

@@ -13,6 +13,8 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 
+_TOPICS_AT_A_TIME = 50
+
 
 def read_options(
     connection: ClusterConnection, resource_type: int, name: str
@@ -46,9 +48,20 @@ def read_options(
 def read_topic_options(
     connection: ClusterConnection, topics: Sequence[str], options: Sequence[str]
 ) -> dict[str, dict[str, str]]:
-    """Return the effective values of some options by topic; topics that fail are absent."""
-    if not topics:
-        return {}
+    """Return the effective values of some options by topic; topics that fail are absent.
+
+    Asks for some topics at a time: a broker that answers for a thousand serves no other client
+    meanwhile.
+    """
+    values: dict[str, dict[str, str]] = {}
+    for start in range(0, len(topics), _TOPICS_AT_A_TIME):
+        values |= _ask(connection, topics[start : start + _TOPICS_AT_A_TIME], options)
+    return values
+
+
+def _ask(
+    connection: ClusterConnection, topics: Sequence[str], options: Sequence[str]
+) -> dict[str, dict[str, str]]:
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(

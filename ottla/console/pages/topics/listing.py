@@ -5,6 +5,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.fields import Fields
+from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.topics import NewTopic, TopicRow, create_topic, list_topics
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.tables import arrange
@@ -23,7 +24,8 @@ DEFAULT = -1
 def show_topics(view: View) -> Mapping[str, Any]:
     """Return the topics that the query selects; internal ones on request."""
     with_internal = view.query.is_checked("internal")
-    rows = list_topics(view.cluster, include_internal=with_internal)
+    is_large = read_metadata(view.cluster).is_large
+    rows = list_topics(view.cluster, include_internal=with_internal, is_patient=not is_large)
     table = arrange(rows, view.query, _SORTS, _text)
     return {**table, "with_internal": with_internal}
 

@@ -1,8 +1,11 @@
 """Users, passwords and sessions of the console."""
 
+import hashlib
 import sqlite3
 import stat
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ from ottla.console.accounts.users import AccountError, Users
 from tests.unit.console.clocks import SetClock
 
 PASSWORD = "a long password"
+COST, BLOCK = passwords._COST, passwords._BLOCK
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +39,30 @@ def database() -> Database:
 @pytest.fixture
 def users(database: Database, clock: SetClock) -> Users:
     return Users(database, clock)
+
+
+def test_a_hash_needs_a_block_that_the_system_gets_back() -> None:
+    """glibc keeps freed blocks of less than 32 MiB in each thread's heap, and larger ones never."""
+    assert 128 * BLOCK * COST >= 32 * 1024 * 1024
+
+
+def test_one_password_is_hashed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many logins at once need the memory of one."""
+    scrypt, is_busy, overlaps = hashlib.scrypt, threading.Lock(), []
+
+    def watched(*words: Any, **options: Any) -> bytes:
+        overlaps.append(not is_busy.acquire(blocking=False))
+        threading.Event().wait(0.005)
+        is_busy.release()
+        return scrypt(*words, **options)
+
+    monkeypatch.setattr(passwords.hashlib, "scrypt", watched)
+    threads = [threading.Thread(target=passwords.hash_password, args=(PASSWORD,)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overlaps == [False] * 5
 
 
 def test_first_start_creates_an_admin_with_a_one_time_password(users: Users) -> None:

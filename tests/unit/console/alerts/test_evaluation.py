@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.client.admin.topics import Partition
 from ottla.console.alerts.evaluation import (
     Closed,
     Configured,
@@ -20,7 +21,7 @@ from ottla.console.alerts.evaluation import (
     Silence,
 )
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.overview import PartitionState, Sample
+from ottla.console.model.overview import Sample
 
 HEALTHY = Sample(
     cluster="live",
@@ -28,11 +29,10 @@ HEALTHY = Sample(
     controller_id=1,
     brokers=(1, 2),
     partitions={
-        ("orders", 0): PartitionState(1, 0, (1, 2), (1, 2)),
-        ("orders", 1): PartitionState(2, 0, (1, 2), (2, 1)),
-        ("other", 0): PartitionState(1, 0, (1,), (1,)),
+        ("orders", 0): Partition(0, 1, 0, (1, 2), (1, 2), ()),
+        ("orders", 1): Partition(1, 2, 0, (2, 1), (1, 2), ()),
+        ("other", 0): Partition(0, 1, 0, (1,), (1,), ()),
     },
-    start_offsets={},
     end_offsets={},
     sizes_bytes={},
     disk_total_bytes={1: 1000, 2: 1000},
@@ -45,9 +45,9 @@ DEGRADED = replace(
     HEALTHY,
     brokers=(1,),
     partitions={
-        ("orders", 0): PartitionState(1, 0, (1,), (1, 2)),
-        ("orders", 1): PartitionState(-1, 0, (), (2, 1)),
-        ("other", 0): PartitionState(1, 0, (1,), (1,)),
+        ("orders", 0): Partition(0, 1, 0, (1, 2), (1,), ()),
+        ("orders", 1): Partition(1, -1, 0, (2, 1), (), ()),
+        ("other", 0): Partition(0, 1, 0, (1,), (1,), ()),
     },
     disk_usable_bytes={1: 40},
     group_lags={"billing": 5000, "audit": 70},

@@ -22,7 +22,6 @@ def sample_of(at_ms: int, ends: dict[tuple[str, int], int], **lags: int) -> Samp
         controller_id=1,
         brokers=(1,),
         partitions={},
-        start_offsets={},
         end_offsets=ends,
         sizes_bytes={key: end * 10 for key, end in ends.items()},
         disk_total_bytes={},

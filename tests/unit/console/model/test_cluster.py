@@ -9,8 +9,13 @@ from ottla.console.model import configs, overview, partitions, producing, reassi
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
-from ottla.console.model.overview import PartitionState, Sample, compare_samples
-from ottla.console.model.requests.metadata import Topic, read_topic, unknown_topic
+from ottla.console.model.requests import metadata, options
+from ottla.console.model.requests.metadata import (
+    Topic,
+    read_metadata,
+    read_topic,
+    unknown_topic,
+)
 from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess
@@ -73,6 +78,41 @@ def test_an_impatient_list_does_not_wait_for_sizes(connection: ClusterConnection
     assert [row.records for row in first if row.name == "impatient"] in ([None], [0])
     patient = topics.list_topics(connection)
     assert [row.records for row in patient if row.name == "impatient"] == [0]
+
+
+def test_options_of_many_topics_are_read_in_several_requests(
+    connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that answers for a thousand topics at once would serve nobody else meanwhile."""
+    names = [f"part-{number}" for number in range(3)]
+    for name in names:
+        _create(connection, name, 1)
+    requests: list[int] = []
+    ask = options._ask
+
+    def counted(
+        connection: ClusterConnection, topics: list[str], wanted: list[str]
+    ) -> dict[str, dict[str, str]]:
+        requests.append(len(topics))
+        return ask(connection, topics, wanted)
+
+    monkeypatch.setattr(options, "_TOPICS_AT_A_TIME", 2)
+    monkeypatch.setattr(options, "_ask", counted)
+    values = options.read_topic_options(connection, names, ["min.insync.replicas"])
+    assert (requests, sorted(values)) == ([2, 1], names)
+
+
+def test_a_page_of_a_large_cluster_does_not_wait_for_options(
+    connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are unknown until another thread has read them."""
+    _create(connection, "unhurried")
+    monkeypatch.setattr(metadata, "_LARGE_PARTITIONS", 0)
+    assert read_metadata(connection).is_large
+    assert overview.read_overview(connection).under_min_isr is None
+    minima = partitions.min_isr_of_all(connection)
+    assert minima["unhurried"] == 1
+    assert partitions.known_min_isr(connection) == minima
 
 
 def test_brokers_and_their_load(connection: ClusterConnection, topic: str) -> None:
@@ -214,26 +254,6 @@ def _wait_for_limits(
             return True
         connection.pause(0.02)
     return False
-
-
-def test_events_between_samples() -> None:
-    """Changes of ISR, leaders, controller and brokers become events; nothing else does."""
-
-    def sample(controller: int, brokers: tuple[int, ...], state: PartitionState) -> Sample:
-        return Sample(
-            "c", 5, controller, brokers, {("t", 0): state}, {}, {}, {}, {}, {}, {}, {}, {}
-        )
-
-    before = sample(1, (1, 2), PartitionState(1, 0, (1, 2), (1, 2)))
-    after = sample(2, (2,), PartitionState(2, 1, (2,), (1, 2)))
-    kinds = [(event.kind, event.resource) for event in compare_samples(before, after)]
-    assert kinds == [
-        ("broker.down", "1"),
-        ("controller.change", ""),
-        ("leader.change", "t-0"),
-        ("isr.shrink", "t-0"),
-    ]
-    assert compare_samples(before, before) == []
 
 
 def test_a_new_topic_is_known_when_its_creation_returns(

@@ -88,6 +88,55 @@ def test_stale_values_are_returned_while_another_thread_loads() -> None:
     assert connection.cached("k", 1.0, load) == "new"
 
 
+def test_a_peek_does_not_wait() -> None:
+    """An unknown or too old value is None, and another thread loads it for the next call."""
+    clock = _Clock()
+    connection = _connection(clock)
+    loaded = threading.Event()
+    loads = iter(range(10))
+
+    def load() -> int:
+        loaded.set()
+        return next(loads)
+
+    for expected in range(2):
+        loaded.clear()
+        assert connection.peek("k", 1.0, load, stale_s=5.0) is None
+        assert loaded.wait(10)
+        assert connection.cached("k", 1.0, load) == expected
+        assert connection.peek("k", 1.0, load, stale_s=5.0) == expected
+        clock.now += 7.0
+
+
+def test_loads_that_occupy_all_threads_may_need_a_value_that_waits_for_a_thread() -> None:
+    """Two loads read a value whose own refresh is queued behind them."""
+    clock = _Clock()
+    connection = _connection(clock)
+    keys = ("a", "b", "inner")
+    for key in keys:
+        connection.cached(key, 1.0, lambda: "old")
+    clock.now += 2.0
+    may_load = threading.Event()
+
+    def outer() -> str:
+        may_load.wait(10)
+        return connection.cached("inner", 1.0, lambda: "new")
+
+    assert connection.cached("a", 1.0, outer, stale_s=5.0) == "old"
+    assert connection.cached("b", 1.0, outer, stale_s=5.0) == "old"
+    assert connection.cached("inner", 1.0, lambda: "new", stale_s=5.0) == "old"
+    may_load.set()
+    values: list[str] = []
+    reader = threading.Thread(
+        target=lambda: values.extend(connection.cached(key, 1.0, lambda: "new") for key in keys),
+        daemon=True,
+    )
+    reader.start()
+    reader.join(10)
+    assert values == ["new"] * 3
+    connection.close()
+
+
 def test_an_error_drops_the_stale_value() -> None:
     """If a refresh fails, the next caller receives the error and not a value of the past."""
     clock = _Clock()

@@ -36,6 +36,15 @@ def test_a_sample_is_read_from_metadata() -> None:
     }
 
 
+def test_equal_partitions_of_a_topic_share_their_state() -> None:
+    """The state of 10 000 partitions is kept from one sample to the next."""
+    partitions = tuple(Partition(n, 2 + n % 2, 4, (3, 2), (3, 2), ()) for n in range(4))
+    metadata = Metadata("id", 2, {}, {"orders": Topic("orders", b"1", False, partitions)}, 1000)
+    states = state_of(metadata, Controller(2, None), 10).partitions
+    assert states["orders", 0] is states["orders", 2]
+    assert (states["orders", 0].leader, states["orders", 1].leader) == (2, 3)
+
+
 def test_equal_samples_have_no_changes() -> None:
     """A quiet cluster has an empty difference."""
     assert compare(state(), state()).is_empty
