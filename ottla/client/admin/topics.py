@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.client.admin.answers import check
+from ottla.client.admin.configs import ConfigValue, config_text
 from ottla.client.brokers import Brokers
 from ottla.client.records import html_table
 from ottla.wire.messages.create_partitions import (
@@ -84,7 +85,7 @@ def create_topic(
     *,
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
-    config: Mapping[str, str] | None = None,
+    config: Mapping[str, ConfigValue] | None = None,
     validate_only: bool = False,
 ) -> CreatedTopic:
     """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG…"""
@@ -95,7 +96,7 @@ def create_topic(
                 num_partitions=partitions,
                 replication_factor=replication_factor,
                 configs=[
-                    CreatableTopicConfig(name=key, value=value)
+                    CreatableTopicConfig(name=key, value=config_text(value))
                     for key, value in (config or {}).items()
                 ],
             )
