@@ -274,6 +274,11 @@ def refusal(record: PreparedRecord, cause: Any) -> Exception:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"There is no partition {record.partition} of topic {record.topic!r}.",
         )
+    if cause.code() == transport.UNKNOWN_TOPIC:
+        return ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"There is no topic {record.topic!r}, and the cluster does not create it.",
+        )
     if cause.code() == transport.WRONG_STATE:
         return ClientError(
             "a producer with transactional_id sends records only in a transaction: use `with "
