@@ -60,6 +60,14 @@ _MODULES = {
     "read_table": "table",
 }
 
+# Names whose modules need an optional dependency, and the extra that installs it.
+_EXTRAS = {
+    "TopicView": "arrow",
+    "TracingConsumerInterceptor": "opentelemetry",
+    "TracingProducerInterceptor": "opentelemetry",
+    "read_table": "arrow",
+}
+
 __all__ = [
     "AdminClient",
     "AsyncConsumer",
@@ -89,5 +97,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a name on first use (PEP 562): pyarrow and librdkafka take 0.1 to 0.3 s to load."""
     if name in _MODULES:
-        return getattr(importlib.import_module(f"ottla.client.{_MODULES[name]}"), name)
+        try:
+            return getattr(importlib.import_module(f"ottla.client.{_MODULES[name]}"), name)
+        except ModuleNotFoundError as error:
+            extra = _EXTRAS.get(name)
+            if extra is None or (error.name or "").startswith("ottla"):
+                raise
+            raise ImportError(
+                f"{name} needs {error.name}: pip install 'ottla[{extra}]'", name=error.name
+            ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,10 +10,11 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
@@ -133,7 +134,7 @@ class RecordProducer:
             self._raise_failure()
         self._raise_failure()
 
-    def __enter__(self) -> "RecordProducer":
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 
@@ -276,6 +277,7 @@ MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
 NO_OFFSET = KafkaError._NO_OFFSET
 WRONG_STATE = KafkaError._STATE
 UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
+UNKNOWN_TOPIC = KafkaError._UNKNOWN_TOPIC
 _TRANSIENT = (
     "_ALL_BROKERS_DOWN",
     "_TRANSPORT",
@@ -306,6 +308,13 @@ _PASSING_LOOKUPS = frozenset(
 )
 # librdkafka reports it for a partition without a leader, and for one that does not exist.
 _MAYBE_MISSING_S = 3.0
+# Kafka's names of librdkafka's options, and their values.
+_WORDED = {
+    "compression.codec": ("compression.type", ": use none, gzip, snappy, lz4 or zstd"),
+    "queue.buffering.max.ms": ("linger.ms", ": use a number of ms"),
+    "auto.offset.reset": ("auto.offset.reset", ": use earliest, latest or none"),
+    "isolation.level": ("isolation.level", ": use read_uncommitted or read_committed"),
+}
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -442,11 +451,26 @@ def translate(error: KafkaError) -> OttlaError:
     return _translate(error)
 
 
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise librdkafka's errors of the block as ours."""
+    try:
+        yield
+    except KafkaException as error:
+        raise translate(error.args[0]) from error
+
+
 def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:
     try:
         return kind({**own, **(settings or {})})
     except KafkaException as error:
-        raise ClientError(f"librdkafka refuses its settings: {error.args[0].str()}") from error
+        raise ClientError(_refusal(error.args[0].str())) from error
+
+
+def _refusal(text: str) -> str:
+    for native, (kafkas, values) in _WORDED.items():
+        text = text.replace(f'property "{native}"', f'property "{kafkas}"{values}')
+    return f"librdkafka refuses its settings: {text}"
 
 
 def _translate(error: KafkaError) -> OttlaError:

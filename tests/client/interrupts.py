@@ -2,8 +2,8 @@
 
 `python -m tests.client.interrupts KIND` waits for a broker that accepts connections and never
 answers; members of groups wait for a broker that is paused, and producers also for an address at
-which nothing listens. It prints one line for each call: its name, the ms until the call has ended, and the ms
-until its `with` block has ended.
+which nothing listens. It prints one line for each call: its name, the ms until the call has ended,
+and the ms until its `with` block has ended.
 """
 
 import asyncio

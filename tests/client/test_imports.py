@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import ottla.client
 
 
@@ -26,3 +28,13 @@ def test_every_public_name_exists() -> None:
     for name in ottla.client.__all__:
         assert getattr(ottla.client, name).__name__ == name
     assert sorted(ottla.client.__all__) == sorted(ottla.client._MODULES)
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pyarrow, the error has the command that installs it."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "ottla.client.table", raising=False)
+    with pytest.raises(
+        ImportError, match=r"read_table needs pyarrow: pip install 'ottla\[arrow\]'"
+    ):
+        _ = ottla.client.read_table

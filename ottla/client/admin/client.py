@@ -79,7 +79,7 @@ class _TopicMethods(_Connected):
         *,
         partitions: int = topics.BROKER_DEFAULT,
         replication_factor: int = topics.BROKER_DEFAULT,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, configs.ConfigValue] | None = None,
         validate_only: bool = False,
     ) -> topics.CreatedTopic:
         """Create a topic; the broker's defaults replace numbers that are not given.
@@ -120,7 +120,11 @@ class _TopicMethods(_Connected):
         return configs.describe_config(self._brokers, resource)
 
     def alter_topic_config(
-        self, name: str, assign: Mapping[str, str] | None = None, *, delete: Sequence[str] = ()
+        self,
+        name: str,
+        assign: Mapping[str, configs.ConfigValue] | None = None,
+        *,
+        delete: Sequence[str] = (),
     ) -> None:
         """Set options of a topic and reset others to their defaults, all or nothing."""
         resource = configs.Resource(configs.ResourceType.TOPIC, name)
@@ -186,7 +190,7 @@ class _ClusterMethods(_Connected):
     def alter_broker_config(
         self,
         node_id: int | None,
-        assign: Mapping[str, str] | None = None,
+        assign: Mapping[str, configs.ConfigValue] | None = None,
         *,
         delete: Sequence[str] = (),
     ) -> None:

@@ -61,6 +61,10 @@ class Resource:
     name: str
 
 
+ConfigValue = str | int | float | bool
+"""The value of an option."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """One option; a sensitive value is None. `documentation` is empty if the broker sends none."""
@@ -123,13 +127,13 @@ def alter_config(
     brokers: Brokers,
     resource: Resource,
     *,
-    assign: Mapping[str, str] | None = None,
+    assign: Mapping[str, ConfigValue] | None = None,
     delete: Sequence[str] = (),
     validate_only: bool = False,
 ) -> None:
     """Set some options and reset others to their defaults, all or nothing; ApiError INVALID_CONFIG."""
     changes = [
-        AlterableConfig(name=name, config_operation=_Operation.SET, value=value)
+        AlterableConfig(name=name, config_operation=_Operation.SET, value=config_text(value))
         for name, value in (assign or {}).items()
     ]
     changes += [
@@ -156,6 +160,11 @@ def alter_config(
         check(done.error_code, done.error_message)
 
     brokers.retry(attempt)
+
+
+def config_text(value: ConfigValue) -> str:
+    """Return a value as Kafka writes it: true and false in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def list_config_resources(brokers: Brokers, types: Sequence[ResourceType] = ()) -> list[Resource]:

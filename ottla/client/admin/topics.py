@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.loading import deferred_module
 from ottla.client.admin.answers import check
+from ottla.client.admin.configs import ConfigValue, config_text
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -91,7 +92,7 @@ def create_topic(
     *,
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
-    config: Mapping[str, str] | None = None,
+    config: Mapping[str, ConfigValue] | None = None,
     validate_only: bool = False,
 ) -> CreatedTopic:
     """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG…"""
@@ -102,7 +103,7 @@ def create_topic(
                 num_partitions=partitions,
                 replication_factor=replication_factor,
                 configs=[
-                    CreatableTopicConfig(name=key, value=value)
+                    CreatableTopicConfig(name=key, value=config_text(value))
                     for key, value in (config or {}).items()
                 ],
             )

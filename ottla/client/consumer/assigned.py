@@ -75,6 +75,8 @@ class AssignedPartitions:
         key = TopicPartition(*partition)
         if key not in self._membership.assignment:
             raise ClientError(f"{key} is not assigned to this consumer, so it cannot be sought")
+        if offset < 0 and offset not in (transport.EARLIEST, transport.LATEST):
+            raise ClientError(f"{offset} is not an offset of {key}: offsets begin with 0")
         self._forget_unread([key])
         self._membership.starts[key] = offset
 
@@ -99,14 +101,21 @@ class AssignedPartitions:
         self._check_open()
         if self._membership.starts:
             self._membership.apply_starts(self.positions)
-        keys = self.assignment if partitions is None else partitions
-        self._consumer.pause(transport.partitions({TopicPartition(*key): STORED for key in keys}))
+        self._consumer.pause(self._assigned_of(partitions))
 
     def resume(self, partitions: Partitions | None = None) -> None:
         """Return records of these partitions again."""
         self._check_open()
-        keys = self.assignment if partitions is None else partitions
-        self._consumer.resume(transport.partitions({TopicPartition(*key): STORED for key in keys}))
+        self._consumer.resume(self._assigned_of(partitions))
+
+    def _assigned_of(self, partitions: Partitions | None) -> list[Any]:
+        keys = (
+            self.assignment if partitions is None else {TopicPartition(*key) for key in partitions}
+        )
+        for key in keys:
+            if key not in self._membership.assignment:
+                raise ClientError(f"{key} is not assigned to this consumer")
+        return transport.partitions(dict.fromkeys(keys, STORED))
 
     def offsets_for_times(
         self, times: Mapping[tuple[str, int], float]

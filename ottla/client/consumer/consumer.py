@@ -127,6 +127,11 @@ class Consumer(AssignedPartitions):
         Without an offset, reading starts at the committed one, or where `auto_offset_reset` says.
         """
         self._check_open()
+        if self._membership.subscription:
+            raise ClientError(
+                "assign cannot be used with a subscription, whose group assigns the partitions: "
+                "call unsubscribe first"
+            )
         start = self._membership.default_start
         offsets = (
             partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, start)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
-from ottla.client.errors import TimedOut
+from ottla.client.errors import ClientError, TimedOut
 from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
@@ -41,7 +41,18 @@ class Lookups:
         return dict(zip(keys, map(self._ends, rows), strict=True))
 
     def _ends(self, row: Any) -> tuple[int, int]:
-        first, last = self._call(lambda: self._consumer.get_watermark_offsets(row, self._timeout_s))
+        try:
+            first, last = self._call(
+                lambda: self._consumer.get_watermark_offsets(row, self._timeout_s)
+            )
+        except ClientError as error:
+            cause = error.__cause__
+            if not isinstance(cause, transport.LibrdkafkaError):
+                raise
+            if cause.args[0].code() != transport.UNKNOWN_PARTITION:
+                raise
+            text = f"There is no partition {row.topic}-{row.partition}."
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text) from error
         return int(first), int(last)
 
     def offsets_for_times(

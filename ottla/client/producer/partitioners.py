@@ -11,9 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import ClientError
 from ottla.wire.records.murmur2 import murmur2
+
+_CREATION_S = 5.0
+_PAUSE_S = 0.05
+_PASSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 class Topology:
@@ -29,13 +33,24 @@ class Topology:
         return topic in self._found and time.monotonic() < self._found[topic][0]
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the partitions of a topic in order; ApiError if there is no such topic."""
+        """Return the partitions of a topic in order; ApiError if there is none after five seconds."""
         if not self.is_known(topic):
             self._found[topic] = (
                 time.monotonic() + self._max_age_s,
-                sorted(self._look_up(topic)),
+                sorted(self._existing(topic)),
             )
         return self._found[topic][1]
+
+    def _existing(self, topic: str) -> Sequence[int]:
+        # The look-up creates the topic, and a KRaft cluster confirms that a moment later.
+        deadline = time.monotonic() + _CREATION_S
+        while True:
+            try:
+                return self._look_up(topic)
+            except ApiError as error:
+                if error.code not in _PASSING or time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE_S)
 
 
 class Partitioner(Protocol):

@@ -99,7 +99,8 @@ def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Ite
 
 def _listed(state: str, check: str, names: Sequence[str], problem: str, remedy: str) -> Row:
     if not names:
-        return _row("ok", check, f"none {problem}" if check != "leaders" else "every partition has one")  # fmt: skip
+        fact = problem.partition(":")[0]
+        return _row("ok", check, f"none {fact}" if check != "leaders" else "every partition has one")  # fmt: skip
     first_names = ", ".join(names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return _row(state, check, f"{len(names)} {problem}: {first_names}{more}", remedy)

@@ -30,7 +30,7 @@ def command(output: Output, name: str, bootstrap: str, use: bool, force: bool) -
     current = name if use else known.current
     profiles.write(profiles.Profiles({**known.addresses, name: bootstrap}, current))
     output.done(
-        f"Created profile {name}{' and uses it' if use else ''}.",
+        f"Created profile {name}{'; commands use it now' if use else ''}.",
         profile=name,
         bootstrap=bootstrap,
         current=current,

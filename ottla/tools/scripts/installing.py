@@ -69,4 +69,4 @@ def _is_ours(path: Path) -> bool:
 def _warn_of_others(folder: Path) -> None:
     first_in_path = shutil.which("kafka-topics") or shutil.which("kafka-topics.sh")
     if first_in_path is None or not Path(first_in_path).parent.samefile(folder):
-        note(f"To use them: export PATH={folder}{os.pathsep}$PATH")
+        note(f"To use them: export PATH={folder.absolute()}{os.pathsep}$PATH")

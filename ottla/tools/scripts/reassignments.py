@@ -32,7 +32,10 @@ def list_reassignments(brokers: Brokers) -> dict[TopicPartition, Reassignment]:
 
 
 def alter_reassignments(
-    brokers: Brokers, targets: Mapping[TopicPartition, Sequence[int] | None]
+    brokers: Brokers,
+    targets: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    keeps_factor: bool = False,
 ) -> dict[TopicPartition, ApiError]:
     """Start reassignments, or cancel those whose value is None; return the partitions that failed."""
     rows: dict[str, list[ReassignablePartition]] = defaultdict(list)
@@ -44,6 +47,7 @@ def alter_reassignments(
         )
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=30_000,
+        allow_replication_factor_change=not keeps_factor,
         topics=[
             ReassignableTopic(name=name, partitions=partitions) for name, partitions in rows.items()
         ],

@@ -13,7 +13,8 @@ broker super.users=User:ANONYMOUS               an option of the recorded broker
     # a comment
 
 In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, $J
-the broker's JMX URL, and $Q the address of its KRaft controller. The broker has the version of the first command's tools.
+the broker's JMX URL, and $Q the address of its KRaft controller. The broker has the version of the
+first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is

@@ -7,7 +7,15 @@ levels belong to KRaft, whose release numbers Ottla does not have.
 from ottla.base.errors import OttlaError
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, CONTROLLERS, Flag, Options, Spec
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    CONTROLLERS,
+    Flag,
+    Options,
+    Spec,
+    integer,
+)
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option, print_usage_error
@@ -29,6 +37,10 @@ SPEC = Spec(
         "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "feature": Flag("A feature with a level, as in a=1.", "feature"),
+        "metadata": Flag("A level of metadata.version; use --release-version instead.", "version"),
+        "node-id": Flag("Ask this node instead of any.", "id", integer),
+        "unsafe": Flag("Accepted: no level can be changed."),
+        "dry-run": Flag("Accepted: no level can be changed."),
         "release-version": Flag("A release of Apache Kafka.", "version"),
     },
 )
@@ -81,7 +93,12 @@ def on_parse_error(error: UsageError) -> int:
 
 def _describe(brokers: Brokers, options: Options) -> None:
     request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
-    response = brokers.ask(request, ApiVersionsResponse)
+    node_id = options["node-id"]
+    response = (
+        brokers.ask(request, ApiVersionsResponse)
+        if node_id is None
+        else brokers.ask_node(node_id, request, ApiVersionsResponse)
+    )
     final = {row.name: row.max_version_level for row in response.finalized_features}
     rows = sorted(response.supported_features, key=lambda row: row.name)
     if options.is_json:

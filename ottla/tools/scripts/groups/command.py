@@ -3,7 +3,7 @@
 As with Apache Kafka's tool, an error of the cluster is printed on standard output with exit code 0,
 and a wrong command line has exit code 1; `ottla group` fails in both cases.
 
-Not done: `--validate-regex`; epochs and target assignments of KIP-848 in `--verbose` are shown as
+Not done: epochs and target assignments of KIP-848 in `--verbose` are shown as
 `-`.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.tools.loading import load_module
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -57,11 +58,12 @@ SPEC = Spec(
         "offsets": Flag("Show offsets and lag."),
         "verbose": Flag("Show more columns."),
         "state": Flag("Show the state; with --list, only groups in these states.", "state", is_optional=True),
+        "validate-regex": Flag("Check a regular expression for RE2, without a cluster.", "regex"),
         "type": Flag("Show the type; with --list, only groups of these types.", "type", is_optional=True),
     },
     {"new-consumer": Old("list", ""), "zookeeper": Old("bootstrap-server")},
 )  # fmt: skip
-_ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
+_ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 _STATES = ("PreparingRebalance", "Empty", "Stable", "Assigning", "Dead", "CompletingRebalance", "Reconciling")  # fmt: skip
 _TYPES = ("Consumer", "Classic")
 
@@ -82,6 +84,9 @@ def run(options: Options) -> int:
         "delete-offsets": deletion.delete_offsets,
     }
     action = next(name for name in _ACTIONS if name in options)
+    if action == "validate-regex":
+        _validate(options["validate-regex"])
+        return 0
     try:
         with cluster(options) as brokers:
             brokers.timeout_s = options["timeout"] / 1000
@@ -114,6 +119,16 @@ def _report(error: Exception) -> None:
 JAVA_MESSAGES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
 }
+
+
+def _validate(text: str) -> None:
+    try:
+        load_module("ottla.coordinators.consumer.regex.patterns").Pattern(text)
+    except ApiError as error:
+        reason = str(error).rpartition("not a valid regular expression: ")[2]
+        out(f"The regular expression `{text}` is invalid: {reason}")
+    else:
+        out(f"The regular expression `{text}` is valid.")
 
 
 def _list(brokers: Brokers, options: Options) -> None:

@@ -22,6 +22,10 @@ SCENARIOS = ("to-offset", "to-earliest", "to-current", "to-latest", "by-duration
              "from-file", "shift-by")  # fmt: skip
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:?\d\d)?")
 _WIDTHS = (15, 15, 10, 15)
+_NO_TIME = (
+    "java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to "
+    "ISO8601 format"
+)
 _NO_SUCH_DATE = "java.text.ParseException: Unparseable date: "
 
 
@@ -143,8 +147,24 @@ def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartit
 
 
 def _list(brokers: Brokers, keys: Sequence[TopicPartition], timestamp: int) -> Plan:
+    _check_partitions(brokers, keys)
     results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
     return {key: result.offset for key, result in results.items()}
+
+
+def _check_partitions(brokers: Brokers, keys: Sequence[TopicPartition]) -> None:
+    known: set[TopicPartition] = set()
+    for name in dict.fromkeys(name for name, _ in keys):
+        try:
+            described = topics.describe_topic(brokers, name)
+        except ApiError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        else:
+            known |= {(name, row.partition) for row in described.partitions}
+    missing = [f"{name}-{number}" for name, number in keys if (name, number) not in known]
+    if missing:
+        raise OttlaError(f'The partitions "{", ".join(missing)}" do not exist')
 
 
 def _in_range(brokers: Brokers, plan: Plan) -> Plan:
@@ -176,6 +196,8 @@ def _moment(options: Options) -> int:
 
 def parse_date_time(text: str) -> int:
     """Return the milliseconds of `YYYY-MM-DDTHH:mm:ss.sss`, in UTC unless it names a zone."""
+    if "T" not in text:
+        raise OttlaError(_NO_TIME)
     if _MOMENT.fullmatch(text) is None:
         raise OttlaError(f'{_NO_SUCH_DATE}"{text}"')
     moment = datetime.datetime.fromisoformat(text)
@@ -186,7 +208,11 @@ def parse_date_time(text: str) -> int:
 
 def _from_file(options: Options, group: str) -> Plan:
     plan: Plan = {}
-    text = Path(options["from-file"]).read_text(encoding="utf-8")
+    try:
+        text = Path(options["from-file"]).read_text(encoding="utf-8")
+    except OSError as error:
+        sentence = f"java.io.IOException: Unable to read file {options['from-file']}"
+        raise OttlaError(sentence) from error
     for number, row in enumerate(csv.reader(text.splitlines()), 1):
         owner = group if len(row) == 3 and len(options.all("group")) == 1 else row[0]
         try:

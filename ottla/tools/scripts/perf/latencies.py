@@ -6,7 +6,6 @@ from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.perf.plot import Curve
 from ottla.tools.scripts.printing import out
 
-_WINDOW_S = 5.0
 _SAMPLES_MAX = 500_000
 _LIVE_EVERY = 1000
 _MB = 1024.0 * 1024.0
@@ -14,10 +13,11 @@ _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
 class Latencies:
-    """Counts, bytes and latencies, of all records and of the current window of five seconds."""
+    """Counts, bytes and latencies, of all records and of the current window of some seconds."""
 
-    def __init__(self, records: int) -> None:
+    def __init__(self, records: int, window_s: float = 5.0) -> None:
         self._start = self._window_start = time.monotonic()
+        self._window_s = window_s
         self._sampling = max(records // min(records, _SAMPLES_MAX), 1) if records else 1
         self._samples: list[int] = []
         self.count = self.bytes = self._total_ms = self._max_ms = 0
@@ -25,7 +25,7 @@ class Latencies:
         self._live = LiveLine()
 
     def record(self, latency_ms: int, size: int) -> None:
-        """Note an acknowledged record, and print the window every five seconds."""
+        """Note an acknowledged record, and print each window."""
         if self.count % self._sampling == 0:
             self._samples.append(latency_ms)
         self.count += 1
@@ -38,7 +38,7 @@ class Latencies:
         window[2] += latency_ms
         window[3] = max(window[3], latency_ms)
         now = time.monotonic()
-        if now - self._window_start >= _WINDOW_S:
+        if now - self._window_start >= self._window_s:
             self._print_window(now - self._window_start)
             self._window_start = now
         elif self.count % _LIVE_EVERY == 0:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ottla.client.transport import RecordProducer, Settings
+from ottla.client.transport import RecordProducer, Settings, translated_errors
 
 # Takes the error as text (None if there is none) and librdkafka's message.
 Report = Callable[[str | None, Any], None]
@@ -18,6 +18,22 @@ class MeasuredProducer(RecordProducer):
     def __init__(self, bootstrap: str, settings: Settings, report: Report) -> None:
         super().__init__(bootstrap, settings=settings)
         self._report = report
+
+    def init_transactions(self) -> None:
+        """Register the transactional id; ClientError if the cluster refuses."""
+        with translated_errors():
+            self._producer.init_transactions()
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction."""
+        with translated_errors():
+            self._producer.begin_transaction()
+
+    def commit_transaction(self) -> None:
+        """Flush, and commit the transaction."""
+        self.flush()
+        with translated_errors():
+            self._producer.commit_transaction()
 
     def _delivery(self, error: Any, message: Any) -> None:
         super()._delivery(error, message)

@@ -1,11 +1,12 @@
 """`kafka-producer-perf-test` (org.apache.kafka.tools.ProducerPerformance).
 
-Not done: `--print-metrics`, transactions.
+Not done: `--print-metrics` prints nothing: librdkafka lacks the metrics of the Java client.
 """
 
 import itertools
 import random
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,16 @@ SPEC = Spec(
         "producer-props": Flag("Use --command-property instead.", "PROPS", is_list=True),
         "command-config": Flag("A properties file.", "CONFIG-FILE"),
         "producer.config": Flag("Use --command-config instead.", "CONFIG-FILE"),
+        "transactional-id": Flag("Send in transactions with this id.", "ID"),
+        "transaction-duration-ms": Flag("Commit after this time (default: 3000).", "MS", long),
+        "reporting-interval": Flag("Print progress so often.", "INTERVAL-MS", long, default=5000),
+        "print-metrics": Flag("Accepted: librdkafka lacks the metrics of the Java client."),
         "warmup-records": Flag("Records that are not counted.", "RECORDS", long, default=0),
         "random-seed": Flag("The seed of the values.", "SEED", long, default=0),
         "plot": Flag("Write the latencies as a picture (an extension of Ottla).", "FILE.svg"),
     },
 )
+_TRANSACTION_MS = 3000
 _DEPRECATED = {"producer-props": "command-property", "producer.config": "command-config"}
 _PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
 
@@ -89,7 +95,7 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     if bootstrap is None:
         raise ConfigError("name the brokers with --bootstrap-server host:port")
     count, warmup = options["num-records"], options["warmup-records"]
-    latencies = Latencies(count - warmup)
+    latencies = Latencies(count - warmup, options["reporting-interval"] / 1000)
     skipped = warmup
 
     def report(error: str | None, message: Any) -> None:
@@ -101,14 +107,9 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
         else:
             latencies.record(int(message.latency() * 1000), len(message.value() or b""))
 
-    pause_s = 1 / options["throughput"] if options["throughput"] > 0 else 0.0
+    transaction_s = _transaction_s(options, properties)
     with MeasuredProducer(bootstrap, librdkafka_settings(properties), report) as producer:
-        due = time.monotonic()
-        for _ in range(count):
-            producer.send(options["topic"], next(values))
-            due += pause_s
-            if pause_s and due > time.monotonic():
-                time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+        _send(producer, options, values, transaction_s)
     if options["plot"]:
         plot.write(options["plot"], latencies.curve())
     if options.is_json:
@@ -116,6 +117,46 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     else:
         latencies.print_total()
     return 0
+
+
+def _send(
+    producer: MeasuredProducer,
+    options: Options,
+    values: Iterator[bytes],
+    transaction_s: float | None,
+) -> None:
+    pause_s = 1 / options["throughput"] if options["throughput"] > 0 else 0.0
+    if transaction_s is not None:
+        producer.init_transactions()
+        producer.begin_transaction()
+    due = begin = time.monotonic()
+    for _ in range(options["num-records"]):
+        if transaction_s is not None and time.monotonic() - begin >= transaction_s:
+            producer.commit_transaction()
+            producer.begin_transaction()
+            begin = time.monotonic()
+        producer.send(options["topic"], next(values))
+        due += pause_s
+        if pause_s:
+            time.sleep(max(due - time.monotonic(), 0))
+    if transaction_s is not None:
+        producer.commit_transaction()
+
+
+def _transaction_s(options: Options, properties: dict[str, str]) -> float | None:
+    """Return the duration of transactions, with their id in the properties; None without them."""
+    duration_ms = options["transaction-duration-ms"]
+    if duration_ms is not None and duration_ms <= 0:
+        raise UsageError(
+            "--transaction-duration-ms should be greater than zero.", is_parse_error=True
+        )
+    if options["transactional-id"]:
+        properties["transactional.id"] = options["transactional-id"]
+    elif duration_ms is not None:
+        properties.setdefault("transactional.id", f"performance-producer-{uuid.uuid4()}")
+    if "transactional.id" not in properties:
+        return None
+    return (_TRANSACTION_MS if duration_ms is None else duration_ms) / 1000
 
 
 def _properties(options: Options) -> dict[str, str]:

@@ -1,7 +1,4 @@
-"""`kafka-verifiable-consumer` (org.apache.kafka.tools.VerifiableConsumer).
-
-Not done: `--group-remote-assignor`.
-"""
+"""`kafka-verifiable-consumer` (org.apache.kafka.tools.VerifiableConsumer)."""
 
 from ottla.base.errors import OttlaError
 from ottla.client.transport import ConsumedRecord, RecordConsumer
@@ -21,6 +18,7 @@ SPEC = Spec(
         "bootstrap-server": BOOTSTRAP,
         "group-id": Flag("The group.", "GROUP_ID"),
         "group-protocol": Flag("classic or consumer.", "PROTOCOL", default="classic"),
+        "group-remote-assignor": Flag("The server's assignor, for the protocol consumer.", "NAME"),
         "group-instance-id": Flag("The id of a static member.", "ID"),
         "max-messages": Flag("The number of records; -1: until stopped.", "N", integer, default=-1),
         "session-timeout": Flag("Set session.timeout.ms.", "MS", integer, default=30_000),
@@ -91,6 +89,8 @@ def _settings(options: Options) -> dict[str, str]:
     if options["group-protocol"].lower() == "consumer":
         properties["group.protocol"] = "consumer"
         del properties["session.timeout.ms"]
+        if options["group-remote-assignor"]:
+            properties["group.remote.assignor"] = options["group-remote-assignor"]
     if options["assignment-strategy"]:
         properties["partition.assignment.strategy"] = options["assignment-strategy"]
     return librdkafka_settings(properties)

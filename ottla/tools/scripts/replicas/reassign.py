@@ -57,6 +57,7 @@ SPEC = Spec(
         "replica-alter-log-dirs-throttle": Flag("Limit moves between directories.", "throttle", long, default=-1),
         "timeout": Flag("The time limit of moves between directories.", "timeout", long, default=10_000),
         "additional": Flag("Start even if other moves are under way."),
+        "disallow-replication-factor-change": Flag("Reject moves that change a replication factor."),
         "preserve-throttles": Flag("Do not remove throttles."),
     },
     {"zookeeper": Old("bootstrap-server")},
@@ -73,7 +74,13 @@ _CONNECTION = ("bootstrap-server", "command-config", "output")
 _PERMITTED = {
     "verify": ("preserve-throttles",),
     "generate": ("disable-rack-aware",),
-    "execute": ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout"),
+    "execute": (
+        "disallow-replication-factor-change",
+        "additional",
+        "throttle",
+        "replica-alter-log-dirs-throttle",
+        "timeout",
+    ),
     "cancel": ("preserve-throttles", "timeout", "bootstrap-controller"),
     "list": ("bootstrap-controller",),
 }
@@ -227,7 +234,9 @@ def _execute(brokers: Brokers, options: Options) -> None:
     if moves_limit >= 0:
         throttles.throttle_moves(brokers, (replica.broker for replica in targets), moves_limit)
         out(f"The replica-alter-dir throttle limit was set to {moves_limit} B/s")
-    failed = alter_reassignments(brokers, plan)
+    failed = alter_reassignments(
+        brokers, plan, keeps_factor="disallow-replication-factor-change" in options
+    )
     if failed:
         lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]
         out("\n".join(["Error reassigning partition(s):", *lines]))

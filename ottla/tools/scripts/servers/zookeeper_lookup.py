@@ -18,7 +18,10 @@ def find_brokers(connect: str) -> str:
 
 
 async def _find(connect: str) -> str:
-    session = await LiveSession.begin(connect, connect_timeout_ms=_CONNECT_MS)
+    try:
+        session = await LiveSession.begin(connect, connect_timeout_ms=_CONNECT_MS)
+    except OttlaError as error:
+        raise OttlaError(f"{error}; or name the brokers with --bootstrap-server") from error
     try:
         addresses = []
         for name in sorted(await session.children(BrokerIdsNode.PATH), key=int):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import ClientError
 from ottla.client.producer.partitioners import (
     RoundRobin,
@@ -32,6 +32,24 @@ def test_partitions_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] = 301.0
     topology.partitions("t")
     assert calls == ["t", "t"]
+
+
+def test_new_topic_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster confirms a topic that it creates on demand a moment later; at most five seconds."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.sleep", lambda pause: now.__setitem__(0, now[0] + pause))
+
+    def look_up(topic: str) -> list[int]:
+        if topic == "never" or now[0] < 1:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return [0]
+
+    assert Topology(look_up).partitions("soon") == [0]
+    begin = now[0]
+    with pytest.raises(ApiError):
+        Topology(look_up).partitions("never")
+    assert 5 <= now[0] - begin < 6
 
 
 def test_each_topic_has_turns_of_its_own() -> None:

@@ -1,0 +1,85 @@
+"""Mistakes of newcomers: each is an error that names what is wrong, in Kafka's words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import OttlaError
+from ottla.client import AdminClient, Consumer, Producer
+from ottla.testing import Cluster
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "sentence"),
+    [
+        (Producer, {"acks": 7}, "acks is 7; it must be 0, 1 or all"),
+        (Producer, {"compression_type": "brotli"}, 'property "compression.type": use none, gzip'),
+        (Producer, {"linger_ms": "soon"}, 'property "linger.ms": use a number of ms'),
+        (Consumer, {"auto_offset_reset": "begin"}, "use earliest, latest or none"),
+        (Consumer, {"isolation_level": "x"}, "use read_uncommitted or read_committed"),
+    ],
+)
+def test_wrong_setting_is_named_as_in_kafka(
+    kind: type[Any], settings: dict[str, Any], sentence: str
+) -> None:
+    """The error has the option's name in Kafka, and its values."""
+    with pytest.raises(OttlaError, match=sentence):
+        kind(bootstrap_servers="127.0.0.1:1", **settings)
+
+
+def test_options_of_a_topic_may_be_numbers(cluster: Cluster, topic: str) -> None:
+    """Numbers and booleans are written as Kafka writes them."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.create_topic("typed", config={"retention.ms": 5, "preallocate": True})
+        admin.alter_topic_config("typed", {"retention.ms": 6})
+        entries = {row.name: row.value for row in admin.describe_topic_config("typed")}
+    assert (entries["retention.ms"], entries["preallocate"]) == ("6", "true")
+
+
+MISTAKES: dict[str, tuple[Callable[[Consumer], object], str]] = {
+    "assign": (lambda one: one.assign([("t", 0)]), "call unsubscribe first"),
+    "seek": (lambda one: one.seek(sorted(one.assignment)[0], -7), "-7 is not an offset"),
+    "pause": (lambda one: one.pause([("zzz", 0)]), "zzz-0 is not assigned"),
+    "resume": (lambda one: one.resume([("zzz", 0)]), "zzz-0 is not assigned"),
+    "end_offsets": (lambda one: one.end_offsets([("zzz", 0)]), "There is no partition zzz-0"),
+}
+
+
+@pytest.fixture(scope="module", name="member")
+def _member(cluster: Cluster) -> Any:
+    cluster.create_topic("mistakes")
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": "mistakes"}
+    with Consumer("mistakes", **settings) as consumer:
+        while not consumer.assignment:
+            consumer.poll(0.1)
+        yield consumer
+
+
+@pytest.mark.parametrize("call", MISTAKES)
+def test_wrong_use_of_a_consumer_is_a_sentence(call: str, member: Consumer) -> None:
+    """The member continues afterwards."""
+    attempt, sentence = MISTAKES[call]
+    with pytest.raises(OttlaError, match=sentence):
+        attempt(member)
+    assert member.poll(0) == []
+
+
+def test_missing_partition_is_a_sentence(cluster: Cluster, topic: str) -> None:
+    """The error names the topic and the partition."""
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap) as producer,
+        pytest.raises(OttlaError, match=f"There is no partition 99 of topic '{topic}'"),
+    ):
+        producer.partitions_for(topic)
+        producer.send(topic, b"x", partition=99).result(20)
+
+
+def test_transactional_producer_sends_only_in_transactions(cluster: Cluster, topic: str) -> None:
+    """The error names the block that is missing."""
+    settings = {"bootstrap_servers": cluster.bootstrap, "transactional_id": "mistaken"}
+    with (
+        Producer(**settings) as producer,
+        pytest.raises(OttlaError, match="only in a transaction: use `with"),
+    ):
+        producer.send(topic, b"x")
