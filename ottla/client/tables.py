@@ -21,31 +21,31 @@ _SHOWN_ROWS = 20
 class TopicView:
     """A topic to look at; each call reads it again. Needs the extra `ottla[arrow]`.
 
-    `words` of the methods are those of `read_table`: columns, start, end, partitions, isolation.
+    `arguments` of the methods are those of `read_table`: columns, start, end, partitions, isolation.
     """
 
     topic: str
     bootstrap: str = DEFAULT_BOOTSTRAP
 
-    def to_arrow(self, **words: Any) -> Any:
+    def to_arrow(self, **arguments: Any) -> Any:
         """Return the records as a pyarrow.Table."""
-        return read_table(self.topic, bootstrap=self.bootstrap, **words)
+        return read_table(self.topic, bootstrap=self.bootstrap, **arguments)
 
-    def to_pandas(self, **words: Any) -> Any:
+    def to_pandas(self, **arguments: Any) -> Any:
         """Return the records as a pandas.DataFrame; ImportError if pandas is not installed."""
         open_door("pandas", "pandas", "pandas")
-        return self.to_arrow(**words).to_pandas()
+        return self.to_arrow(**arguments).to_pandas()
 
-    def to_polars(self, **words: Any) -> Any:
+    def to_polars(self, **arguments: Any) -> Any:
         """Return the records as a polars.DataFrame; ImportError if polars is not installed."""
-        return open_door("polars", "polars", "polars").from_arrow(self.to_arrow(**words))
+        return open_door("polars", "polars", "polars").from_arrow(self.to_arrow(**arguments))
 
-    def register(self, connection: Any, name: str | None = None, **words: Any) -> Any:
+    def register(self, connection: Any, name: str | None = None, **arguments: Any) -> Any:
         """Register the records as a view of a DuckDB connection; return the connection.
 
         `name` is the topic's name by default. The view has the records as of this call.
         """
-        connection.register(name or self.topic, self.to_arrow(**words))
+        connection.register(name or self.topic, self.to_arrow(**arguments))
         return connection
 
     def _repr_html_(self) -> str:

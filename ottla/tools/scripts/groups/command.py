@@ -10,9 +10,9 @@ Not done: epochs and target assignments of KIP-848 in `--verbose` are shown as
 from collections.abc import Callable
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.loading import load_module
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
-from ottla.tools.loading import load_module
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
