@@ -321,6 +321,8 @@ def test_theme_and_language_are_kept(page: Page) -> None:
     page.get_by_label("Theme and language").click()
     page.get_by_role("button", name="中文").click()
     expect(page.get_by_role("heading", name="主题")).to_be_visible()
+    page.goto("/c/local/overview")
+    expect(page.locator(".u-legend th").first).to_contain_text("时间")
     page.get_by_label("主题颜色与语言").click()
     page.get_by_role("button", name="English").click()
     page.get_by_label("Theme and language").click()

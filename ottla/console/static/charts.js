@@ -67,7 +67,7 @@
     };
     options.axes[0] = { ...axis, space: 80, values: (_, ticks, axisIndex, space, step) => ticks.map((tick) => clockText(tick, step)) };
     const isShort = () => data[0].length > 1 && data[0].at(-1) - data[0][0] < 10;
-    options.series[0] = { value: (_, at) => at ? `${clockText(at, 86400)} ${clockText(at, isShort() ? 0.001 : 1)}` : "–" };
+    options.series[0] = { label: document.documentElement.dataset.time, value: (_, at) => at ? `${clockText(at, 86400)} ${clockText(at, isShort() ? 0.001 : 1)}` : "–" };
     return new uPlot(options, data, figure);
   }
 
