@@ -21,7 +21,8 @@ _SHOWN_ROWS = 20
 class TopicView:
     """A topic to look at; each call reads it again. Needs the extra `ottla[arrow]`.
 
-    `arguments` of the methods are those of `read_table`: columns, start, end, partitions, isolation.
+    `arguments` of the methods are those of `read_table`: columns, start, end, partitions and
+    isolation.
     """
 
     topic: str

@@ -71,9 +71,9 @@ class RoundRobin:
         self._turns: dict[str, itertools.count[int]] = defaultdict(itertools.count)
         self._lock = threading.Lock()
 
-    def partition(self, topic: str, *words: Any) -> int:
+    def partition(self, topic: str, *arguments: Any) -> int:
         """Return the next partition."""
-        partitions = words[-1].partitions(topic)
+        partitions = arguments[-1].partitions(topic)
         with self._lock:
             turn = next(self._turns[topic])
         chosen: int = partitions[turn % len(partitions)]
@@ -86,7 +86,7 @@ class FunctionPartitioner:
     def __init__(self, function: Callable[[bytes | None, Sequence[int]], int]) -> None:
         self._function = function
 
-    def partition(self, topic: str, *words: Any) -> int:
+    def partition(self, topic: str, *arguments: Any) -> int:
         """Return the function's choice."""
         _, key_bytes, _, _, topology = words
         return self._function(key_bytes, topology.partitions(topic))

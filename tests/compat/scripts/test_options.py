@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.tools.loading import load_module
+from ottla.base.loading import load_module
 from ottla.tools.scripts.flags import COMMON
 from ottla.tools.scripts.table import SCRIPTS
 from tests.compat.scripts.options import OPTIONS

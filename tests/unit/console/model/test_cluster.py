@@ -83,7 +83,7 @@ def test_an_impatient_list_does_not_wait_for_sizes(connection: ClusterConnection
 def test_options_of_many_topics_are_read_in_several_requests(
     connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that answers for a thousand topics at once would serve nobody else meanwhile."""
+    """A broker that answers for a thousand topics at once would serve no other client meanwhile."""
     names = [f"part-{number}" for number in range(3)]
     for name in names:
         _create(connection, name, 1)
