@@ -1,0 +1,47 @@
+"""The options that people type most are in transcripts, so they run against both brokers."""
+
+import shlex
+
+import pytest
+
+from tests.compat.scripts.transcript import FOLDER, read
+
+# The tools and options of 1231 command lines in public repositories, by use. An option that 4.x has
+# removed is read by our scripts only; test_flags and test_course have those.
+TYPED = {
+    "kafka-topics": "bootstrap-server topic create partitions replication-factor list describe "
+    "config command-config if-not-exists delete alter",
+    "kafka-console-consumer": "topic bootstrap-server from-beginning property max-messages "
+    "partition consumer.config timeout-ms value-deserializer formatter-property group offset",
+    "kafka-console-producer": "topic bootstrap-server property producer.config",
+    "kafka-configs": "entity-type bootstrap-server alter entity-name add-config describe "
+    "entity-default delete-config",
+    "kafka-producer-perf-test": "topic num-records throughput producer-props record-size "
+    "payload-file producer.config",
+    "kafka-consumer-groups": "group describe list members reset-offsets state verbose delete "
+    "to-latest to-earliest to-current execute dry-run export",
+    "kafka-acls": "allow-principal add topic producer consumer resource-pattern-type operation "
+    "list remove",
+    "kafka-reassign-partitions": "reassignment-json-file execute verify throttle generate "
+    "topics-to-move-json-file broker-list",
+    "kafka-broker-api-versions": "bootstrap-server",
+    "kafka-features": "bootstrap-server",
+    "kafka-dump-log": "files print-data-log deep-iteration",
+    "kafka-leader-election": "bootstrap-server election-type",
+    "kafka-streams-application-reset": "application-id",
+    "kafka-get-offsets": "topic",
+    "kafka-log-dirs": "describe",
+}
+
+
+@pytest.mark.parametrize("tool", TYPED)
+def test_typed_options_are_in_a_transcript(tool: str) -> None:
+    """Each is in a command that Apache Kafka's tool has recorded."""
+    used: set[str] = set()
+    for path in FOLDER.glob("*.txt"):
+        for command in read(path).commands:
+            if "O" not in command.marks:
+                script, *words = shlex.split(command.text)
+                names = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+                used |= names if script == tool else set()
+    assert set(TYPED[tool].split()) - used == set()
