@@ -88,7 +88,7 @@ class FunctionPartitioner:
 
     def partition(self, topic: str, *arguments: Any) -> int:
         """Return the function's choice."""
-        _, key_bytes, _, _, topology = words
+        _, key_bytes, _, _, topology = arguments
         return self._function(key_bytes, topology.partitions(topic))
 
 
