@@ -1,6 +1,6 @@
 """Imports that wait until a part is used: start-up time and memory.
 
-`ottla.base.loading` uses `load` for the commands. A module of the broker that only some brokers
+Commands use `load` and `deferred`. A module of the broker that only some brokers
 need is imported like this:
 
     if TYPE_CHECKING:

@@ -84,14 +84,21 @@ class RecordProducer:
     `flush`.
 
     `delivered` counts acknowledged records. The first failure is raised by the next call.
+    `on_down` is called whenever no broker can be reached.
     """
 
-    def __init__(self, bootstrap: str, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: Settings | None = None,
+        on_down: Callable[[], None] | None = None,
+    ) -> None:
         self.delivered = 0
         self._failure: OttlaError | None = None
-        self._producer = _open(
-            librdkafka.Producer, {"bootstrap.servers": bootstrap, **_CLIENT, **_PRODUCER}, settings
-        )
+        self._on_down = on_down
+        properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_PRODUCER}
+        properties["error_cb"] = self._on_error
+        self._producer = _open(librdkafka.Producer, properties, settings)
 
     def send(
         self,
@@ -156,6 +163,10 @@ class RecordProducer:
         elif self._failure is None:
             self._failure = _translate(error)
 
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._on_down is not None:
+            self._on_down()
+
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
@@ -165,12 +176,19 @@ class RecordConsumer:
     """Reads records of assigned partitions, or as a member of a group; a context manager.
 
     In a group, positions passed to `store` are committed in the background, and on close.
+    `on_down` is called whenever no broker can be reached.
     """
 
     def __init__(
-        self, bootstrap: str, *, group_id: str | None = None, settings: Settings | None = None
+        self,
+        bootstrap: str,
+        *,
+        group_id: str | None = None,
+        settings: Settings | None = None,
+        on_down: Callable[[], None] | None = None,
     ) -> None:
         self.is_down = False
+        self._on_down = on_down
         group = _NO_GROUP if group_id is None else {"group.id": group_id}
         properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
         properties["error_cb"] = self._on_error
@@ -257,6 +275,8 @@ class RecordConsumer:
         # Other errors are transient, or are returned by `poll`.
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down = True
+            if self._on_down is not None:
+                self._on_down()
 
 
 _error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error

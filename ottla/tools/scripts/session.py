@@ -3,8 +3,10 @@
 Not done: TLS and SASL: a file that asks for them is refused before anything is sent.
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,9 +14,12 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.brokers import Brokers, Controllers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import err
 
 _ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
 
+# Between two warnings that no broker can be reached.
+_WARNING_SECONDS = 5.0
 _APACHES_WORDS = "we wanted an endpoint of type CONTROLLER"
 _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controllers."
 
@@ -38,6 +43,19 @@ def check_bootstrap(text: str) -> None:
         raise UsageError("Error while validating the bootstrap address\n")
     if not all(_ADDRESS.fullmatch(part.strip()) for part in text.split(",")):
         raise UsageError("Please provide valid host:port like host1:9091,host2:9092\n ")
+
+
+def unreachable_warning(bootstrap: str) -> Callable[[], None]:
+    """Return a function that warns on standard error, at most every five seconds."""
+    warned_at = -math.inf
+
+    def warn() -> None:
+        nonlocal warned_at
+        if time.monotonic() - warned_at >= _WARNING_SECONDS:
+            warned_at = time.monotonic()
+            err(f"WARN Connection to {bootstrap} could not be established: waiting for a broker.")
+
+    return warn
 
 
 def check_security(settings: Mapping[str, str]) -> None:

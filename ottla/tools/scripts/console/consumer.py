@@ -30,7 +30,7 @@ from ottla.tools.scripts.flags import (
     pairs,
 )
 from ottla.tools.scripts.printing import begin_json, err, out
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
 _EARLIEST, _LATEST = -2, -1
@@ -237,7 +237,8 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         group = f"console-consumer-{time.time_ns() % 100_000}"
         settings["enable.auto.commit"] = "false"
     sys.stdout.flush()
-    with RecordConsumer(bootstrap, group_id=group, settings=settings) as consumer:
+    warn = unreachable_warning(bootstrap)
+    with RecordConsumer(bootstrap, group_id=group, settings=settings, on_down=warn) as consumer:
         if joins:
             topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
             consumer.subscribe(topics, lambda mine: None)

@@ -26,7 +26,7 @@ from ottla.tools.scripts.flags import (
     pairs,
 )
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.session import check_bootstrap, read_properties
+from ottla.tools.scripts.session import check_bootstrap, read_properties, unreachable_warning
 
 SPEC = Spec(
     "This tool helps to read data from standard input and publish it to Kafka.",
@@ -104,7 +104,9 @@ def _send_lines(options: Options) -> int:
     if options["line-reader"] not in (None, *_READERS):
         raise ConfigError(f"--line-reader {options['line-reader']} is a Java class: not supported")
     reader = LineReader(_reader_properties(options))
-    with RecordProducer(options["bootstrap-server"], settings=_settings(options)) as producer:
+    bootstrap = options["bootstrap-server"]
+    warn = unreachable_warning(bootstrap)
+    with RecordProducer(bootstrap, _settings(options), warn) as producer:
         try:
             for text in _lines():
                 line = reader.read(text)

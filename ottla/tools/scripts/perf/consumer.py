@@ -26,7 +26,7 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.scripts.session import read_properties, unreachable_warning
 
 SPEC = Spec(
     "This tool is used to verify the consumer performance.",
@@ -116,9 +116,9 @@ class _ConsumerRun:
         settings = self._settings()
         group = settings.pop("group.id")
         topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
-        with RecordConsumer(
-            options["bootstrap-server"], group_id=group, settings=settings
-        ) as consumer:
+        bootstrap = options["bootstrap-server"]
+        warn = unreachable_warning(bootstrap)
+        with RecordConsumer(bootstrap, group_id=group, settings=settings, on_down=warn) as consumer:
             consumer.subscribe(topics, self._on_assignment)
             last = reported = time.time()
             before = (0, 0)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.client.transport import RecordProducer, Settings, translated_errors
+from ottla.tools.scripts.session import unreachable_warning
 
 # Takes the error as text (None if there is none) and librdkafka's message.
 Report = Callable[[str | None, Any], None]
@@ -16,7 +17,7 @@ class MeasuredProducer(RecordProducer):
     """
 
     def __init__(self, bootstrap: str, settings: Settings, report: Report) -> None:
-        super().__init__(bootstrap, settings=settings)
+        super().__init__(bootstrap, settings, unreachable_warning(bootstrap))
         self._report = report
 
     def init_transactions(self) -> None:

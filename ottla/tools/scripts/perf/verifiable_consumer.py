@@ -7,7 +7,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.perf.verifiable import event, text
 from ottla.tools.scripts.printing import err
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
 SPEC = Spec(
@@ -50,11 +50,12 @@ def run(options: Options) -> int:
         mine.clear()
         mine.update(partitions)
 
+    bootstrap = options["bootstrap-server"]
     try:
         with (
             StopSignals() as stop,
-            RecordConsumer(options["bootstrap-server"], group_id=options["group-id"],
-                           settings=_settings(options)) as consumer,
+            RecordConsumer(bootstrap, group_id=options["group-id"], settings=_settings(options),
+                           on_down=unreachable_warning(bootstrap)) as consumer,
         ):  # fmt: skip
             consumer.subscribe([options["topic"]], changed)
             _read(consumer, options, stop)

@@ -1,7 +1,10 @@
 """Every script names the address at which no broker listens, and changes nothing."""
 
 import shlex
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from ottla.tools.scripts import entry
 from tests.unit.tools.scripts.test_json import LINES
 
-# As Apache Kafka's, these wait for a broker until a timeout of the client, or have nothing to send.
+# As Apache Kafka's, these wait for a broker until a timeout of the client.
 WAITING = {
     "kafka-console-producer",
     "kafka-producer-perf-test",
@@ -43,3 +46,24 @@ def test_address_without_a_broker_is_a_sentence(
 def test_scripts_that_wait_are_known() -> None:
     """A script in WAITING has a command line."""
     assert set(CONNECTED) >= WAITING
+
+
+@pytest.mark.parametrize("name", sorted(WAITING))
+def test_script_that_waits_for_a_broker_says_so(name: str, tmp_path: Path) -> None:
+    """A warning names the address, on standard error."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{probe.getsockname()[1]}"
+    line = LINES[name][0].replace("$B", nowhere).replace("$D", str(tmp_path))
+    code = f"from ottla.tools.scripts import entry; entry.run({name!r}, {shlex.split(line)!r})"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write("a record\n")
+        process.stdin.close()
+        warnings = (text for text in process.stderr if text.startswith("WARN"))
+        assert f"Connection to {nowhere} could not be established" in next(warnings)
+        process.send_signal(signal.SIGKILL)
