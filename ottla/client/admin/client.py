@@ -23,6 +23,7 @@ from ottla.client.admin import (
     topics,
     transactions,
 )
+from ottla.client.admin.config_values import ConfigValue
 from ottla.client.brokers import Brokers
 from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
@@ -79,7 +80,7 @@ class _TopicMethods(_Connected):
         *,
         partitions: int = topics.BROKER_DEFAULT,
         replication_factor: int = topics.BROKER_DEFAULT,
-        config: Mapping[str, configs.ConfigValue] | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
         validate_only: bool = False,
     ) -> topics.CreatedTopic:
         """Create a topic; the broker's defaults replace numbers that are not given.
@@ -122,7 +123,7 @@ class _TopicMethods(_Connected):
     def alter_topic_config(
         self,
         name: str,
-        assign: Mapping[str, configs.ConfigValue] | None = None,
+        assign: Mapping[str, ConfigValue] | None = None,
         *,
         delete: Sequence[str] = (),
     ) -> None:
@@ -190,7 +191,7 @@ class _ClusterMethods(_Connected):
     def alter_broker_config(
         self,
         node_id: int | None,
-        assign: Mapping[str, configs.ConfigValue] | None = None,
+        assign: Mapping[str, ConfigValue] | None = None,
         *,
         delete: Sequence[str] = (),
     ) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from ottla.client.admin.answers import check
+from ottla.client.admin.config_values import ConfigValue, config_text
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -59,10 +60,6 @@ class Resource:
 
     type: ResourceType
     name: str
-
-
-ConfigValue = str | int | float | bool
-"""The value of an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +157,6 @@ def alter_config(
         check(done.error_code, done.error_message)
 
     brokers.retry(attempt)
-
-
-def config_text(value: ConfigValue) -> str:
-    """Return a value as Kafka writes it: true and false in lower case."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def list_config_resources(brokers: Brokers, types: Sequence[ResourceType] = ()) -> list[Resource]:

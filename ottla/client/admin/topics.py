@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.loading import deferred_module
 from ottla.client.admin.answers import check
-from ottla.client.admin.configs import ConfigValue, config_text
+from ottla.client.admin.config_values import ConfigValue, config_text
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -237,7 +237,7 @@ class Membership:
         if self._is_leaving:
             return
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
-        self._before_revoke(partitions, True)
+        self._in_callback(lambda leaving: self._before_revoke(leaving, True), partitions)
         self._in_callback(self._listener.on_partitions_revoked, partitions)
         self._forget(partitions)
 

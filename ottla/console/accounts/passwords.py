@@ -3,7 +3,7 @@ text.
 
 The parameters are one of OWASP's equivalent choices: N=2^15, r=8, p=3. A hash needs a little more
 than 32 MiB, and only one is computed at a time. glibc returns blocks of that size to the system;
-it keeps smaller ones, once for each thread that has logged somebody in.
+it keeps smaller ones, once for each thread that has checked a password.
 """
 
 import base64
