@@ -33,6 +33,7 @@ NOT_IN_KAFKA_PYTHON = (
     "AlterPartitionRequest",
     "AlterPartitionResponse",
     "AllocateProducerIds",
+    "UnregisterBroker",
     *WITH_ZOOKEEPER,
 )
 # kafka-python fills `topic_names` of the first message itself; it reads an error of the second one

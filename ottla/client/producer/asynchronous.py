@@ -269,6 +269,7 @@ class AsyncProducer:
     def _serve(self) -> None:
         try:
             self._producer.poll(0)
+            self._parts.errors.log()
         except transport.LibrdkafkaError as error:
             # A fatal error, which the next record raises again.
             _log.error("the producer cannot continue: %s", error.args[0].str())

@@ -1,6 +1,7 @@
 """The producer's options for librdkafka, with Kafka's defaults."""
 
 import logging
+from collections import deque
 from typing import Any
 
 from ottla.base.errors import ConfigError
@@ -10,8 +11,10 @@ from ottla.client.config.settings import ClientSettings, hint
 from ottla.client.errors import ClientError
 
 _log = logging.getLogger("ottla.client")
-# `_log_error` logs fatal errors: librdkafka itself would write them to standard error.
+# `ProducerErrors` logs fatal errors: librdkafka itself would write them to standard error.
 _silent = logging.Logger("ottla.client.librdkafka", logging.CRITICAL + 1)
+# Errors that are kept until they are logged.
+_ERRORS_MAX = 100
 _DEFAULTS = {
     # As the Java client places keys; records without a key stay together for a batch.
     "partitioner": "murmur2_random",
@@ -53,17 +56,32 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
     return native
 
 
-def _log_error(error: Any) -> None:
-    # The next call raises a fatal error; librdkafka retries after any other. Without this function,
-    # the thread that happens to serve reports would raise it.
-    _log.log(logging.ERROR if error.fatal() else logging.INFO, "the producer: %s", error.str())
+class ProducerErrors:
+    """The errors that librdkafka reports besides those of records, logged outside of its callbacks.
+
+    The callback is a function in C, which Ctrl-C cannot interrupt: confluent-kafka may lose an
+    exception of a callback if it calls another one.
+    """
+
+    def __init__(self) -> None:
+        self.pending: deque[Any] = deque(maxlen=_ERRORS_MAX)
+
+    def log(self) -> None:
+        """Log the errors since the last call.
+
+        The next call of the program raises a fatal error; librdkafka retries after any other.
+        """
+        while self.pending:
+            error = self.pending.popleft()
+            level = logging.ERROR if error.fatal() else logging.INFO
+            _log.log(level, "the producer: %s", error.str())
 
 
-def open_producer(settings: ClientSettings) -> Any:
+def open_producer(settings: ClientSettings, errors: ProducerErrors) -> Any:
     """Return librdkafka's producer; ClientError names the wrong option."""
     try:
         return transport.open_producer(
-            {"error_cb": _log_error, "logger": _silent, **native_options(settings)}
+            {"error_cb": errors.pending.append, "logger": _silent, **native_options(settings)}
         )
     except ClientError as error:
         raise ClientError(f"{error}{misspelled(Role.PRODUCER, settings)}") from error

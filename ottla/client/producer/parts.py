@@ -11,7 +11,7 @@ from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, Config, read_settings
 from ottla.client.errors import ClientError, TimedOut
 from ottla.client.producer.back_pressure import Deadline
-from ottla.client.producer.options import open_producer
+from ottla.client.producer.options import ProducerErrors, open_producer
 from ottla.client.producer.partitioners import Topology
 from ottla.client.producer.preparation import Preparation
 from ottla.client.producer.transactions import Transactions
@@ -25,6 +25,7 @@ class ProducerParts(NamedTuple):
 
     settings: ClientSettings
     producer: Any
+    errors: ProducerErrors
     preparation: Preparation
     transactions: Transactions
     max_block_s: float
@@ -53,13 +54,15 @@ class ProducerParts(NamedTuple):
 def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
     """Open librdkafka's producer with the settings of `config` and `keywords`, Kafka's names."""
     settings = read_settings(Role.PRODUCER, config, keywords)
-    producer = open_producer(settings)
+    errors = ProducerErrors()
+    producer = open_producer(settings, errors)
     max_block_s = settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
     waits = transport.Waits()
     topology = Topology(partial(_look_up, producer, waits, max_block_s))
     return ProducerParts(
         settings,
         producer,
+        errors,
         Preparation(settings, topology),
         Transactions(producer, max_block_s, waits),
         max_block_s,

@@ -46,7 +46,7 @@ class Producer:
         self._producer, self._preparation = parts.producer, parts.preparation
         self._transactions = parts.transactions
         self._produce = self._producer.produce
-        self._server = ReportServer(self._producer)
+        self._server = ReportServer(self._producer, parts.errors)
         self._new_future = DeliveryFuture.class_for(self._server)
         self._is_plain = self._preparation.is_plain
         self._sent = 0

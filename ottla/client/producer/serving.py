@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.errors import ClientError
+from ottla.client.producer.options import ProducerErrors
 
 _log = logging.getLogger("ottla.client")
 # The pause of the background thread while records are unacknowledged, and without any. librdkafka's
@@ -53,7 +54,8 @@ class Awaited(Protocol):
 class ReportServer:
     """Serves the reports of one producer."""
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: Any, errors: ProducerErrors) -> None:
+        self._errors = errors
         self.creation = threading.Lock()
         """Protects the creation of a future's own lock."""
         self.user_code = logged_errors("the callback of a record")
@@ -90,6 +92,8 @@ class ReportServer:
             self._owner = None
             self._last_served = time.monotonic()
             self._serving.release()
+        if self._errors.pending:
+            self._errors.log()
         return True
 
     def wait_for(self, future: Awaited, timeout_s: float | None) -> None:
@@ -119,6 +123,7 @@ class ReportServer:
                     self._producer.flush(min(_STEP_S, remaining))
             except transport.LibrdkafkaError as error:
                 raise transport.translate(error.args[0]) from error
+            self._errors.log()
         return 0
 
     @contextmanager
