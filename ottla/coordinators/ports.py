@@ -1,4 +1,4 @@
-"""The interfaces that a coordinator requires of its broker; `server/node.py` implements them.
+"""The interfaces that a coordinator requires; `server/coordinators.py` implements them.
 
 A coordinator stores its state in a partition of an internal topic that this broker leads. It reads
 the partition once, when it becomes its coordinator, and from then on only appends.

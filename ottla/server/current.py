@@ -72,9 +72,10 @@ class Current:
     """The values of a broker that change while it runs.
 
     Each is replaced, never changed: read it once and use that one value. The image is replaced by
-    `server.local_broker`, the options and APIs by `server.node`. Only `contacts` is changed in
-    place. `informed` is set once a controller that knows this broker has sent it the metadata.
-    `departed` has the brokers that the image has lost in the last two seconds.
+    `server.local_broker`, the options by `server.node`, the APIs by `server.composition`. Only
+    `contacts` is changed in place. `informed` is set once a controller that knows this broker has
+    sent it the metadata. `departed` has the brokers that the image has lost in the last two
+    seconds.
     """
 
     __slots__ = ("advertised_apis", "contacts", "departed", "image", "informed", "options")

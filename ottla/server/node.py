@@ -1,6 +1,6 @@
-"""The composition root: one broker, assembled from the ports, started, and stopped.
+"""The life of one broker: started from the ports, and stopped.
 
-Only this file knows how the parts fit together. The coordination tree, the controller, the log
+`server.composition` knows how the parts fit together. The coordination tree, the controller, the log
 directories, the coordinators and the listeners are started in this order, each before the parts
 that need it, and stopped in the opposite order. Lives on the event loop that `start` runs on.
 """
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import StorageError
@@ -19,41 +19,25 @@ from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import features
 from ottla.cluster.broker_secret import ensure_broker_secret
-from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
 from ottla.replication.replicas import Replicas
-from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
-from ottla.server.brokers.replication import limit_traffic, replica_fetchers
+from ottla.server.composition import Composition, Identity, Settings
 from ottla.server.config import broker_loggers
-from ottla.server.config.features import Features
-from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker
-from ottla.server.coordination import BrokerCoordination, SharedTree
+from ottla.server.coordination.tree import BrokerCoordination, SharedTree
 from ottla.server.coordinators import coordinators_of
 from ottla.server.current import Current
-from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.listeners import Listeners
 from ottla.server.loop_lag import LoopWatch
-from ottla.server.metadata_parts import MetadataParts
 from ottla.server.monitoring.sources import Sources, Stage
-from ottla.server.produce.heavy_batches import HeavyBatches
-from ottla.server.quotas.clients import ClientQuotas, client_quotas
-from ottla.server.telemetry.clients import ClientMetrics, client_metrics
-from ottla.server.transport import apis
 from ottla.server.transport.dispatch import Dispatcher
-from ottla.storage.cleaner import cleaning
-from ottla.storage.cleaner.cleaning import Cleaner
-from ottla.storage.config import LogConfig
-from ottla.storage.directories.disk import LogDirectories
-from ottla.storage.directories.upkeep import Intervals
 
 if TYPE_CHECKING:
     from ottla.server.monitoring.service import MonitoringService
@@ -61,33 +45,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MAINTENANCE_SECONDS = 1.0
-# More than a cluster has brokers; consumers have sessions of their own.
-_FOLLOWER_SESSIONS_MAX = 10_000
-
-
-class _Settings(NamedTuple):
-    """The settings that a broker follows, and the parts that they configure."""
-
-    current: Current
-    configs: ConfigStore
-    features: Features
-    quotas: ClientQuotas
-    client_metrics: ClientMetrics
-
-    async def start(self, session: Coordination) -> None:
-        """Read the settings from the tree, and follow their changes from now on."""
-        self.configs.on_entity += [
-            self.quotas.settings_changed,
-            self.client_metrics.settings_changed,
-        ]
-        self.client_metrics.on_change.append(self._client_metrics_changed)
-        await self.configs.start(session)
-        await self.features.start(session)
-        self.current.options = self.configs.broker
-
-    def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
-        served = apis.advertised_apis(with_client_metrics=is_any_asked_for)
-        self.current.advertised_apis = served
 
 
 class Node:
@@ -112,12 +69,22 @@ class Node:
         for warning in parsed.warnings:
             _log.warning("configuration warning=%s", warning)
         self._static = parsed.snapshot
+        self._node_id = self._static.integer("node.id")
         self._clock = clock or RealClock()
         self._rng = rng or SystemRng()
         self._files = files or RealFileSystem()
         self._net = net or RealNet()
         self._coordination = BrokerCoordination(self._static, self._files, self._clock, tree)
         self._tasks = Tasks(clock=self._clock)
+        self._composition = Composition(
+            node_id=self._node_id,
+            options=self._static,
+            clock=self._clock,
+            rng=self._rng,
+            files=self._files,
+            net=self._net,
+            tasks=self._tasks,
+        )
         # False once the start has been abandoned.
         self._is_wanted = True
         self._session: Coordination | None = None
@@ -133,7 +100,6 @@ class Node:
         self._replicas: Replicas | None = None
         self._membership: Membership | None = None
         self._broker: Broker | None = None
-        self._node_id = self._static.integer("node.id")
         self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
         self.sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
         self.sources.tasks.append(self._tasks)
@@ -222,27 +188,14 @@ class Node:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
         secret = await ensure_broker_secret(session, self._rng) if is_proven else None
         self._undo.push_async_callback(self._tasks.close)
-        settings = self._settings(ClusterImage(cluster_id=cluster_id))
+        settings = self._composition.settings(cluster_id)
         await settings.start(session)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
         replicas = await self._open_storage(settings, cluster_id)
         # No task may use a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
-        environment = Environment(
-            node_id=self._node_id,
-            clock=self._clock,
-            rng=self._rng,
-            net=self._net,
-            files=self._files,
-            tasks=self._tasks,
-            options=self._static,
-            channels=Channels(self._net, self._rng, self._node_id, secret),
-            current=settings.current,
-            configs=settings.configs,
-            features=settings.features,
-            replicas=replicas,
-        )
-        broker = await self._assemble(session, settings, environment, cluster_id, secret)
+        environment = self._composition.environment(settings, replicas, secret)
+        broker = await self._assemble(session, settings, environment, Identity(cluster_id, secret))
         handler = Dispatcher(broker, self._tasks)
         handler.enforce(broker.quotas)
         self.sources.assembled(broker, handler, environment.channels)
@@ -250,35 +203,23 @@ class Node:
         self._start_upkeep(broker)
         return handler
 
-    def _settings(self, image: ClusterImage) -> _Settings:
-        configs = ConfigStore(self._static, self._node_id, self._tasks)
-        served = apis.advertised_apis()
-        return _Settings(
-            current=Current(image=image, options=configs.broker, advertised_apis=served),
-            configs=configs,
-            features=Features(features.supported(served), self._tasks),
-            quotas=client_quotas(self._static, self._clock),
-            client_metrics=client_metrics(self._static, self._rng),
-        )
-
     async def _assemble(
         self,
         session: Coordination,
-        settings: _Settings,
+        settings: Settings,
         environment: Environment,
-        cluster_id: str,
-        secret: bytes | None,
+        identity: Identity,
     ) -> Broker:
         """Bind the listeners, and construct the broker that will handle their requests."""
-        replicas, current = environment.replicas, settings.current
-        peers = Peers(current, environment.channels, "transactions")
+        replicas = environment.replicas
+        peers = Peers(settings.current, environment.channels, "transactions")
         self._undo.callback(peers.close)
         self._undo.push_async_callback(self._close_endpoints)
         await self._listeners.open(
             replicas.directories, settings.quotas, self.sources, net=self._net, files=self._files
         )
         coordinators = coordinators_of(
-            environment, peers, self._current_session, is_mixed=secret is None
+            environment, peers, self._current_session, is_mixed=identity.secret is None
         )
         membership = self._membership = Membership(
             session,
@@ -288,46 +229,9 @@ class Node:
             environment,
         )
         self._undo.callback(membership.close)
-        replicas.fetchers = replica_fetchers(
-            self._node_id,
-            current,
-            Peers(current, environment.channels, "fetcher"),
-            traffic=replicas.replication,
-            broker_epoch=lambda: membership.controller.broker_epoch,
-            clock=self._clock,
-            tasks=self._tasks,
-        )
-        sessions_max = self._static.integer("max.incremental.fetch.session.cache.slots")
-        self._broker = Broker(
-            node_id=self._node_id,
-            cluster_id=cluster_id,
-            secret=secret,
-            clock=self._clock,
-            rng=self._rng,
-            tasks=self._tasks,
-            current=current,
-            replicas=replicas,
-            groups=coordinators.groups,
-            transactions=coordinators.transactions,
-            markers=coordinators.markers,
-            admission=coordinators.admission,
-            producer_ids=coordinators.producer_ids,
-            controller=membership.controller,
-            notices=membership.notices,
-            metadata_parts=MetadataParts(),
-            notice_order=asyncio.Lock(),
-            configs=settings.configs,
-            features=settings.features,
-            fetch_sessions=FetchSessions(sessions_max, clock=self._clock, rng=self._rng),
-            follower_sessions=FetchSessions(
-                _FOLLOWER_SESSIONS_MAX, clock=self._clock, rng=self._rng
-            ),
-            isr_updates=membership.isr_updates,
-            isr_changes=membership.isr_changes,
-            heavy_batches=HeavyBatches(self._files, self._clock),
-            quotas=settings.quotas,
-            client_metrics=settings.client_metrics,
-            advertised=self._listeners.advertised,
+        self._composition.connect_fetchers(environment, membership)
+        self._broker = self._composition.broker(
+            identity, settings, replicas, coordinators, membership, self._listeners
         )
         return self._broker
 
@@ -346,7 +250,7 @@ class Node:
             "high watermark checkpoint",
         )
         if self._static.boolean("log.cleaner.enable"):
-            self.sources.cleaner = cleaner_of(broker, files=self._files)
+            self.sources.cleaner = self._composition.cleaner(broker)
             self._tasks.supervise(self.sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
         self._loop_watch.start()
@@ -378,12 +282,16 @@ class Node:
         assert self._session is not None
         await self._session.close()
 
-    async def _open_storage(self, settings: _Settings, cluster_id: str) -> Replicas:
+    async def _open_storage(self, settings: Settings, cluster_id: str) -> Replicas:
         """Load the logs off the loop: it takes long after a crash, and signals must be handled."""
-        current, configs = settings.current, settings.configs
-        opening = asyncio.ensure_future(
-            self._files.in_background(partial(self._open_directories, configs, cluster_id))
+        load = partial(
+            self._composition.open_directories,
+            settings.configs,
+            cluster_id,
+            self._directory_failed,
+            lambda: self._is_wanted,
         )
+        opening = asyncio.ensure_future(self._files.in_background(load))
         try:
             directories = await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -392,34 +300,9 @@ class Node:
             if opening.exception() is None:
                 opening.result().abandon()
             raise
-        replicas = self._replicas = Replicas(
-            self._node_id,
-            directories,
-            clock=self._clock,
-            files=self._files,
-            tasks=self._tasks,
-            topic_options=configs.topic,
-            image=lambda: current.image,
-        )
-        directories.upkeep.intervals = Intervals.from_options(self._static)
-        configs.on_broker.append(lambda _: replicas.update_configs())
-        configs.on_topic.append(lambda topic, _: replicas.update_configs(topic))
-        limit_traffic(replicas, current)
+        replicas = self._replicas = self._composition.replicas(directories, settings)
         self._undo.push_async_callback(partial(self._close_storage, replicas))
         return replicas
-
-    def _open_directories(self, configs: ConfigStore, cluster_id: str) -> LogDirectories:
-        return LogDirectories.open(
-            self._static.strings("log.dirs"),
-            files=self._files,
-            clock=self._clock,
-            rng=self._rng,
-            cluster_id=cluster_id,
-            broker_id=self._node_id,
-            topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
-            on_offline=self._directory_failed,
-            is_wanted=lambda: self._is_wanted,
-        )
 
     async def _close_storage(self, replicas: Replicas) -> None:
         if replicas.fetchers is not None:
@@ -503,16 +386,6 @@ async def _checkpoint_high_watermarks(replicas: Replicas, clock: Clock, millisec
     while True:
         await clock.sleep(milliseconds / 1000)
         await replicas.checkpoint_high_watermarks_in_background()
-
-
-def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:
-    """Return the log cleaner of a broker, which follows its options."""
-    return Cleaner(
-        broker.replicas.directories,
-        files=files,
-        clock=broker.clock,
-        settings=lambda: cleaning.Settings.from_options(broker.options),
-    )
 
 
 def _monitoring_service(sources: Sources, tasks: Tasks) -> "MonitoringService":

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 
 from ottla.base.errors import OttlaError
-from ottla.server.coordination import SharedTree
+from ottla.server.coordination.tree import SharedTree
 from ottla.server.node import Node
 from ottla.testing.broker_disk import BrokerDisk
 from ottla.testing.broker_net import BrokerNet

@@ -11,8 +11,8 @@ from tests.law import source
 # The modules that replace each of the current values of a broker.
 _REPLACED_BY = {
     "image": {"ottla/server/local_broker.py"},
-    "options": {"ottla/server/node.py"},
-    "advertised_apis": {"ottla/server/node.py"},
+    "options": {"ottla/server/composition.py", "ottla/server/node.py"},
+    "advertised_apis": {"ottla/server/composition.py"},
     # It is changed in place by the watches on other processes.
     "contacts": set(),
     # It is set in place by the first notice of a controller.

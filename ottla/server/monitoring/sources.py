@@ -18,7 +18,7 @@ from ottla.net.requests import RequestChannel
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.peers import Peers
 from ottla.server.context import Broker
-from ottla.server.coordination import BrokerCoordination
+from ottla.server.coordination.tree import BrokerCoordination
 from ottla.server.lag.questions import Leaders
 from ottla.server.lag.times import RecordTimes
 from ottla.server.loop_lag import LoopWatch

@@ -19,7 +19,7 @@ from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
 from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
-from ottla.server.coordination_dir import tree_directory
+from ottla.server.coordination.directory import tree_directory
 
 
 class SharedTree(Protocol):

@@ -1,0 +1,224 @@
+"""The composition of a broker: how its parts are constructed from each other.
+
+Nothing is started here: `server.node` decides when, and in which order everything is stopped.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.base.clock import Clock
+from ottla.base.errors import StorageError
+from ottla.base.files import FileSystem
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng
+from ottla.base.tasks import Tasks
+from ottla.cluster import features
+from ottla.cluster.image import ClusterImage
+from ottla.cluster.zk.port import Coordination
+from ottla.net.port import Net
+from ottla.replication.replicas import Replicas
+from ottla.server.brokers.channels import Channels
+from ottla.server.brokers.membership import Environment, Membership
+from ottla.server.brokers.peers import Peers
+from ottla.server.brokers.replication import limit_traffic, replica_fetchers
+from ottla.server.config.features import Features
+from ottla.server.config.store import ConfigStore
+from ottla.server.context import Broker
+from ottla.server.coordinators import Coordinators
+from ottla.server.current import Current
+from ottla.server.fetch.sessions import FetchSessions
+from ottla.server.listeners import Listeners
+from ottla.server.metadata_parts import MetadataParts
+from ottla.server.produce.heavy_batches import HeavyBatches
+from ottla.server.quotas.clients import ClientQuotas, client_quotas
+from ottla.server.telemetry.clients import ClientMetrics, client_metrics
+from ottla.server.transport import apis
+from ottla.storage.cleaner import cleaning
+from ottla.storage.cleaner.cleaning import Cleaner
+from ottla.storage.config import LogConfig
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.directories.upkeep import Intervals
+
+# More than a cluster has brokers; consumers have sessions of their own.
+_FOLLOWER_SESSIONS_MAX = 10_000
+
+
+class Settings(NamedTuple):
+    """The settings that a broker follows, and the parts that they configure."""
+
+    current: Current
+    configs: ConfigStore
+    features: Features
+    quotas: ClientQuotas
+    client_metrics: ClientMetrics
+
+    async def start(self, session: Coordination) -> None:
+        """Read the settings from the tree, and follow their changes from now on."""
+        self.configs.on_entity += [
+            self.quotas.settings_changed,
+            self.client_metrics.settings_changed,
+        ]
+        self.client_metrics.on_change.append(self._client_metrics_changed)
+        await self.configs.start(session)
+        await self.features.start(session)
+        self.current.options = self.configs.broker
+
+    def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
+        served = apis.advertised_apis(with_client_metrics=is_any_asked_for)
+        self.current.advertised_apis = served
+
+
+class Identity(NamedTuple):
+    """The cluster's id, and the secret by which its brokers know each other; None without one."""
+
+    cluster_id: str
+    secret: bytes | None
+
+
+class Composition(NamedTuple):
+    """The ports and the options of a broker, from which its other parts are constructed.
+
+    `options` are those that it started with.
+    """
+
+    node_id: int
+    options: Snapshot
+    clock: Clock
+    rng: Rng
+    files: FileSystem
+    net: Net
+    tasks: Tasks
+
+    def settings(self, cluster_id: str) -> Settings:
+        """Return the settings before they have been read from the tree."""
+        configs = ConfigStore(self.options, self.node_id, self.tasks)
+        served = apis.advertised_apis()
+        image = ClusterImage(cluster_id=cluster_id)
+        return Settings(
+            current=Current(image=image, options=configs.broker, advertised_apis=served),
+            configs=configs,
+            features=Features(features.supported(served), self.tasks),
+            quotas=client_quotas(self.options, self.clock),
+            client_metrics=client_metrics(self.options, self.rng),
+        )
+
+    def open_directories(
+        self,
+        configs: ConfigStore,
+        cluster_id: str,
+        on_offline: Callable[[str, StorageError], None],
+        is_wanted: Callable[[], bool],
+    ) -> LogDirectories:
+        """Load the logs; raises StorageError, and ends early if they are no longer wanted."""
+        return LogDirectories.open(
+            self.options.strings("log.dirs"),
+            files=self.files,
+            clock=self.clock,
+            rng=self.rng,
+            cluster_id=cluster_id,
+            broker_id=self.node_id,
+            topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
+            on_offline=on_offline,
+            is_wanted=is_wanted,
+        )
+
+    def replicas(self, directories: LogDirectories, settings: Settings) -> Replicas:
+        """Return the replicas of the broker, which follow the settings."""
+        current, configs = settings.current, settings.configs
+        replicas = Replicas(
+            self.node_id,
+            directories,
+            clock=self.clock,
+            files=self.files,
+            tasks=self.tasks,
+            topic_options=configs.topic,
+            image=lambda: current.image,
+        )
+        directories.upkeep.intervals = Intervals.from_options(self.options)
+        configs.on_broker.append(lambda _: replicas.update_configs())
+        configs.on_topic.append(lambda topic, _: replicas.update_configs(topic))
+        limit_traffic(replicas, current)
+        return replicas
+
+    def environment(
+        self, settings: Settings, replicas: Replicas, secret: bytes | None
+    ) -> Environment:
+        """Return the parts that membership and coordinators depend on."""
+        return Environment(
+            node_id=self.node_id,
+            clock=self.clock,
+            rng=self.rng,
+            net=self.net,
+            files=self.files,
+            tasks=self.tasks,
+            options=self.options,
+            channels=Channels(self.net, self.rng, self.node_id, secret),
+            current=settings.current,
+            configs=settings.configs,
+            features=settings.features,
+            replicas=replicas,
+        )
+
+    def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
+        """Let the replicas fetch from the leaders that the controller names."""
+        replicas, current = environment.replicas, environment.current
+        replicas.fetchers = replica_fetchers(
+            self.node_id,
+            current,
+            Peers(current, environment.channels, "fetcher"),
+            traffic=replicas.replication,
+            broker_epoch=lambda: membership.controller.broker_epoch,
+            clock=self.clock,
+            tasks=self.tasks,
+        )
+
+    def broker(
+        self,
+        identity: Identity,
+        settings: Settings,
+        replicas: Replicas,
+        coordinators: Coordinators,
+        membership: Membership,
+        listeners: Listeners,
+    ) -> Broker:
+        """Return the broker as request handlers see it."""
+        sessions_max = self.options.integer("max.incremental.fetch.session.cache.slots")
+        return Broker(
+            node_id=self.node_id,
+            cluster_id=identity.cluster_id,
+            secret=identity.secret,
+            clock=self.clock,
+            rng=self.rng,
+            tasks=self.tasks,
+            current=settings.current,
+            replicas=replicas,
+            groups=coordinators.groups,
+            transactions=coordinators.transactions,
+            markers=coordinators.markers,
+            admission=coordinators.admission,
+            producer_ids=coordinators.producer_ids,
+            controller=membership.controller,
+            notices=membership.notices,
+            metadata_parts=MetadataParts(),
+            notice_order=asyncio.Lock(),
+            configs=settings.configs,
+            features=settings.features,
+            fetch_sessions=FetchSessions(sessions_max, clock=self.clock, rng=self.rng),
+            follower_sessions=FetchSessions(_FOLLOWER_SESSIONS_MAX, clock=self.clock, rng=self.rng),
+            isr_updates=membership.isr_updates,
+            isr_changes=membership.isr_changes,
+            heavy_batches=HeavyBatches(self.files, self.clock),
+            quotas=settings.quotas,
+            client_metrics=settings.client_metrics,
+            advertised=listeners.advertised,
+        )
+
+    def cleaner(self, broker: Broker) -> Cleaner:
+        """Return the log cleaner of a broker, which follows its options."""
+        return Cleaner(
+            broker.replicas.directories,
+            files=self.files,
+            clock=self.clock,
+            settings=lambda: cleaning.Settings.from_options(broker.options),
+        )

@@ -1,0 +1,1 @@
+"""The coordination tree of a broker, in its directory or on ZooKeeper."""
