@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """The running broker, as request handlers see it; `server.composition` constructs it from its parts."""
+    """The running broker, as request handlers see it; `server.composition` constructs it."""
 
     node_id: int
     cluster_id: str

@@ -1,7 +1,7 @@
 """The life of one broker: started from the ports, and stopped.
 
-`server.composition` knows how the parts fit together. The coordination tree, the controller, the log
-directories, the coordinators and the listeners are started in this order, each before the parts
+`server.composition` knows how the parts fit together. The coordination tree, the controller, the
+log directories, the coordinators and the listeners are started in this order, each before the parts
 that need it, and stopped in the opposite order. Lives on the event loop that `start` runs on.
 """
 
