@@ -404,6 +404,7 @@ def test_alerts_of_a_process_and_its_files_fire(
     damage(cluster, "torn")
     prometheus.configure(config_for(cluster.targets()))
     prometheus.wait_for(rules["OttlaDamagedPartitions"])
+    assert repr(failures) == "[LookupError('injected')]"
 
 
 @contextmanager

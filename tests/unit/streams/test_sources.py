@@ -64,7 +64,10 @@ def test_the_same_reset_policy_for_two_streams_is_accepted(reset: str | None) ->
     for topics in ("in", re.compile("other.*")):
         for _ in range(2):
             builder.stream(topics, Consumed(offset_reset=reset))
-    builder.build()
+    policies = [
+        getattr(source, "offset_reset", "none") for source in builder.build().nodes.values()
+    ]
+    assert policies == [reset, reset]
 
 
 @pytest.mark.parametrize("first", ["topic", "pattern"])

@@ -119,6 +119,7 @@ def test_controller_that_is_killed_is_replaced(three: Cluster) -> None:
     first = three.controller()
     three.kill(first)
     wait(lambda: three.controller() != first)
+    assert three.controller() in {1, 2, 3} - {first}
 
 
 def test_paused_broker_answers_nothing_until_it_resumes(three: Cluster) -> None:
@@ -154,6 +155,8 @@ def test_broker_whose_session_expires_registers_again(three: Cluster) -> None:
     before = node(three, 3).broker.controller.broker_epoch
     three.expire_session(3)
     wait(lambda: node(three, 3).broker.controller.broker_epoch > before)
+    wait(lambda: known(three, 1) == {1, 2, 3})
+    assert node(three, 3).broker.controller.broker_epoch > before
 
 
 def test_slow_disk_delays_writes_of_one_broker() -> None:
