@@ -1,7 +1,8 @@
 """Plays many seeds of the cluster scenarios, and shrinks the schedule of each seed that fails.
 
     python -m tests.sim.campaign run 5000         # seeds in all, over the scenarios in turn
-    python -m tests.sim.campaign run 300 runs.jsonl  # the same, each result added to a file
+    python -m tests.sim.campaign run 300 runs.jsonl  # the same, each result added to a file;
+                                                  # runs that the file has are not repeated
     python -m tests.sim.campaign report runs.jsonl results.md   # the table of such a file
     python -m tests.sim.campaign replay power 17  # one run: its digest and its problems
     python -m tests.sim.campaign shrink power 17  # a shorter schedule that fails, too
@@ -70,14 +71,19 @@ def _play_in_worker(run: Run) -> tuple[Run, Result, float]:
 def campaign(count: int, saved: Path | None = None) -> int:
     """Play `count` runs in several processes; return the number of those that failed.
 
-    Each result is added to the file `saved` as a line of JSON.
+    Each result is added to the file `saved` as a line of JSON; runs that it already has are left
+    out.
     """
+    finished = _finished(saved)
     failed: list[tuple[Run, Result]] = []
     faults: Counter[str] = Counter()
     slowest, acknowledged = 0.0, 0
     with multiprocessing.get_context("spawn").Pool(PROCESSES, _quiet) as pool:
         for number, (run, result, cpu_seconds) in enumerate(
-            pool.imap_unordered(_play_in_worker, runs(count)), 1
+            pool.imap_unordered(
+                _play_in_worker, (run for run in runs(count) if run not in finished)
+            ),
+            1 + len(finished),
         ):
             faults.update(result.applied)
             slowest = max(slowest, result.recovery_seconds)
@@ -97,6 +103,13 @@ def campaign(count: int, saved: Path | None = None) -> int:
         f" {slowest:.1f} simulated seconds; faults: {dict(sorted(faults.items()))}"
     )
     return len(failed)
+
+
+def _finished(saved: Path | None) -> set[Run]:
+    if saved is None or not saved.exists():
+        return set()
+    lines = map(json.loads, saved.read_text(encoding="utf-8").splitlines())
+    return {Run(line["scenario"], line["seed"]) for line in lines}
 
 
 def _line(run: Run, result: Result, cpu_seconds: float) -> dict[str, object]:

@@ -162,10 +162,10 @@ def _task_of(handle: asyncio.Handle) -> "asyncio.Task[Any] | None":
 
 def _name_of(handle: asyncio.Handle) -> str:
     """Return a name that is the same in every run: no addresses, no counters of the process."""
-    task = _task_of(handle)
-    if task is not None:
-        return "task " + str(getattr(task.get_coro(), "__qualname__", "?"))
     callback = handle._callback  # type: ignore[attr-defined]
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, asyncio.Task):
+        return "task " + str(getattr(owner.get_coro(), "__qualname__", "?"))
     while isinstance(callback, functools.partial):
         callback = callback.func
     return str(getattr(callback, "__qualname__", type(callback).__name__))
@@ -231,7 +231,7 @@ class SimLoop(base_events.BaseEventLoop):
             if process.is_paused:
                 process.hold(handle)
                 return self._skipped
-        self.trace.record("step", _name_of(handle))
+        self.trace.record_step(self._now, _name_of(handle))
         if self._now > self._moment:
             self._moment, self._steps = self._now, 0
         self._steps += 1
