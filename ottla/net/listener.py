@@ -23,10 +23,10 @@ from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
-# The largest number of connections accepted per iteration of the loop and listening socket. It
-# begins with one and doubles while more are waiting: the `accept` that finds none costs as much as
-# one that succeeds.
+# The largest number of connections accepted per iteration of the loop and listening socket.
 ACCEPTS_PER_TURN = 64
+# The largest number of iterations between two that look for a second connection.
+_SINGLE_TURNS_MAX = 64
 # Pause in seconds after `accept` failed and no connection could be refused.
 PAUSE_SECONDS = 1.0
 # At most one warning in this many seconds.
@@ -56,6 +56,41 @@ class _Socket(socket.socket):
         return _Socket(self.family, self.type, self.proto, fd)
 
 
+class Turns:
+    """How many connections to accept in each iteration of the loop: one, and while more are
+    waiting, twice as many as before.
+
+    The `accept` that finds none costs as much as one that succeeds. After each, more and more
+    iterations accept one connection without looking for a second.
+    """
+
+    __slots__ = ("_count", "_single_turns", "_singles_left")
+
+    def __init__(self) -> None:
+        self._count = 1
+        self._singles_left = 0
+        self._single_turns = 1
+
+    def next_count(self) -> int:
+        """Return the number for this iteration, after which `found_all` or `found_none` is called."""
+        return 1 if self._singles_left else self._count
+
+    def found_all(self) -> None:
+        """Note that all were accepted: more may be waiting."""
+        if self._singles_left:
+            self._singles_left -= 1
+            return
+        if self._count > 1:
+            self._single_turns = 1
+        self._count = min(2 * self._count, ACCEPTS_PER_TURN)
+
+    def found_none(self) -> None:
+        """Note that no other connection was waiting."""
+        self._count = 2
+        self._singles_left = self._single_turns
+        self._single_turns = min(2 * self._single_turns, _SINGLE_TURNS_MAX)
+
+
 class RealListener:
     """The listening sockets of one address, on the event loop running at creation."""
 
@@ -65,7 +100,7 @@ class RealListener:
         self._factory = factory
         self._address = sockets[0].getsockname()
         self._resume_timers: dict[_Socket, asyncio.TimerHandle] = {}
-        self._accepts_per_turn = dict.fromkeys(sockets, 1)
+        self._turns = {listening: Turns() for listening in sockets}
         # Accepted, but the protocol does not know it yet.
         self._connecting: set[Coroutine[Any, Any, object]] = set()
         self._warned_at = float("-inf")
@@ -113,14 +148,14 @@ class RealListener:
         )
 
     def _accept(self, listening: _Socket) -> None:
-        count = self._accepts_per_turn[listening]
+        turns = self._turns[listening]
         limit = descriptors.soft_limit()
         limit -= min(_RESERVED_COUNT, limit // 8)
-        for _ in range(count):
+        for _ in range(turns.next_count()):
             try:
                 accepted = listening.accept_one()
             except BlockingIOError:
-                self._accepts_per_turn[listening] = 1
+                turns.found_none()
                 return
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
@@ -137,7 +172,7 @@ class RealListener:
                 self._warn(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
                 continue
             self._connect(accepted)
-        self._accepts_per_turn[listening] = min(2 * count, ACCEPTS_PER_TURN)
+        turns.found_all()
 
     def _connect(self, accepted: socket.socket) -> None:
         """Create the transport of a connection, without a task, which would cost as much again."""

@@ -60,6 +60,10 @@ class _HostShare:
         return None
 
 
+def _nothing_granted() -> None:
+    raise AssertionError("the connection has ended")
+
+
 class ReceiveMemory:
     """The memory that one connection holds for received bytes that have not been handled.
 
@@ -149,6 +153,8 @@ class ReceiveMemory:
     def leave(self) -> None:
         """Release everything at the end of the connection."""
         self.release()
+        # Its owner refers to this object, too: only the garbage collector would free them.
+        self._on_grant = _nothing_granted
         self._budget.leave(self._share)
 
     def granted(self) -> None:

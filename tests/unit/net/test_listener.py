@@ -1,6 +1,7 @@
 """The real listener on both event loops: resets, and accept without free descriptors."""
 
 import asyncio
+import gc
 import logging
 import os
 import resource
@@ -16,7 +17,7 @@ from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
-from ottla.net.listener import RealNet
+from ottla.net.listener import ACCEPTS_PER_TURN, RealNet, Turns
 from ottla.net.port import SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.loop import event_loops
@@ -223,3 +224,69 @@ def test_connections_have_the_socket_buffers_of_the_options(run: Run) -> None:
         await endpoint.close(1.0)
 
     run(scene())
+
+
+def test_closed_connections_are_freed_without_the_garbage_collector(run: Run) -> None:
+    """References in a cycle would keep thousands of closed connections in memory."""
+
+    async def scene() -> None:
+        endpoint = await opened()
+        gc.disable()
+        try:
+            for _ in range(3):
+                assert await ask(endpoint, b"x") == b"x"
+            await until(lambda: endpoint.connections_count == 0)
+            await until(lambda: not any(isinstance(it, Connection) for it in gc.get_objects()))
+            assert endpoint.accepted_count == 3
+        finally:
+            gc.enable()
+        await endpoint.close(1.0)
+
+    gc.collect()
+    run(scene())
+
+
+def accepted_by_turns(turns: Turns, waiting: int, turns_count: int) -> list[int]:
+    """Return how many `accept` calls each turn makes while `waiting` connections arrive at once."""
+    calls = []
+    for _ in range(turns_count):
+        count = turns.next_count()
+        calls.append(min(count, waiting + 1))
+        if count > waiting:
+            turns.found_none()
+            break
+        turns.found_all()
+        waiting -= count
+    return calls
+
+
+def test_turns_accept_more_while_connections_are_waiting() -> None:
+    """A burst is accepted in growing groups up to a limit."""
+    assert accepted_by_turns(Turns(), 1000, 9) == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+    assert ACCEPTS_PER_TURN == 64
+
+
+def test_turns_rarely_look_for_a_second_connection() -> None:
+    """Clients that come one after the other cost little more than one `accept` each."""
+    turns, calls = Turns(), 0
+    for _ in range(1000):
+        count = turns.next_count()
+        calls += count
+        if count == 1:
+            turns.found_all()
+        else:
+            turns.found_none()
+    assert 1000 < calls <= 1000 + 22
+
+
+def test_turns_find_a_burst_after_single_connections() -> None:
+    """At most 64 turns after a quiet time accept one connection each before the groups grow."""
+    turns = Turns()
+    for _ in range(1000):
+        if turns.next_count() == 1:
+            turns.found_all()
+        else:
+            turns.found_none()
+    calls = accepted_by_turns(turns, 10_000, 200)
+    assert calls.count(1) <= 64
+    assert calls[-1] == 64
