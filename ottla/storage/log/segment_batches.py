@@ -84,6 +84,11 @@ class SegmentBatches:
         self.damaged_at = -1
         self._forget()
 
+    def release(self) -> None:
+        """Free the indexes in memory at the end of the log; a lookup would load them again."""
+        self._index = self._time_index = None
+        self.forget_recent()
+
     # Adding batches
 
     def note(

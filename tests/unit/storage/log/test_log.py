@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import NotCached, remove_files
+from ottla.storage.files.index import OffsetIndex
 from ottla.storage.log.log import AppendInfo
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire.records import batch
@@ -575,3 +577,17 @@ def test_records_are_returned_as_they_were_produced(world: World) -> None:
     fetched = log.read(0, 1, max_offset=2)
     assert fetched is not None
     assert [record.value for record in decode_batch(fetched.records)] == [b"", b"x" * 1000]
+
+
+def test_a_closed_log_frees_its_indexes(tmp_path: Path) -> None:
+    """Deleted topics leave no indexes in memory until the garbage collector runs."""
+    gc.collect()
+    log = small_segments(tmp_path).load()
+    fill(log, 12)
+    assert len(indexes_in_memory()) == log.segments_count > 1
+    log.abandon()
+    assert indexes_in_memory() == []
+
+
+def indexes_in_memory() -> list[OffsetIndex]:
+    return [found for found in gc.get_objects() if isinstance(found, OffsetIndex)]
