@@ -13,11 +13,11 @@ from ottla.testing import Cluster
 @pytest.mark.parametrize(
     ("kind", "settings", "sentence"),
     [
-        (Producer, {"acks": 7}, "acks is 7; it must be 0, 1 or all"),
-        (Producer, {"compression_type": "brotli"}, 'property "compression.type": use none, gzip'),
+        (Producer, {"acks": 7}, "configuration acks: String must be one of: all, -1, 0, 1"),
+        (Producer, {"compression_type": "brotli"}, "compression.type: String must be one of: none, gzip"),
         (Producer, {"linger_ms": "soon"}, 'property "linger.ms": use a number of ms'),
         (Consumer, {"auto_offset_reset": "begin"}, "use earliest, latest or none"),
-        (Consumer, {"isolation_level": "x"}, "use read_uncommitted or read_committed"),
+        (Consumer, {"isolation_level": "x"}, "must be one of: read_committed, read_uncommitted"),
     ],
 )
 def test_wrong_setting_is_named_as_in_kafka(

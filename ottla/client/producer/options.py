@@ -4,7 +4,6 @@ import logging
 from collections import deque
 from typing import Any
 
-from ottla.base.errors import ConfigError
 from ottla.client import transport
 from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, hint
@@ -27,7 +26,6 @@ _ALL = ("all", "-1", -1)
 # a connection to any broker is opened or closed (librdkafka's issues 5456 and 5511): `send_offsets`
 # would wait for minutes. A transactional producer therefore closes idle connections.
 _IDLE_MS = 3_000
-_ACKS = ("0", "1", "-1", "all")
 
 
 def native_options(settings: ClientSettings) -> dict[str, Any]:
@@ -44,8 +42,6 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
         native.setdefault("connections.max.idle.ms", _IDLE_MS)
     if settings.flag("partitioner.ignore.keys", False):
         native["partitioner"] = "random"
-    if str(native.get("acks", "all")) not in _ACKS:
-        raise ConfigError(f"acks is {native['acks']!r}; it must be 0, 1 or all (-1)")
     in_flight = int(native.get("max.in.flight.requests.per.connection", 5))
     contradicts = native.get("acks", "all") not in _ALL or in_flight > 5
     native.setdefault("enable.idempotence", "false" if contradicts else "true")

@@ -119,6 +119,9 @@ def _check(options: Options) -> None:
         if old in options and new in options:
             raise UsageError(f"Options --{old} and --{new} cannot be specified together.")
     _offset(options)
+    # Read here, because an error must not wait until the topic exists.
+    for name in ("partition", "max-messages", "timeout-ms"):
+        options[name]
 
 
 def _print_notices(options: Options) -> None:

@@ -82,7 +82,7 @@ def run(options: Options) -> int:
     _check_generations(options)
     try:
         return _send_lines(options)
-    except LineError as error:
+    except (ConfigError, LineError) as error:
         err(str(error))
     except OttlaError as error:
         err(f"Error when sending message to topic {options['topic']}: {error}")
