@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 import termios
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
@@ -101,8 +102,11 @@ class RealListener:
         self._address = sockets[0].getsockname()
         self._resume_timers: dict[_Socket, asyncio.TimerHandle] = {}
         self._turns = {listening: Turns() for listening in sockets}
-        # Accepted, but the protocol does not know it yet.
-        self._connecting: set[Coroutine[Any, Any, object]] = set()
+        # Accepted in the last turns: each coroutine waits for its future, which is done when the
+        # protocol has been notified, and then only has to be ended.
+        self._connecting: deque[tuple[Coroutine[Any, Any, object], asyncio.Future[None]]] = deque()
+        # The highest descriptor of a connection that was accepted.
+        self._highest_fd = -1
         self._warned_at = float("-inf")
         # Closed for a moment to refuse a connection when no other descriptor is free.
         self._spare = _spare_descriptor()
@@ -126,9 +130,9 @@ class RealListener:
         for timer in self._resume_timers.values():
             timer.cancel()
         self._resume_timers.clear()
-        connecting, self._connecting = self._connecting, set()
-        for coroutine in connecting:
-            coroutine.close()
+        self._end_connected()
+        while self._connecting:
+            self._connecting.popleft()[0].close()
         sockets, self._sockets = self._sockets, []
         for listening in sockets:
             self._loop.remove_reader(listening)
@@ -149,8 +153,7 @@ class RealListener:
 
     def _accept(self, listening: _Socket) -> None:
         turns = self._turns[listening]
-        limit = descriptors.soft_limit()
-        limit -= min(_RESERVED_COUNT, limit // 8)
+        self._end_connected()
         for _ in range(turns.next_count()):
             try:
                 accepted = listening.accept_one()
@@ -165,14 +168,25 @@ class RealListener:
                 if not self._refuse(listening, error):
                     return
                 continue
-            if accepted.fileno() >= limit:
-                # The system assigns the lowest free descriptor, so these are the last ones.
-                accepted.close()
-                self.refused_count += 1
-                self._warn(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+            if accepted.fileno() <= self._highest_fd or self._may_use(accepted.fileno()):
+                self._connect(accepted)
                 continue
-            self._connect(accepted)
+            accepted.close()
+            self.refused_count += 1
+            self._warn(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
         turns.found_all()
+
+    def _may_use(self, fd: int) -> bool:
+        """Return False for the last descriptors, which are for files.
+
+        The system assigns the lowest free descriptor, so the limit concerns only numbers higher
+        than any before.
+        """
+        limit = descriptors.soft_limit()
+        if fd >= limit - min(_RESERVED_COUNT, limit // 8):
+            return False
+        self._highest_fd = fd
+        return True
 
     def _connect(self, accepted: socket.socket) -> None:
         """Create the transport of a connection, without a task, which would cost as much again."""
@@ -184,17 +198,20 @@ class RealListener:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
         else:
-            self._connecting.add(connecting)
-            connected.add_done_callback(lambda _: self._finish(connecting))
+            self._connecting.append((connecting, connected))
 
-    def _finish(self, connecting: Coroutine[Any, Any, object]) -> None:
-        """End a coroutine that has nothing to wait for any more, unless `close` has ended it."""
-        if connecting in self._connecting:
-            self._connecting.remove(connecting)
+    def _end_connected(self) -> None:
+        """End the coroutines of connections that their protocols know.
+
+        In the next turn, because a callback for each costs as much as accepting it.
+        """
+        connecting = self._connecting
+        while connecting and connecting[0][1].done():
+            coroutine, _ = connecting.popleft()
             try:
-                connecting.send(None)
+                coroutine.send(None)
             except StopIteration:
-                return
+                continue
             raise AssertionError("a connection was awaited twice")
 
     def _refuse(self, listening: _Socket, error: OSError) -> bool:

@@ -227,7 +227,10 @@ def test_connections_have_the_socket_buffers_of_the_options(run: Run) -> None:
 
 
 def test_closed_connections_are_freed_without_the_garbage_collector(run: Run) -> None:
-    """References in a cycle would keep thousands of closed connections in memory."""
+    """References in a cycle would keep thousands of closed connections in memory.
+
+    The listener has a reference to the last one until the next is accepted.
+    """
 
     async def scene() -> None:
         endpoint = await opened()
@@ -236,7 +239,7 @@ def test_closed_connections_are_freed_without_the_garbage_collector(run: Run) ->
             for _ in range(3):
                 assert await ask(endpoint, b"x") == b"x"
             await until(lambda: endpoint.connections_count == 0)
-            await until(lambda: not any(isinstance(it, Connection) for it in gc.get_objects()))
+            await until(lambda: sum(isinstance(it, Connection) for it in gc.get_objects()) <= 1)
             assert endpoint.accepted_count == 3
         finally:
             gc.enable()
