@@ -103,8 +103,9 @@ class Reply:
         """Release the held memory: the connection was lost before the response was sent."""
         if self.held_bytes:
             self._connection.budget.give_back(self.held_bytes)
-        if self.parts is None and self.on_abandon is not None:
-            self.on_abandon()
+        on_abandon, self.on_abandon = self.on_abandon, None
+        if self.parts is None and on_abandon is not None:
+            on_abandon()
 
 
 class Connection(SendHalf):
