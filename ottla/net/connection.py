@@ -433,9 +433,7 @@ class Connection(SendHalf):
         A connection that is muted already stays muted for the longer of the two times. Time spent
         muted is neither idle nor slow (KIP-219, kafka.network.SocketServer.Processor).
         """
-        if self.is_closed or seconds <= 0:
-            return
-        if not self._mute.extend(self._loop, seconds, self._unmute):
+        if self.is_closed or not self._mute.extend(self._loop, seconds, self._unmute):
             return
         self.active_at = self._mute.until
         if self._received.frame_started_at:

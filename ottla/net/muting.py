@@ -18,11 +18,11 @@ class Mute:
     def extend(
         self, loop: asyncio.AbstractEventLoop, seconds: float, on_end: Callable[[], None]
     ) -> bool:
-        """Mute for `seconds` from now, then call `on_end`; return False if it is muted for longer
-        already.
+        """Mute for `seconds` from now, then call `on_end`; return False for no time, and if it is
+        muted for longer already.
         """
         until = loop.time() + seconds
-        if until <= self.until:
+        if seconds <= 0 or until <= self.until:
             return False
         self.end()
         self.until = until

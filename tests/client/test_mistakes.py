@@ -14,7 +14,11 @@ from ottla.testing import Cluster
     ("kind", "settings", "sentence"),
     [
         (Producer, {"acks": 7}, "configuration acks: String must be one of: all, -1, 0, 1"),
-        (Producer, {"compression_type": "brotli"}, "compression.type: String must be one of: none, gzip"),
+        (
+            Producer,
+            {"compression_type": "brotli"},
+            "compression.type: String must be one of: none, gzip",
+        ),
         (Producer, {"linger_ms": "soon"}, 'property "linger.ms": use a number of ms'),
         (Consumer, {"auto_offset_reset": "begin"}, "use earliest, latest or none"),
         (Consumer, {"isolation_level": "x"}, "must be one of: read_committed, read_uncommitted"),
