@@ -51,7 +51,7 @@ OPTIONS = {
     "num.partitions": "2",
 }
 # A scrape is answered after two or three of these, before its timeout.
-_BLOCKED_S = 0.02
+_BLOCKED_S = 0.005
 NAMESPACE, CLUSTER = "kafka", "my-cluster"
 TOPICS = ("orders", "events")
 STRIMZI = {
