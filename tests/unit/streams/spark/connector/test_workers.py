@@ -28,7 +28,8 @@ def test_a_reused_worker_does_not_collect_modules(monkeypatch: pytest.MonkeyPatc
         pass
     objects_count = len(gc.get_objects())
     freeze_objects()
-    assert gc.get_freeze_count() >= objects_count
+    # Threads of other tests may have freed a few meanwhile.
+    assert gc.get_freeze_count() > objects_count * 0.99
     assert len(gc.get_objects()) < objects_count / 100
 
 
