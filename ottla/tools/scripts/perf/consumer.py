@@ -1,12 +1,10 @@
-"""`kafka-consumer-perf-test` (org.apache.kafka.tools.ConsumerPerformance).
-
-Not done: `--print-metrics`.
-"""
+"""`kafka-consumer-perf-test` (org.apache.kafka.tools.ConsumerPerformance)."""
 
 import datetime
 import time
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.client.transport import ConsumedRecord, RecordConsumer
@@ -25,6 +23,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.perf.live import LiveLine
+from ottla.tools.scripts.perf.metrics import ClientStatistics, consumer_metrics, print_metrics
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 
@@ -48,7 +47,7 @@ SPEC = Spec(
         "hide-header": Flag("Leave out the first line."),
         "timeout": Flag("Stop after this time without records.", "milliseconds", long, default=10_000),
         "date-format": Flag("The format of times, as in Java's SimpleDateFormat.", "date format"),
-        "print-metrics": Flag("Accepted, without effect."),
+        "print-metrics": Flag("Print the metrics of the consumer at the end."),
         "threads": Flag("Accepted, without effect.", "count", integer),
         "plot": Flag("Write the rate as a picture (an extension of Ottla).", "FILE.svg"),
     },
@@ -79,9 +78,12 @@ def run(options: Options) -> int:
         err(str(error))
         return 1
     if options.is_json:
-        as_json(run.facts())
-    elif not is_detailed:
+        as_json(run.facts() | ({"metrics": run.metrics} if run.metrics else {}))
+        return 0
+    if not is_detailed:
         out(run.total())
+    if run.metrics:
+        print_metrics(run.metrics, run.client_id)
     return 0
 
 
@@ -107,6 +109,9 @@ class _ConsumerRun:
         # Seconds since the start, and the records until then.
         self._progress = [(0.0, 0)]
         self._live = LiveLine()
+        self.client_id = ""
+        # Empty without --print-metrics.
+        self.metrics: dict[str, float | None] = {}
 
     def run(self) -> None:
         """Read until the number of records or the timeout is reached."""
@@ -114,7 +119,10 @@ class _ConsumerRun:
         timeout_s = options["timeout"] / 1000
         interval_s = options["reporting-interval"] / 1000
         settings = self._settings()
-        group = settings.pop("group.id")
+        group, self.client_id = settings.pop("group.id"), settings["client.id"]
+        statistics = ClientStatistics() if "print-metrics" in options else None
+        if statistics is not None:
+            settings |= statistics.settings()
         topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
         bootstrap = options["bootstrap-server"]
         warn = unreachable_warning(bootstrap)
@@ -144,6 +152,9 @@ class _ConsumerRun:
             if len(self._progress) > 1 and elapsed_s - self._progress[-1][0] < _WINDOW_S / 2:
                 self._progress.pop()
             self._progress.append((elapsed_s, self.count))
+            if statistics is not None:
+                statistics.await_report(consumer.poll)
+                self.metrics = dict(consumer_metrics(statistics, self.count, self.bytes))
         if self.count < self._wanted and not options.is_json:
             out(
                 "WARNING: Exiting before consuming the expected number of records: timeout "
@@ -155,7 +166,7 @@ class _ConsumerRun:
         if self._joined == self._start:
             self._joined = time.time()
 
-    def _settings(self) -> dict[str, str]:
+    def _settings(self) -> dict[str, Any]:
         options = self._options
         name = options["command-config"] or options["consumer.config"]
         properties: Mapping[str, str] = read_properties(name) if name else {}

@@ -1,6 +1,7 @@
 """The statistics of `kafka-producer-perf-test` (ProducerPerformance.Stats)."""
 
 import time
+from collections.abc import Mapping
 
 from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.perf.plot import Curve
@@ -72,9 +73,8 @@ class Latencies:
             **quantiles,
         }
 
-    def print_total(self) -> None:
-        """Print the last line."""
-        facts = self.summary()
+    def print_total(self, facts: Mapping[str, float]) -> None:
+        """Print the last line, from a summary."""
         out(
             f"{self.count} records sent, {facts['records_per_second']:.6f} records/sec "
             f"({facts['mb_per_second']:.2f} MB/sec), {facts['average_ms']:.2f} ms avg latency, "

@@ -20,6 +20,10 @@ class MeasuredProducer(RecordProducer):
         super().__init__(bootstrap, settings, unreachable_warning(bootstrap))
         self._report = report
 
+    def poll(self, seconds: float) -> None:
+        """Wait for reports and statistics."""
+        self._producer.poll(seconds)
+
     def init_transactions(self) -> None:
         """Register the transactional id; ClientError if the cluster refuses."""
         with translated_errors():

@@ -1,7 +1,4 @@
-"""`kafka-producer-perf-test` (org.apache.kafka.tools.ProducerPerformance).
-
-Not done: `--print-metrics` prints nothing: librdkafka lacks the metrics of the Java client.
-"""
+"""`kafka-producer-perf-test` (org.apache.kafka.tools.ProducerPerformance)."""
 
 import itertools
 import random
@@ -18,6 +15,7 @@ from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, l
 from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.perf.latencies import Latencies
 from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
+from ottla.tools.scripts.perf.metrics import ClientStatistics, print_metrics, producer_metrics
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import read_properties
 
@@ -39,7 +37,7 @@ SPEC = Spec(
         "transactional-id": Flag("Send in transactions with this id.", "ID"),
         "transaction-duration-ms": Flag("Commit after this time (default: 3000).", "MS", long),
         "reporting-interval": Flag("Print progress so often.", "INTERVAL-MS", long, default=5000),
-        "print-metrics": Flag("Accepted: librdkafka lacks the metrics of the Java client."),
+        "print-metrics": Flag("Print the metrics of the producer at the end."),
         "warmup-records": Flag("Records that are not counted.", "RECORDS", long, default=0),
         "random-seed": Flag("The seed of the values.", "SEED", long, default=0),
         "plot": Flag("Write the latencies as a picture (an extension of Ottla).", "FILE.svg"),
@@ -108,14 +106,25 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
             latencies.record(int(message.latency() * 1000), len(message.value() or b""))
 
     transaction_s = _transaction_s(options, properties)
-    with MeasuredProducer(bootstrap, librdkafka_settings(properties), report) as producer:
+    settings: dict[str, Any] = librdkafka_settings(properties)
+    statistics = ClientStatistics() if "print-metrics" in options else None
+    if statistics is not None:
+        settings |= statistics.settings()
+    with MeasuredProducer(bootstrap, settings, report) as producer:
         _send(producer, options, values, transaction_s)
+        producer.flush()
+        summary = latencies.summary()
+        if statistics is not None:
+            statistics.await_report(producer.poll)
     if options["plot"]:
         plot.write(options["plot"], latencies.curve())
+    metrics = {} if statistics is None else dict(producer_metrics(statistics))
     if options.is_json:
-        as_json(latencies.summary())
-    else:
-        latencies.print_total()
+        as_json(summary | ({"metrics": metrics} if metrics else {}))
+        return 0
+    latencies.print_total(summary)
+    if metrics:
+        print_metrics(metrics, properties["client.id"])
     return 0
 
 
