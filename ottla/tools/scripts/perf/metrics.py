@@ -83,7 +83,7 @@ class ClientStatistics:
 
 
 def producer_metrics(statistics: ClientStatistics) -> Iterator[tuple[str, float | None]]:
-    """Yield a producer's metrics: group and name, and the value (bytes, ms, 1/s) if there is one."""
+    """Yield a producer's metrics: group and name, and the value if there is one (bytes, ms)."""
     group, elapsed_s = "producer-metrics", statistics.elapsed_s()
     yield from _network_metrics(group, statistics, elapsed_s)
     yield f"{group}:batch-size-avg", statistics.batch_bytes.average()

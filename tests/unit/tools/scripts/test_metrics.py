@@ -1,4 +1,4 @@
-"""`--print-metrics` of the performance scripts: librdkafka's statistics under the Java client's names."""
+"""`--print-metrics` of the performance scripts: statistics of librdkafka under names of Java."""
 
 import json
 
