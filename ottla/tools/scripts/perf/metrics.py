@@ -10,7 +10,7 @@ compression and splits, of the selector's time, and of the steps of a rebalance.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ottla.tools.scripts.printing import out
@@ -68,7 +68,7 @@ class ClientStatistics:
             self.batch_bytes.add(topic["batchsize"])
             self.batch_records.add(topic["batchcnt"])
 
-    def await_report(self, poll: Any) -> None:
+    def await_report(self, poll: Callable[[float], object]) -> None:
         """Call `poll` with a time in seconds until a report has arrived that has the whole run.
 
         The next one may have been written before the last response.
