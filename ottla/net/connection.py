@@ -17,7 +17,7 @@ from ottla.base.buffers import Part
 from ottla.base.errors import ProtocolError
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Budget, Limits
-from ottla.net.muting import Mute
+from ottla.net.muting import NEVER_MUTED, Mute
 from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
 from ottla.net.receiving import PREFIX_BYTES, SIZE, UnhandledBytes, impossible_size
@@ -26,6 +26,7 @@ from ottla.net.sending import SendHalf, forget_warmth
 _log = logging.getLogger(__name__)
 
 _NO_ADDRESS = ("", 0)
+_NO_TRANSPORT = cast(asyncio.Transport, None)
 
 
 def _not_serving(connection: "Connection", frame: memoryview) -> None:
@@ -52,6 +53,8 @@ class EndpointState(Protocol):
     # Bytes of requests, and bytes of responses that peers have not received.
     budget: ReceiveBudget
     unsent: Budget
+    # Shared by all connections that have never had unhandled bytes.
+    nothing_received: UnhandledBytes
     limits: Limits
     # None until the endpoint serves requests.
     handler: FrameHandler | None
@@ -128,7 +131,6 @@ class Connection(SendHalf):
         "_is_reading",
         "_mute",
         "_pending",
-        "_received",
         "_shared",
         "_time",
         "_unsent_bytes_high",
@@ -140,7 +142,7 @@ class Connection(SendHalf):
         "listener_name",
         "local_address",
         "memo",
-        "memory",
+        "received",
     )
 
     def __init__(self, endpoint: EndpointState) -> None:
@@ -153,9 +155,8 @@ class Connection(SendHalf):
         self._unsent_bytes_high = endpoint.limits.unsent_bytes_high
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.memory: ReceiveMemory = cast(ReceiveMemory, None)
-        self._received: UnhandledBytes = cast(UnhandledBytes, None)
+        self._transport: asyncio.Transport = _NO_TRANSPORT
+        self.received = endpoint.nothing_received
         self.listener_name = endpoint.name
         # The handler's own state, kept from one frame to the next.
         self.memo: Any = None
@@ -170,7 +171,7 @@ class Connection(SendHalf):
         self._blocking_count = 0
         self._is_parsing = False
         self._is_reading = False
-        self._mute = Mute()
+        self._mute = NEVER_MUTED
 
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
 
@@ -182,10 +183,6 @@ class Connection(SendHalf):
         self.peer_address = (peer_address or _NO_ADDRESS)[:2]
         self._transport.set_write_buffer_limits(high=0)
         endpoint = self._endpoint
-        self.memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
-        self._received = UnhandledBytes(
-            endpoint.buffers, self.budget, self.memory, self._frame_bytes_max
-        )
         is_admitted = endpoint.admit(self)
         # uvloop starts to read after this method even if it is paused: only frames are held back.
         self._is_reading = True
@@ -207,15 +204,15 @@ class Connection(SendHalf):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
         budget = self.budget
-        if self._received.filled or budget.held_bytes >= budget.short_read_bytes:
-            return self._received.free_room()
+        if self.received.filled or budget.held_bytes >= budget.short_read_bytes:
+            return self.received.free_room()
         return self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle every frame that is complete."""
         self.active_at = self._time()
         try:
-            if self._received.filled:
+            if self.received.filled:
                 self._continue_frame(nbytes)
             else:
                 position = self._handle_frames(self._shared, nbytes)
@@ -234,14 +231,15 @@ class Connection(SendHalf):
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything; deferred responses are dropped."""
         self.is_closed = True
-        self._mute.end()
-        self._received.forget()
-        self.memory.leave()
+        if self.is_muted:
+            self._mute.end()
+        endpoint = self._endpoint
+        if self.received is not endpoint.nothing_received:
+            self.received.forget()
         self._sending_lost()
-        pending, self._pending = self._pending, deque()
-        for reply in pending:
-            reply.abandon()
-        self._endpoint.forget(self)
+        while self._pending:
+            self._pending.popleft().abandon()
+        endpoint.forget(self)
 
     def _continue_sending(self) -> None:
         self.active_at = max(self._time(), self._mute.until)
@@ -361,12 +359,16 @@ class Connection(SendHalf):
 
     def _keep(self, view: memoryview, position: int, end: int, *, may_wait: bool = False) -> None:
         """Keep unhandled bytes of `view`; stop reading if they must wait."""
-        if not self._received.keep(view, position, end, self.active_at, may_wait=may_wait):
+        endpoint = self._endpoint
+        if self.received is endpoint.nothing_received:
+            memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
+            self.received = self.received.of_connection(memory, self._frame_bytes_max)
+        if not self.received.keep(view, position, end, self.active_at, may_wait=may_wait):
             self._pause()
 
     def _continue_frame(self, nbytes: int) -> None:
         """Handle more bytes of the frame whose beginning was received before."""
-        received = self._received
+        received = self.received
         if received.private is None:
             self._continue_rest(nbytes)
         elif not received.add(nbytes, self.active_at):
@@ -376,7 +378,7 @@ class Connection(SendHalf):
 
     def _continue_rest(self, nbytes: int) -> None:
         """Handle the small frame that has begun before, and the frames that follow it."""
-        received, view = self._received, self._shared
+        received, view = self.received, self._shared
         started_at = received.frame_started_at
         end = received.put_back() + nbytes
         position = self._handle_frames(view, end)
@@ -387,10 +389,10 @@ class Connection(SendHalf):
 
     def _handle_private(self) -> None:
         """Handle the frames of the private buffer."""
-        received = self._received
+        received = self.received
         private, view, filled = received.private, received.view, received.filled
         if self._is_blocked():
-            self.memory.park()
+            received.memory.park()
             self._pause()
             return
         position = self._handle_frames(view, filled)
@@ -400,25 +402,20 @@ class Connection(SendHalf):
             received.drop_private()
 
     def _memory_granted(self) -> None:
-        self._received.enlarge()
+        self.received.enlarge()
         # Time spent waiting for memory is neither idle nor slow.
         waited = max(0.0, self._time() - self.active_at)
         self.connected_at += waited
-        self._received.frame_started_at += waited
+        self.received.frame_started_at += waited
         self.active_at += waited
         # Not at once: the giver is in the middle of its own work.
         self._loop.call_soon(self._go_on)
 
-    @property
-    def frame_started_at(self) -> float:
-        """When the first byte of an unfinished frame arrived; 0 if there is none."""
-        return self._received.frame_started_at
-
     def silent_seconds(self, now: float) -> float:
         """Return for how long (s) an unfinished frame made no progress; 0 if it is not being read."""
-        if not self._received.frame_started_at or not self._is_reading:
+        if not self.received.frame_started_at or not self._is_reading:
             return 0.0
-        return self.memory.silent_seconds(now, self.active_at, self._received.filled)
+        return self.received.memory.silent_seconds(now, self.active_at, self.received.filled)
 
     # -- flow -----------------------------------------------------------------------------------
 
@@ -433,11 +430,13 @@ class Connection(SendHalf):
         A connection that is muted already stays muted for the longer of the two times. Time spent
         muted is neither idle nor slow (KIP-219, kafka.network.SocketServer.Processor).
         """
+        if self._mute is NEVER_MUTED:
+            self._mute = Mute()
         if self.is_closed or not self._mute.extend(self._loop, seconds, self._unmute):
             return
         self.active_at = self._mute.until
-        if self._received.frame_started_at:
-            self._received.frame_started_at = self._mute.until
+        if self.received.frame_started_at:
+            self.received.frame_started_at = self._mute.until
         self._takes_requests = False
         self._pause()
 
@@ -454,11 +453,11 @@ class Connection(SendHalf):
 
     def _go_on(self) -> None:
         """Handle the requests that have waited, then resume reading."""
-        if self.is_closed or self._is_parsing or self._is_draining or self.memory.is_waiting:
+        received, mute = self.received, self._mute
+        if self.is_closed or self._is_parsing or self._is_draining or received.memory.is_waiting:
             if self._is_draining:
                 self._close_if_drained()
             return
-        received, mute = self._received, self._mute
         if mute.timer is not None:
             return
         if received.filled and received.has_frame:
@@ -470,7 +469,7 @@ class Connection(SendHalf):
             self._flush()
         # A request that was handled just now may have muted the connection.
         if (
-            self.memory.is_waiting
+            received.memory.is_waiting
             or mute.timer is not None
             or (received.filled and received.has_frame)
         ):

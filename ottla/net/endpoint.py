@@ -13,6 +13,7 @@ from ottla.net.connection import Connection, FrameHandler
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.limits import Budget, Limits
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receiving import nothing_received
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Endpoint:
         self.budget = budget
         self.unsent = unsent
         self.buffers = buffers
+        self.nothing_received = nothing_received(buffers, budget)
         # None until `serve`.
         self.handler: FrameHandler | None = None
         # Counts a connection from an address; returns the seconds to hold it before it is closed
@@ -164,7 +166,7 @@ class Endpoint:
         if self.budget.has_waiting:
             freed_bytes = 0
             for connection in self._silent_connections():
-                freed_bytes += connection.memory.held_bytes
+                freed_bytes += connection.received.memory.held_bytes
                 connection.close("request made no progress while others wait for memory")
                 if freed_bytes >= self.budget.limit_bytes // 4:
                     break
@@ -182,7 +184,7 @@ class Endpoint:
 
     def _reason_to_close(self, connection: Connection, now: float) -> str:
         limits = self.limits
-        if connection.is_closed or connection.memory.is_waiting:
+        if connection.is_closed or connection.received.memory.is_waiting:
             return ""
         unsent = connection.undelivered_bytes
         if unsent:
@@ -195,7 +197,7 @@ class Endpoint:
             limits.first_frame_seconds
         ):
             return "no first request within the time limit"
-        started_at = connection.frame_started_at
+        started_at = connection.received.frame_started_at
         if started_at and now - started_at > limits.frame_seconds:
             return "request not completed within the time limit"
         is_owed = connection.is_waiting_for_answer and not unsent
@@ -245,4 +247,4 @@ class Endpoint:
 
 def _reclaim_order(connection: Connection) -> tuple[bool, int]:
     """Sort connections that never completed a request first, then those that hold the most memory."""
-    return connection.frames_count > 0, -connection.memory.held_bytes
+    return connection.frames_count > 0, -connection.received.memory.held_bytes

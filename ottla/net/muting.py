@@ -34,3 +34,7 @@ class Mute:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+# Shared by all connections that have never been muted.
+NEVER_MUTED = Mute()

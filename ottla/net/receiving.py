@@ -39,11 +39,11 @@ class UnhandledBytes:
         "_budget",
         "_buffers",
         "_frame_bytes_max",
-        "_memory",
         "_rest",
         "_shared",
         "filled",
         "frame_started_at",
+        "memory",
         "private",
         "view",
         "wanted",
@@ -58,7 +58,7 @@ class UnhandledBytes:
     ) -> None:
         self._buffers = buffers
         self._budget = budget
-        self._memory = memory
+        self.memory = memory
         self._frame_bytes_max = frame_bytes_max
         self._shared = buffers.shared
         # The beginning of a small frame, without a private buffer.
@@ -71,6 +71,10 @@ class UnhandledBytes:
         self.wanted = 0
         # When the first byte of an unfinished frame arrived; 0 if there is none.
         self.frame_started_at = 0.0
+
+    def of_connection(self, memory: ReceiveMemory, frame_bytes_max: int) -> "UnhandledBytes":
+        """Return the unhandled bytes of one connection, with the same buffers."""
+        return UnhandledBytes(self._buffers, self._budget, memory, frame_bytes_max)
 
     @property
     def has_frame(self) -> bool:
@@ -105,10 +109,10 @@ class UnhandledBytes:
             self._rest = view[position:end].tobytes()
             self.filled = filled
             self.frame_started_at = now
-            self._memory.keep(filled)
+            self.memory.keep(filled)
             return True
         old = self.private
-        self.private = self._buffers.take(self._memory.begin(filled, needed_bytes))
+        self.private = self._buffers.take(self.memory.begin(filled, needed_bytes))
         self.view = memoryview(self.private)
         self.view[:filled] = view[position:end]
         self.filled, self.wanted = filled, needed_bytes
@@ -126,7 +130,7 @@ class UnhandledBytes:
         self._shared[:size_bytes] = rest
         self.filled = 0
         self.frame_started_at = 0.0
-        self._memory.release()
+        self.memory.release()
         return size_bytes
 
     def add(self, count: int, now: float) -> bool:
@@ -143,7 +147,7 @@ class UnhandledBytes:
         return self.filled < len(private) or self._grow()
 
     def _grow(self) -> bool:
-        if not self._memory.grow():
+        if not self.memory.grow():
             return False
         self.enlarge()
         return True
@@ -152,7 +156,7 @@ class UnhandledBytes:
         """Move to a private buffer of the size that memory was granted for."""
         old = self.private
         assert old is not None
-        self.private = self._buffers.take(self._memory.held_bytes)
+        self.private = self._buffers.take(self.memory.held_bytes)
         view = memoryview(self.private)
         view[: self.filled] = self.view[: self.filled]
         self.view = view
@@ -165,10 +169,17 @@ class UnhandledBytes:
         self.private, self.view = None, self._shared
         self.filled = self.wanted = 0
         self._buffers.give_back(private)
-        self._memory.release()
+        self.memory.release()
 
     def forget(self) -> None:
-        """Drop all bytes: the connection is lost."""
+        """Drop all bytes and release their memory: the connection is lost."""
         self._rest = b""
         if self.private is not None:
             self.drop_private()
+        self.memory.leave()
+
+
+def nothing_received(buffers: ReceiveBuffers, budget: ReceiveBudget) -> UnhandledBytes:
+    """Return the unhandled bytes of all connections that have had none."""
+    memory = ReceiveMemory(budget, "", lambda: None)
+    return UnhandledBytes(buffers, budget, memory, frame_bytes_max=0)

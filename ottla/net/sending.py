@@ -44,6 +44,8 @@ _COLD_BYTES = 64 * 1024
 _NUDGE_BYTES = 512
 # Seconds that a closing connection may take to send its pending responses.
 _LINGER_SECONDS = 30.0
+# Shared by all connections that have never queued anything: a deque takes 600 bytes.
+_EMPTY_QUEUE: deque[Part] = deque()
 
 
 def forget_warmth(parts: Iterable[Part]) -> None:
@@ -106,7 +108,7 @@ class SendHalf(asyncio.BufferedProtocol):
         self._file_socket: FileSocket | None = None
         self._range_bytes_min = _UNKNOWN
         # Behind a range that the socket has not taken whole; of the first part, so much is sent.
-        self._queue: deque[Part] = deque()
+        self._queue = _EMPTY_QUEUE
         self._sent_bytes = 0
         self._queued_bytes = self._queued_range_bytes = 0
         self._cold_read: asyncio.Future[bytes] | None = None
@@ -144,6 +146,8 @@ class SendHalf(asyncio.BufferedProtocol):
             if not self._peer_reads:
                 self._hold_unsent()
             return
+        if self._queue is _EMPTY_QUEUE:
+            self._queue = deque()
         self._queue.extend(out)
         self._queued_bytes += size_bytes
         for part in out:
@@ -365,8 +369,10 @@ class SendHalf(asyncio.BufferedProtocol):
 
     def _sending_lost(self) -> None:
         """Release the bytes that waited to be sent."""
-        self._forget_queue()
-        self._release_unsent()
+        if self._queue or self._out:
+            self._forget_queue()
+        if self._unsent_held_bytes:
+            self._release_unsent()
         if self._linger_timer is not None:
             self._linger_timer.cancel()
             self._linger_timer = None

@@ -11,6 +11,7 @@ from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.limits import Budget, Limits
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.receiving import nothing_received
 
 
 class HandTransport(asyncio.Transport):
@@ -71,6 +72,7 @@ class HandHousehold:
     def __init__(self, response: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()
         self.budget = ReceiveBudget(1_000_000)
+        self.nothing_received = nothing_received(self.buffers, self.budget)
         self.unsent = Budget(10_000)
         self.limits = limits
         self.handler = self

@@ -196,8 +196,8 @@ async def test_memory_depends_on_received_bytes(wire_of) -> None:
     """A client that announces 100 MB and sends a few bytes costs 2 MiB."""
     wire = wire_of(lambda connection, body: None)
     wire.receive((100_000_000).to_bytes(4, "big") + b"x" * 10)
-    assert wire.connection._received.private is not None
-    assert len(wire.connection._received.private) <= 2 * 1024 * 1024
+    assert wire.connection.received.private is not None
+    assert len(wire.connection.received.private) <= 2 * 1024 * 1024
 
 
 async def test_part_of_a_small_frame_costs_its_own_size(wire_of, framed, echo) -> None:
@@ -205,7 +205,9 @@ async def test_part_of_a_small_frame_costs_its_own_size(wire_of, framed, echo) -
     wire = wire_of(echo)
     stream = framed(b"a" * 5000) + framed(b"b" * 5000) + framed(b"c" * 5000)
     wire.receive(stream[:7000])
-    assert wire.endpoint.budget.held_bytes == wire.connection.memory.held_bytes == 7000 - 5004
+    assert (
+        wire.endpoint.budget.held_bytes == wire.connection.received.memory.held_bytes == 7000 - 5004
+    )
     wire.receive(stream[7000:])
     assert wire.endpoint.frames == [b"a" * 5000, b"b" * 5000, b"c" * 5000]
     assert wire.transport.writes == 2
@@ -218,12 +220,12 @@ async def test_a_frame_in_small_pieces_is_as_old_as_its_first_byte(wire_of, fram
     stream = framed(b"x" * 50)
     for byte in stream[:-1]:
         wire.receive(bytes([byte]))
-        times.append(wire.connection.frame_started_at)
+        times.append(wire.connection.received.frame_started_at)
     assert len(set(times)) == 2
     # The size has its own buffer; the frame counts from the first byte after it.
     assert len(set(times[4:])) == 1
     wire.receive(stream[-1:] + stream[:2])
-    assert wire.connection.frame_started_at > times[-1]
+    assert wire.connection.received.frame_started_at > times[-1]
     assert wire.endpoint.frames == [b"x" * 50]
 
 

@@ -17,7 +17,7 @@ from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
-from ottla.net.listener import ACCEPTS_PER_TURN, RealNet, Turns
+from ottla.net.listener import ACCEPTS_PER_TURN, RealListener, RealNet, Turns
 from ottla.net.port import SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.loop import event_loops
@@ -84,11 +84,23 @@ def open_descriptors() -> int:
 
 
 @contextmanager
-def no_free_descriptor() -> Iterator[list[int]]:
-    """Lower the limit and use all descriptors; closing one of the returned ones frees it."""
+def descriptor_limit(limit: int) -> Iterator[None]:
+    """Lower the number of descriptors that this process may have open."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 3, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def highest_descriptor() -> int:
+    return max(int(name) for name in os.listdir("/proc/self/fd"))
+
+
+@contextmanager
+def no_free_descriptor() -> Iterator[None]:
+    """Use all descriptors."""
     numbers: list[int] = []
     try:
         while True:
@@ -96,11 +108,10 @@ def no_free_descriptor() -> Iterator[list[int]]:
                 numbers.append(os.open(os.devnull, os.O_RDONLY))
             except OSError:
                 break
-        yield numbers
+        yield
     finally:
         for descriptor in numbers:
             os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_connection_reset_before_accept_is_counted_and_closed(run: Run) -> None:
@@ -147,14 +158,15 @@ def test_connections_are_rejected_if_no_descriptor_is_free(run: Run, caplog) -> 
 
     async def scene() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        endpoint = await opened()
         peers = [socket.socket() for _ in range(100)]
-        with no_free_descriptor():
-            for peer in peers:
-                peer.setblocking(False)
-                assert peer.connect_ex(("127.0.0.1", endpoint.port)) in (0, 115)
-            await until(lambda: all(map(is_closed_by_peer, peers)))
-            assert endpoint.connections_count == 0
+        with descriptor_limit(highest_descriptor() + 20):
+            endpoint = await opened()
+            with no_free_descriptor():
+                for peer in peers:
+                    peer.setblocking(False)
+                    assert peer.connect_ex(("127.0.0.1", endpoint.port)) in (0, 115)
+                await until(lambda: all(map(is_closed_by_peer, peers)))
+                assert endpoint.connections_count == 0
         for peer in peers:
             peer.close()
         assert await ask(endpoint, b"again") == b"again"
@@ -200,6 +212,62 @@ def test_connections_leave_the_last_descriptors_to_files(run: Run) -> None:
             await endpoint.close(1.0)
 
     run(scene())
+
+
+def test_uvloops_server_is_replaced_when_half_of_the_descriptors_are_used(run: Run) -> None:
+    """Nobody is disconnected, and from then on the last descriptors are left to files."""
+
+    async def scene() -> None:
+        limit = 4 * (highest_descriptor() + 20)
+        with descriptor_limit(limit):
+            endpoint = await opened()
+            listener = endpoint._listener
+            assert isinstance(listener, RealListener)
+            is_uvloop = not isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
+            assert len(listener._servers) == is_uvloop
+            peers = []
+            while highest_descriptor() < limit // 2 + 40:
+                peers.append(await asyncio.open_connection("127.0.0.1", endpoint.port))
+                await until(lambda: endpoint.connections_count == len(peers))
+            assert listener._servers == []
+            for reader, writer in peers:
+                writer.write(struct.pack(">i", 4) + b"echo")
+                async with asyncio.timeout(10):
+                    assert await reader.readexactly(8) == struct.pack(">i", 4) + b"echo"
+            assert listener.refused_count == 0
+            for _, writer in peers:
+                writer.close()
+            await until(lambda: endpoint.connections_count == 0)
+            assert await ask(endpoint, b"again") == b"again"
+            await endpoint.close(1.0)
+
+    run(scene())
+
+
+def test_uvloops_server_closes_connections_if_no_descriptor_is_free() -> None:
+    """Its own remedy until it is replaced: the clients do not wait, and the next ones are served."""
+    if "uvloop" not in FACTORIES:
+        pytest.skip("uvloop is not installed")
+    errors: list[dict[str, Any]] = []
+
+    async def scene() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        peers = [socket.socket() for _ in range(20)]
+        with descriptor_limit(4 * highest_descriptor()):
+            endpoint = await opened()
+            with no_free_descriptor():
+                for peer in peers:
+                    peer.setblocking(False)
+                    assert peer.connect_ex(("127.0.0.1", endpoint.port)) in (0, 115)
+                await until(lambda: all(map(is_closed_by_peer, peers)))
+        for peer in peers:
+            peer.close()
+        assert await ask(endpoint, b"again") == b"again"
+        await endpoint.close(1.0)
+
+    with asyncio.Runner(loop_factory=FACTORIES["uvloop"]) as runner:
+        runner.run(scene())
+    assert errors == []
 
 
 def is_closed_by_peer(peer: socket.socket) -> bool:

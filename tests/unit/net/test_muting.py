@@ -75,7 +75,7 @@ def test_a_part_of_a_request_waits_too(play, wire_of, framed) -> None:
         loop = asyncio.get_running_loop()
         stream = framed(b"much") + framed(b"n" * 1000)
         wire.receive(stream[:-400])
-        assert wire.connection.frame_started_at == pytest.approx(loop.time() + 2)
+        assert wire.connection.received.frame_started_at == pytest.approx(loop.time() + 2)
         await asyncio.sleep(2.01)
         wire.receive(stream[-400:])
         assert wire.answers() == [b"much", b"n" * 1000]
