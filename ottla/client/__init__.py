@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.client.consumer.membership import RebalanceListener
     from ottla.client.consumer.offset_stores import SqliteOffsetStore
     from ottla.client.consumer.retries import RetryingConsumer
+    from ottla.client.group.assignors import MemberSubscription, PartitionAssignor
     from ottla.client.producer.asynchronous import AsyncProducer
     from ottla.client.producer.interceptors import ProducerInterceptor
     from ottla.client.producer.producer import Producer
@@ -42,7 +43,9 @@ _MODULES = {
     "Consumer": "consumer.consumer",
     "ConsumerInterceptor": "consumer.interceptors",
     "ConsumerRecord": "records",
+    "MemberSubscription": "group.assignors",
     "OffsetAndMetadata": "records",
+    "PartitionAssignor": "group.assignors",
     "Producer": "producer.producer",
     "ProducerInterceptor": "producer.interceptors",
     "ProducerRecord": "records",
@@ -75,7 +78,9 @@ __all__ = [
     "Consumer",
     "ConsumerInterceptor",
     "ConsumerRecord",
+    "MemberSubscription",
     "OffsetAndMetadata",
+    "PartitionAssignor",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",

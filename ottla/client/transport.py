@@ -428,6 +428,11 @@ def subscribe(
         raise _translate(error.args[0]) from error
 
 
+def broker_error(code: int) -> Exception:
+    """Return the LibrdkafkaError of a broker's error code."""
+    return KafkaException(KafkaError(code))
+
+
 def is_transient(error: KafkaError) -> bool:
     """Return True for errors of a consumer that librdkafka retries itself."""
     return error.name() in _TRANSIENT or (error.retriable() and not error.fatal())

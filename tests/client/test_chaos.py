@@ -55,7 +55,7 @@ def test_guarantee_holds_although_brokers_die(
     loads[kind].check()
 
 
-@pytest.mark.parametrize("protocol", ["range", "cooperative-sticky", "consumer"])
+@pytest.mark.parametrize("protocol", ["range", "cooperative-sticky", "sticky", "consumer"])
 def test_rebalances_under_load(cluster: Cluster, protocol: str) -> None:
     """Members that join and leave while records arrive process every record exactly once."""
     group = f"rebalances-{protocol}"

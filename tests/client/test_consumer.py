@@ -204,14 +204,16 @@ def test_paused_partition_returns_nothing(cluster: Cluster, topic: str) -> None:
         assert values_of(read(consumer, 3)) == [b"0", b"3", b"6"]
 
 
-def test_pattern_subscribes_to_matching_topics(cluster: Cluster, topic: str) -> None:
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
+def test_pattern_subscribes_to_matching_topics(cluster: Cluster, topic: str, strategy: str) -> None:
     """The whole name must match."""
-    for name in ("metrics-a", "metrics-b", "metrics-b-old"):
-        cluster.create_topic(name, partitions=3)
-        fill(cluster, name, [name.encode()])
-    with consumer_of(cluster, group_id=topic) as consumer:
-        consumer.subscribe(pattern=r"metrics-[a-z]")
-        assert values_of(read(consumer, 2)) == [b"metrics-a", b"metrics-b"]
+    for name in ("a", "b", "b-old"):
+        cluster.create_topic(f"{strategy}-{name}", partitions=3)
+        fill(cluster, f"{strategy}-{name}", [name.encode()])
+    settings = {"partition_assignment_strategy": strategy}
+    with consumer_of(cluster, group_id=topic, **settings) as consumer:
+        consumer.subscribe(pattern=rf"{strategy}-[a-z]")
+        assert values_of(read(consumer, 2)) == [b"a", b"b"]
 
 
 class Observer(RebalanceListener):
@@ -238,6 +240,7 @@ class Observer(RebalanceListener):
         {"partition_assignment_strategy": "org.apache.kafka.clients.consumer.RangeAssignor"},
         {"partition_assignment_strategy": "roundrobin"},
         {"partition_assignment_strategy": "cooperative-sticky"},
+        {"partition_assignment_strategy": "org.apache.kafka.clients.consumer.StickyAssignor"},
         {"group_protocol": "consumer"},
     ],
 )
@@ -404,8 +407,9 @@ def test_listener_commits_when_the_consumer_is_closed(cluster: Cluster, topic: s
         assert len(other.committed([(topic, number) for number in range(3)])) == 3
 
 
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
 def test_listener_learns_at_the_close_that_the_last_poll_is_too_long_ago(
-    topic_of_strict_cluster: tuple[Cluster, str],
+    topic_of_strict_cluster: tuple[Cluster, str], strategy: str
 ) -> None:
     """Other members may own the partitions already: they are lost, not revoked."""
     cluster, topic = topic_of_strict_cluster
@@ -420,6 +424,7 @@ def test_listener_learns_at_the_close_that_the_last_poll_is_too_long_ago(
             calls.append(("lost", partitions))
 
     settings = {"session_timeout_ms": 300, "max_poll_interval_ms": 300}
+    settings["partition_assignment_strategy"] = strategy
     consumer = consumer_of(cluster, group_id=topic, **settings)
     consumer.subscribe(topic, listener=Listener())
     poll_until(consumer, lambda: len(consumer.assignment) == 1)
@@ -429,20 +434,26 @@ def test_listener_learns_at_the_close_that_the_last_poll_is_too_long_ago(
     assert "max.poll.interval.ms is 300" in str(consumer.departure)
 
 
-def test_wrong_pattern_is_a_sentence(cluster: Cluster) -> None:
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
+def test_wrong_pattern_is_a_sentence(cluster: Cluster, strategy: str) -> None:
     """The error quotes it."""
+    settings = {"group_id": "patterns", "partition_assignment_strategy": strategy}
     with (
-        consumer_of(cluster, group_id="patterns") as consumer,
+        consumer_of(cluster, **settings) as consumer,
         pytest.raises(ClientError, match=r"cannot subscribe to '\^\(ord\[\)\$'"),
     ):
         consumer.subscribe(pattern="ord[")
 
 
-def test_late_poll_is_explained(topic_of_strict_cluster: tuple[Cluster, str]) -> None:
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
+def test_late_poll_is_explained(
+    topic_of_strict_cluster: tuple[Cluster, str], strategy: str
+) -> None:
     """A member that polls too late learns why it lost its partitions, and rejoins."""
     cluster, topic = topic_of_strict_cluster
     observer, lost = Observer(), threading.Event()
     settings = {"session_timeout_ms": 900, "max_poll_interval_ms": 900}
+    settings["partition_assignment_strategy"] = strategy
     with consumer_of(cluster, group_id=topic, **settings) as consumer:
         consumer.subscribe(topic, listener=observer)
         poll_until(consumer, lambda: len(consumer.assignment) == 1)

@@ -17,13 +17,17 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-def test_heartbeats_do_not_depend_on_the_application(cluster: Cluster, topic: str) -> None:
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
+def test_heartbeats_do_not_depend_on_the_application(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
     """A member that is busy for twice its session timeout stays in the group and can commit."""
     settings = {
         "bootstrap_servers": cluster.bootstrap,
         "session_timeout_ms": SESSION_MS,
         "heartbeat_interval_ms": 100,
         "enable_auto_commit": False,
+        "partition_assignment_strategy": strategy,
     }
     with (
         Consumer(topic, group_id=topic, **settings) as busy,

@@ -115,9 +115,13 @@ async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
     assert committed_values(cluster, topic, 2) == [b"a", b"b"]
 
 
-def test_static_member_is_fenced_by_its_successor(cluster: Cluster, topic: str) -> None:
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
+def test_static_member_is_fenced_by_its_successor(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
     """Two consumers with one group.instance.id: the first learns that another one joined."""
     settings = {"group_id": topic, "group_instance_id": "one", "heartbeat_interval_ms": 100}
+    settings["partition_assignment_strategy"] = strategy
     first: Consumer = consumer_of(cluster, topic, **settings)
     poll_until(first, lambda: len(first.assignment) == 3)
     with consumer_of(cluster, topic, **settings) as second:

@@ -68,13 +68,15 @@ def groups_command(cluster: Cluster, *words: str) -> list[list[str]]:
 class Verifiable:
     """A VerifiableConsumer: it prints its assignments and records, one JSON object a line."""
 
-    def __init__(self, cluster: Cluster, folder: Path, *words: str) -> None:
+    def __init__(
+        self, bootstrap: str, folder: Path, *words: str, protocol: str = "consumer"
+    ) -> None:
         self.output = folder / f"out-{time.monotonic_ns()}"
         command = java.command(
             java.client_class_path(KAFKA),
             f"{TOOLS}.VerifiableConsumer",
-            *("--bootstrap-server", cluster.bootstrap, "--topic", "t", "--group-id", "g"),
-            *("--group-protocol", "consumer", "--reset-policy", "earliest", "--verbose"),
+            *("--bootstrap-server", bootstrap, "--topic", "t", "--group-id", "g"),
+            *("--group-protocol", protocol, "--reset-policy", "earliest", "--verbose"),
             *words,
         )
         with self.output.open("wb") as out:
@@ -122,8 +124,8 @@ def until(runs: Verifiable, is_done: Callable[[], bool]) -> None:
 
 def test_java_consumers_share_and_take_over(cluster: Cluster, tmp_path: Path) -> None:
     """Two members have six partitions each; if one is killed, the other resumes from its commits."""
-    one = Verifiable(cluster, tmp_path)
-    two = Verifiable(cluster, tmp_path)
+    one = Verifiable(cluster.bootstrap, tmp_path)
+    two = Verifiable(cluster.bootstrap, tmp_path)
     try:
         until(one, lambda: one.share() == two.share() == PARTITIONS // 2)
         until(one, lambda: len({*one.values(), *two.values()}) == 120)
@@ -168,7 +170,7 @@ def test_console_consumer_and_groups_command(cluster: Cluster) -> None:
 
 def test_kafka_dumps_every_record_of_our_groups(cluster: Cluster, tmp_path: Path) -> None:
     """DumpLogSegments decodes keys and values of all types without an error."""
-    one = Verifiable(cluster, tmp_path)
+    one = Verifiable(cluster.bootstrap, tmp_path)
     until(one, lambda: len(set(one.values())) == 120)
     described = groups_command(cluster, "--describe", "--group", "g", "--members", "--verbose")
     (member,) = [row for row in described if row[0] == "g"]

@@ -52,10 +52,13 @@ _ASSIGNORS = {
     f"{_CONSUMER}RangeAssignor": "range",
     f"{_CONSUMER}RoundRobinAssignor": "roundrobin",
     f"{_CONSUMER}CooperativeStickyAssignor": "cooperative-sticky",
+    f"{_CONSUMER}StickyAssignor": "sticky",
     "range": "range",
     "roundrobin": "roundrobin",
     "cooperative-sticky": "cooperative-sticky",
+    "sticky": "sticky",
 }
+_OF_LIBRDKAFKA = {"range", "roundrobin", "cooperative-sticky"}
 
 
 def serde_of(option: str, value: Any) -> Any:
@@ -87,18 +90,31 @@ def partitioner_of(value: Any) -> Any:
     return _PARTITIONERS[value]
 
 
-def assignors_of(value: Any) -> str:
-    """Return librdkafka's names of assignors, from Java class names or short names."""
-    parts = value.split(",") if isinstance(value, str) else list(value)
-    names = []
-    for part in map(str.strip, parts):
-        if part not in _ASSIGNORS:
-            raise ConfigError(
-                f"partition.assignment.strategy={part!r} is not available: use one of "
-                f"{', '.join(_ASSIGNORS)}; cooperative-sticky replaces the StickyAssignor"
-            )
-        names.append(_ASSIGNORS[part])
-    return ",".join(names)
+def assignors_of(value: Any) -> str | list[Any]:
+    """Return the names of assignors, from Java class names or short names: a text if librdkafka has
+    all of them.
+
+    In code, an element may be an assignor itself (`ottla.client.PartitionAssignor`) or its class.
+    """
+    parts = value.split(",") if isinstance(value, str) else value
+    rows = parts if isinstance(parts, list | tuple) else [parts]
+    assignors = list(map(_assignor_of, rows))
+    if all(isinstance(row, str) and row in _OF_LIBRDKAFKA for row in assignors):
+        return ",".join(assignors)
+    return assignors
+
+
+def _assignor_of(part: Any) -> Any:
+    if not isinstance(part, str):
+        assignor = part() if isinstance(part, type) else part
+        if isinstance(getattr(assignor, "name", None), str) and hasattr(assignor, "assign"):
+            return assignor
+    elif part.strip() in _ASSIGNORS:
+        return _ASSIGNORS[part.strip()]
+    raise ConfigError(
+        f"partition.assignment.strategy={part!r} is not available: use one of "
+        f"{', '.join(_ASSIGNORS)}, or pass an ottla.client.PartitionAssignor in code"
+    )
 
 
 def interceptors_of(value: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
-from ottla.client.config.choices import check_choice
+from ottla.client.config.choices import check_value
 from ottla.client.config.classes import assignors_of
 from ottla.client.config.names import IGNORED, KNOWN, OF_THE_OTHER, OWN, RENAMED, Role, dotted
 from ottla.client.config.properties import parse_properties
@@ -113,7 +113,7 @@ def _is_level_of_another_codec(name: str, codec: Any) -> bool:
 
 
 def _native(name: str, value: Any) -> dict[str, Any]:
-    check_choice(name, value)
+    check_value(name, value)
     if name == "buffer.memory":
         # librdkafka also limits the number of records, which bounds the memory of tiny ones.
         return {"queue.buffering.max.kbytes": max(1, int(value) // 1024)}

@@ -64,10 +64,14 @@ class Departures(logging.Handler):
         """Read a log line of librdkafka."""
         line = record.getMessage()
         if _SESSION_TIMEOUT in line:
-            self._left(
-                f"{self._group}: the coordinator answered no heartbeat within session.timeout.ms "
-                f"({self._session_ms}); check the network and the broker's load"
-            )
+            self.session_over()
+
+    def session_over(self) -> None:
+        """Note that heartbeats were not answered for the time of the session."""
+        self._left(
+            f"{self._group}: the coordinator answered no heartbeat within session.timeout.ms "
+            f"({self._session_ms}); check the network and the broker's load"
+        )
 
     def _left(self, reason: str) -> None:
         self.reason = reason

@@ -2,13 +2,20 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ottla.base.loading import deferred_module
 from ottla.client import transport
 from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, hint
 from ottla.client.consumer.departures import Departures
 from ottla.client.errors import ClientError
+
+# Only a few consumers have an assignor that librdkafka lacks.
+if TYPE_CHECKING:
+    from ottla.client.group import group_consumer
+else:
+    group_consumer = deferred_module("ottla.client.group.group_consumer")
 
 _DEFAULTS = {
     "auto.offset.reset": "latest",
@@ -25,6 +32,8 @@ _NO_GROUP = "ottla-without-group"
 def is_incremental(settings: ClientSettings) -> bool:
     """Return True if rebalances change assignments incrementally (KIP-429, KIP-848)."""
     strategy = settings.native.get("partition.assignment.strategy", "")
+    if not isinstance(strategy, str):
+        return False
     protocol = str(settings.native.get("group.protocol", "classic")).lower()
     return "cooperative" in strategy or protocol == "consumer"
 
@@ -46,7 +55,10 @@ def open_consumer(
     properties["on_commit"] = on_commit
     properties.setdefault("logger", logger)
     properties.setdefault("log_level", 6)
+    assignors = properties.get("partition.assignment.strategy", "")
     try:
+        if not isinstance(assignors, str):
+            return group_consumer.open_group_consumer(properties, assignors, departures)
         return transport.open_consumer(properties)
     except ClientError as error:
         near = next((text for name in settings.merged if (text := hint(Role.CONSUMER, name)) and

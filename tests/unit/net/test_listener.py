@@ -215,7 +215,7 @@ def test_connections_leave_the_last_descriptors_to_files(run: Run) -> None:
 
 
 def test_uvloops_server_is_replaced_when_half_of_the_descriptors_are_used(run: Run) -> None:
-    """Nobody is disconnected, and from then on the last descriptors are left to files."""
+    """No client is disconnected, and from then on the last descriptors are left to files."""
 
     async def scene() -> None:
         limit = 4 * (highest_descriptor() + 20)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.choices import check_choice
+from ottla.client.config.choices import check_value
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -44,7 +44,7 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Translate Java's properties; ConfigError names one that librdkafka cannot fulfil."""
     settings: dict[str, str] = {}
     for name, value in properties.items():
-        check_choice(name, value)
+        check_value(name, value)
         if name in _REFUSED:
             raise ConfigError(f"{name} names Java classes or files: this script cannot use them")
         if name == "sasl.jaas.config":

@@ -10,6 +10,7 @@ from ottla.client import Serdes
 from ottla.client.config.classes import assignors_of, interceptors_of, partitioner_of, serde_of
 from ottla.client.config.names import Role
 from ottla.client.config.settings import read_settings
+from ottla.client.group.assignors import RoundRobinAssignor
 
 KAFKA = "org.apache.kafka"
 FILE = rf"""
@@ -75,13 +76,22 @@ def test_class_names_of_kafka_are_known() -> None:
     )
 
 
+def test_assignors_that_librdkafka_lacks_are_kept_as_a_list() -> None:
+    """The StickyAssignor runs here, as does an assignor or a class of assignors in code."""
+    assert assignors_of(f"{KAFKA}.clients.consumer.StickyAssignor, range") == ["sticky", "range"]
+    own = RoundRobinAssignor()
+    assert assignors_of(own) == assignors_of([own]) == [own]
+    (made,) = assignors_of(RoundRobinAssignor)
+    assert isinstance(made, RoundRobinAssignor)
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (lambda: serde_of("value.serializer", "os.system"), "os.system.* is not known"),
         (lambda: serde_of("key.serializer", f"{KAFKA}.common.Nothing"), "is not known"),
         (lambda: partitioner_of("com.example.Mine"), "com.example.Mine.* is not known"),
-        (lambda: assignors_of(f"{KAFKA}.clients.consumer.StickyAssignor"), "cooperative-sticky"),
+        (lambda: assignors_of("com.example.Mine"), "com.example.Mine.* is not available"),
         (lambda: interceptors_of("com.example.Mine"), "must not choose the code that runs"),
     ],
 )
@@ -97,6 +107,7 @@ def test_other_dotted_paths_are_refused(call: Any, sentence: str) -> None:
         (Role.PRODUCER, None, {"group_id": "g"}, "'group.id' is an option of a consumer"),
         (Role.CONSUMER, {"acks": 1}, {}, "'acks' is an option of a producer"),
         (Role.CONSUMER, "/no/such/file", {}, "cannot be read"),
+        (Role.CONSUMER, {"session.timeout.ms": "soon"}, {}, "Not a number of type INT"),
         (Role.CONSUMER, None, {"ssl_keystore_location": "k.jks"}, "convert it to PEM"),
     ],
 )

@@ -1,0 +1,301 @@
+"""The thread of a group member: joins, heartbeats and commits that do not depend on user code.
+
+The consumer's thread gives it jobs and takes events from it, in `poll`. While it waits for a
+generation to be complete, it sends nothing else: the coordinator knows that the member is there.
+"""
+
+import logging
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.user_code import LoggedErrors
+from ottla.client.brokers import PASSING, Brokers
+from ottla.client.errors import ClientError, NotReachable, TimedOut
+from ottla.client.group.assignors import PartitionAssignor
+from ottla.client.group.member import GroupSettings, Member, Verdict, leave
+from ottla.client.records import TopicPartition
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+Offsets = dict[TopicPartition, tuple[int, str]]
+"""Offsets to commit, with their metadata."""
+
+_log = logging.getLogger("ottla.client")
+_REQUEST_S = 10.0
+_PAUSE_S = 0.1
+_LEAVE_S = 5.0
+# A subscribed topic that does not exist yet is looked for this often.
+_MISSING_S = 1.0
+
+
+class Cause(Enum):
+    """Why a member lost its partitions."""
+
+    REMOVED = auto()
+    LATE_POLL = auto()
+    SESSION_OVER = auto()
+
+
+class Joined(NamedTuple):
+    """The member has an assignment in a new generation."""
+
+    partitions: list[TopicPartition]
+
+
+class Rejoin(NamedTuple):
+    """The group rebalances: the member has to give up its partitions and to join again."""
+
+
+class Lost(NamedTuple):
+    """The coordinator does not count this member any more."""
+
+    cause: Cause
+
+
+class Failed(NamedTuple):
+    """The group cannot be joined; the error is the assignor's, the coordinator's or the client's."""
+
+    error: Exception
+
+
+Event = Joined | Rejoin | Lost | Failed
+
+
+class GroupThread:
+    """Runs one member; `events` are taken by the consumer's thread."""
+
+    def __init__(self, settings: GroupSettings, assignors: Sequence[PartitionAssignor]) -> None:
+        self.events: deque[Event] = deque()
+        self._settings = settings
+        self._brokers = Brokers(
+            settings.bootstrap, timeout_s=_REQUEST_S, client_id=settings.client_id, is_proven=True
+        )
+        self._member = Member(settings, assignors, self._brokers)
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_closed = threading.Event()
+        # How often it has left: a join of an earlier stay ends.
+        self._stays_count = 0
+        self._subscription: tuple[str, ...] = ()
+        # The topics that the member has joined with.
+        self._topics: list[str] = []
+        # True from an assignment until the member loses it, or joins again.
+        self._is_stable = False
+        self._has_reported = False
+        self._polled_at = self._answered_at = time.monotonic()
+        self._heartbeat_at = self._refresh_at = 0.0
+
+    # -- called by the consumer's thread --------------------------------------------------------
+
+    @property
+    def member_id(self) -> str:
+        """The id in the group; empty before the first join."""
+        return self._member.id
+
+    def polled(self) -> None:
+        """Note that the consumer is being polled."""
+        self._polled_at = time.monotonic()
+
+    def join(self, subscription: Sequence[str]) -> None:
+        """Join with these topics and patterns, which begin with ^; `Joined` or `Failed` follows,
+        unless the member leaves.
+        """
+        stay = self._stays_count
+        self._jobs.put(lambda: self._join(tuple(subscription), stay))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ottla-group", daemon=True)
+            self._thread.start()
+
+    def commit(self, offsets: Offsets) -> "Future[int]":
+        """Commit after earlier jobs; the result is an error code, 0 for none."""
+        done: Future[int] = Future()
+        if self._thread is None or not self._is_stable:
+            done.set_result(int(ErrorCode.REBALANCE_IN_PROGRESS))
+        else:
+            self._jobs.put(lambda: self._commit(offsets, done))
+        return done
+
+    def leave(self, reason: str) -> None:
+        """Leave the group; a static member stays in it until its session is over (KIP-345)."""
+        member_id = self._member.id
+        self._stays_count += 1
+        self._jobs.put(self._forget)
+        if member_id and self._settings.instance_id is None:
+            self._send_leave(member_id, reason)
+
+    def close(self) -> None:
+        """End the thread; one that waits for the coordinator ends when that answers."""
+        self._stays_count += 1
+        self._is_closed.set()
+        self._jobs.put(lambda: None)
+        if self._thread is not None:
+            self._thread.join(_PAUSE_S)
+
+    # -- in the thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        with self._brokers:
+            while not self._is_closed.is_set():
+                try:
+                    job = self._jobs.get(timeout=self._idle_s())
+                except Empty:
+                    job = self._upkeep
+                with LoggedErrors(self._fail):
+                    job()
+
+    def _fail(self, error: Exception) -> None:
+        self._is_stable = False
+        self.events.append(Failed(error))
+
+    def _idle_s(self) -> float | None:
+        if not self._is_stable:
+            return None
+        due = min(self._heartbeat_at, self._refresh_at, self._late_at())
+        return max(0.0, due - time.monotonic())
+
+    def _late_at(self) -> float:
+        return self._polled_at + self._settings.rebalance_s
+
+    def _forget(self) -> None:
+        self._is_stable = False
+        self._member.forget()
+
+    def _join(self, subscription: tuple[str, ...], stay: int) -> None:
+        self._is_stable, self._subscription = False, subscription
+        assignment = None
+        while assignment is None:
+            if stay != self._stays_count:
+                return
+            try:
+                self._topics = self._matching()
+                assignment = self._member.join(self._topics, self._counts)
+            except (ApiError, ClientError) as error:
+                if not _is_passing(error):
+                    raise
+                self._brokers.forget()
+                self._is_closed.wait(_PAUSE_S)
+        self._answered_at = time.monotonic()
+        self._is_stable, self._has_reported = True, False
+        self._heartbeat_at = self._answered_at + self._settings.heartbeat_s
+        self._refresh_at = self._answered_at + self._refresh_s()
+        self.events.append(Joined(assignment))
+
+    def _commit(self, offsets: Offsets, done: "Future[int]") -> None:
+        try:
+            done.set_result(self._member.commit(offsets))
+        except (NotReachable, TimedOut):
+            done.set_result(int(ErrorCode.REQUEST_TIMED_OUT))
+
+    def _upkeep(self) -> None:
+        """Do what is due: heartbeats, a look at the topics, leaving if polls are late."""
+        now = time.monotonic()
+        if now >= self._late_at():
+            member_id = self._member.id
+            self._lose(Cause.LATE_POLL)
+            self._member.forget()
+            self._send_leave(member_id, "consumer poll timeout has expired")
+            return
+        try:
+            if now >= self._heartbeat_at:
+                self._heartbeat_at = now + self._settings.heartbeat_s
+                self._heartbeat()
+            if self._is_stable and now >= self._refresh_at:
+                self._refresh_at = now + self._refresh_s()
+                self._look_at_topics()
+        except (ApiError, ClientError) as error:
+            if not _is_passing(error):
+                raise
+            self._brokers.forget()
+            self._heartbeat_at = now + min(_PAUSE_S, self._settings.heartbeat_s)
+            if now - self._answered_at > self._settings.session_s:
+                self._lose(Cause.SESSION_OVER)
+
+    def _heartbeat(self) -> None:
+        verdict = self._member.heartbeat()
+        self._answered_at = time.monotonic()
+        if verdict is Verdict.REBALANCE:
+            self._report_rejoin()
+        elif verdict is Verdict.REMOVED:
+            self._lose(Cause.REMOVED)
+
+    def _lose(self, cause: Cause) -> None:
+        self._is_stable = False
+        self.events.append(Lost(cause))
+
+    def _report_rejoin(self) -> None:
+        if not self._has_reported:
+            self._has_reported = True
+            self.events.append(Rejoin())
+
+    def _send_leave(self, member_id: str, reason: str) -> None:
+        try:
+            leave(self._settings, member_id, reason, _LEAVE_S)
+        except (ApiError, ClientError) as error:
+            # The group goes on without it when its session is over.
+            _log.info("the group was not informed that the member leaves: %s", error)
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def _refresh_s(self) -> float:
+        missing = self._member.is_leader and not self._member.counts.keys() >= set(self._topics)
+        return min(_MISSING_S, self._settings.refresh_s) if missing else self._settings.refresh_s
+
+    def _look_at_topics(self) -> None:
+        """Have the group rebalance if its topics or their partitions are not what they were."""
+        is_old = self._matching() != self._topics
+        if not is_old and self._member.is_leader:
+            is_old = self._counts(sorted({*self._member.counts, *self._topics})) != (
+                self._member.counts
+            )
+        if is_old:
+            self._report_rejoin()
+
+    def _matching(self) -> list[str]:
+        names = {name for name in self._subscription if not name.startswith("^")}
+        patterns = [re.compile(name) for name in self._subscription if name.startswith("^")]
+        if patterns:
+            names |= {
+                topic.name or ""
+                for topic in self._described(None)
+                if not topic.is_internal and any(map(_matches(topic.name or ""), patterns))
+            }
+        return sorted(names)
+
+    def _counts(self, topics: Sequence[str]) -> dict[str, int]:
+        """Return the number of partitions of each topic that exists."""
+        if not topics:
+            return {}
+        return {
+            topic.name or "": len(topic.partitions)
+            for topic in self._described(topics)
+            if not topic.error_code
+        }
+
+    def _described(self, topics: Sequence[str] | None) -> list[MetadataResponseTopic]:
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(
+            topics=named, allow_auto_topic_creation=self._settings.creates_topics
+        )
+        return self._brokers.ask(request, MetadataResponse).topics
+
+
+def _matches(name: str) -> Callable[[re.Pattern[str]], bool]:
+    return lambda pattern: pattern.match(name) is not None
+
+
+def _is_passing(error: ApiError | ClientError) -> bool:
+    if isinstance(error, ApiError):
+        return error.code in PASSING
+    return isinstance(error, NotReachable | TimedOut)

@@ -1,0 +1,119 @@
+"""One group with members of the Java client and of this client, both with the StickyAssignor."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.client import AdminClient, Consumer, Producer
+from ottla.testing.cluster import Cluster
+from tests.compat import java
+from tests.compat.test_consumer_protocol_java import Verifiable
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+
+STICKY = "org.apache.kafka.clients.consumer.StickyAssignor"
+PARTITIONS = 12
+
+
+@pytest.fixture(params=["ottla", "kafka"])
+def bootstrap(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A broker of Ottla's, and one of Apache Kafka 4.3, with twelve partitions of ten records."""
+    if request.param == "ottla":
+        with Cluster() as running:
+            fill(running.bootstrap)
+            yield running.bootstrap
+        return
+    node = java.KafkaNode(tmp_path / "kafka", version="4.3.0")
+    node.start()
+    try:
+        fill(node.bootstrap)
+        yield node.bootstrap
+    finally:
+        node.stop()
+
+
+def fill(bootstrap: str) -> None:
+    """Write numbered records to all partitions in turn."""
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topic("t", partitions=PARTITIONS)
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for number in range(120):
+            producer.send("t", str(number).encode(), partition=number % PARTITIONS)
+
+
+def java_member(bootstrap: str, folder: Path) -> Verifiable:
+    """Start a VerifiableConsumer with the StickyAssignor."""
+    return Verifiable(bootstrap, folder, "--assignment-strategy", STICKY, protocol="classic")
+
+
+def member(bootstrap: str) -> Consumer:
+    """Return a member of this client."""
+    return Consumer(
+        "t",
+        bootstrap_servers=bootstrap,
+        group_id="g",
+        auto_offset_reset="earliest",
+        heartbeat_interval_ms=200,
+        partition_assignment_strategy=STICKY,
+    )
+
+
+def shared(ours: Consumer, *others: Verifiable) -> list[int]:
+    """Poll until all partitions are shared equally; return the values that were read here."""
+    share = PARTITIONS // (len(others) + 1)
+    values = []
+    for _ in range(1200):
+        values += [int(record.value) for record in ours.poll(0.05)]
+        if len(ours.assignment) == share and all(other.share() == share for other in others):
+            return values
+    raise AssertionError([len(ours.assignment), *(other.share() for other in others)])
+
+
+@pytest.mark.parametrize("leader", ["java", "ottla"])
+def test_members_of_both_clients_share_and_keep(
+    bootstrap: str, leader: str, tmp_path: Path
+) -> None:
+    """Under a leader of either client, each record is read once, and a member keeps its partitions."""
+    values: list[int] = []
+    others: list[Verifiable] = []
+    if leader == "java":
+        others.append(java_member(bootstrap, tmp_path))
+        wait_for(others[0], PARTITIONS)
+    ours = member(bootstrap)
+    try:
+        values += shared(ours, *others)
+        if leader == "ottla":
+            others.append(java_member(bootstrap, tmp_path))
+            values += shared(ours, *others)
+        before = ours.assignment
+        others.append(java_member(bootstrap, tmp_path))
+        values += shared(ours, *others)
+        assert ours.assignment < before
+        before = ours.assignment
+        others[1].end()
+        values += shared(ours, others[0])
+        assert before < ours.assignment
+        while len(values) + sum(len(other.values()) for other in others) < 120:
+            values += [int(record.value) for record in ours.poll(0.05)]
+    finally:
+        ours.close()
+        for other in others:
+            other.end()
+    everything = sorted(values + [value for other in others for value in other.values()])
+    assert everything == list(range(120))
+
+
+def wait_for(other: Verifiable, share: int) -> None:
+    """Wait until a member has so many partitions."""
+    for _ in range(1200):
+        if other.share() == share:
+            return
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.process.wait(0.05)
+    raise AssertionError(other.share())
