@@ -16,7 +16,7 @@ Assignments = dict[str, list[TopicPartition]]
 
 
 class MemberSubscription(NamedTuple):
-    """What one member has sent to the leader; `user_data` is the assignor's own."""
+    """The data of one member that the leader receives; `user_data` is the assignor's own."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None

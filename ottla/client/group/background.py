@@ -199,7 +199,7 @@ class GroupThread:
             done.set_result(int(ErrorCode.REQUEST_TIMED_OUT))
 
     def _upkeep(self) -> None:
-        """Do what is due: heartbeats, a look at the topics, leaving if polls are late."""
+        """Do everything that is due: heartbeats, a look at the topics, leaving if polls are late."""
         now = time.monotonic()
         if now >= self._late_at():
             member_id = self._member.id
@@ -253,7 +253,7 @@ class GroupThread:
         return min(_MISSING_S, self._settings.refresh_s) if missing else self._settings.refresh_s
 
     def _look_at_topics(self) -> None:
-        """Have the group rebalance if its topics or their partitions are not what they were."""
+        """Have the group rebalance if its topics or the numbers of their partitions have changed."""
         is_old = self._matching() != self._topics
         if not is_old and self._member.is_leader:
             is_old = self._counts(sorted({*self._member.counts, *self._topics})) != (

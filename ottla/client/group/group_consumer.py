@@ -78,7 +78,7 @@ class GroupConsumer:
         self._on_lost: OnChange
 
     def __getattr__(self, name: str) -> Any:
-        """Return librdkafka's method for what has nothing to do with the group."""
+        """Return librdkafka's method for everything that does not concern the group."""
         return getattr(self._inner, name)
 
     def subscribe(
@@ -144,7 +144,7 @@ class GroupConsumer:
         self._inner.close()
 
     def _serve(self) -> None:
-        """Handle what has happened in the group since the last call."""
+        """Handle the events of the group since the last call."""
         self._thread.polled()
         while self._commits and self._commits[0][1].done():
             rows, done = self._commits.pop(0)

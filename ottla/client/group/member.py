@@ -58,7 +58,7 @@ class GroupSettings(NamedTuple):
 
 
 class Verdict(Enum):
-    """What the coordinator's answer means for a member."""
+    """The meaning of the coordinator's answer for a member."""
 
     FINE = auto()
     # Join the next generation.
@@ -166,7 +166,7 @@ class Member:
         self.id, self.generation, self.is_leader = "", NO_GENERATION, False
 
     def _noted(self, code: int) -> Verdict:
-        """Return what an error code means, and give up what it takes from this member.
+        """Return the meaning of an error code, after which a removed member has no generation.
 
         Raises ApiError for the codes that `Verdict` does not have.
         """

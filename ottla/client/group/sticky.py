@@ -46,7 +46,7 @@ class StickyAssignor(PartitionAssignor):
         self._generation = _NO_GENERATION
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
-        """Return what this member had in the last generation; None before the first."""
+        """Return the partitions of this member in the last generation; None before the first."""
         if self._generation == _NO_GENERATION:
             return None
         by_topic: dict[str, list[int]] = defaultdict(list)
