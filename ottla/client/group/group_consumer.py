@@ -1,6 +1,6 @@
 """librdkafka's consumer in a group that it cannot join by itself.
 
-`GroupConsumer` stands in for librdkafka's object: it has the methods of a group membership, and
+`GroupConsumer` replaces librdkafka's object: it has the methods of a group membership, and
 hands all others on, with librdkafka reading assigned partitions. Rebalances happen in `poll` and
 `consume`, in the thread that calls them, as in the Java client.
 
