@@ -243,7 +243,7 @@ class GroupThread:
         try:
             leave(self._settings, member_id, reason, _LEAVE_S)
         except (ApiError, ClientError) as error:
-            # The group goes on without it when its session is over.
+            # The group continues without it when its session is over.
             _log.info("the group was not informed that the member leaves: %s", error)
 
     # -- topics ---------------------------------------------------------------------------------

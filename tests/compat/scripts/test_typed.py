@@ -6,6 +6,8 @@ import pytest
 
 from tests.compat.scripts.transcript import FOLDER, read
 
+# Commands that do not run against both brokers.
+_ONE_SIDED = {"A", "K", "O"}
 # The tools and options of 1231 command lines in public repositories, by use. An option that 4.x has
 # removed is read by our scripts only; test_flags and test_course have those.
 TYPED = {
@@ -34,6 +36,11 @@ TYPED = {
 }
 
 
+def _options_of(text: str) -> tuple[str, set[str]]:
+    script, *words = shlex.split(text)
+    return script, {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+
+
 @pytest.mark.parametrize("tool", TYPED)
 def test_typed_options_are_in_a_transcript(tool: str) -> None:
     """Each is in a command that Apache Kafka's tool has recorded."""
@@ -41,7 +48,44 @@ def test_typed_options_are_in_a_transcript(tool: str) -> None:
     for path in FOLDER.glob("*.txt"):
         for command in read(path).commands:
             if "O" not in command.marks:
-                script, *words = shlex.split(command.text)
-                names = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+                script, names = _options_of(command.text)
                 used |= names if script == tool else set()
     assert set(TYPED[tool].split()) - used == set()
+
+
+# The forms that people type most: a command line of each has all of these options.
+FORMS = (
+    "kafka-topics bootstrap-server topic create partitions replication-factor",
+    "kafka-topics bootstrap-server topic create if-not-exists",
+    "kafka-topics bootstrap-server topic create config",
+    "kafka-topics bootstrap-server list",
+    "kafka-topics bootstrap-server topic describe",
+    "kafka-topics bootstrap-server topic delete",
+    "kafka-topics bootstrap-server topic alter partitions",
+    "kafka-console-consumer bootstrap-server topic from-beginning max-messages",
+    "kafka-console-consumer bootstrap-server topic from-beginning property",
+    "kafka-console-consumer bootstrap-server topic partition offset",
+    "kafka-console-producer bootstrap-server topic",
+    "kafka-console-producer bootstrap-server topic property",
+    "kafka-configs bootstrap-server entity-type entity-name alter add-config",
+    "kafka-configs bootstrap-server entity-type entity-name describe",
+    "kafka-producer-perf-test topic num-records throughput record-size producer-props",
+    "kafka-consumer-groups bootstrap-server group describe",
+    "kafka-consumer-groups bootstrap-server list",
+    "kafka-consumer-groups bootstrap-server group reset-offsets to-earliest execute",
+    "kafka-acls bootstrap-server add allow-principal topic",
+    "kafka-reassign-partitions bootstrap-server reassignment-json-file execute",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_typed_form_is_a_command_of_a_transcript(form: str) -> None:
+    """Its options are in one command line, which ran against both brokers with equal output."""
+    tool, *options = form.split()
+    assert any(
+        script == tool and used >= set(options)
+        for path in FOLDER.glob("*.txt")
+        for command in read(path).commands
+        if not _ONE_SIDED & set(command.marks)
+        for script, used in [_options_of(command.text)]
+    )
