@@ -43,6 +43,20 @@ def test_address_without_a_broker_is_a_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["offsets.json"]
 
 
+def test_mirror_without_a_source_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The addresses are in files of properties."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{probe.getsockname()[1]}"
+    for name in ("source.properties", "target.properties"):
+        (tmp_path / name).write_text(f"bootstrap.servers={nowhere}\ngroup.id=m\n")
+    line = LINES["kafka-mirror-maker"][0].replace("$D", str(tmp_path))
+    assert entry.run("kafka-mirror-maker", shlex.split(line)) == 1
+    assert f"nothing listens on {nowhere}" in capsys.readouterr().err
+
+
 def test_scripts_that_wait_are_known() -> None:
     """A script in WAITING has a command line."""
     assert set(CONNECTED) >= WAITING
