@@ -176,7 +176,8 @@ class RecordConsumer:
     """Reads records of assigned partitions, or as a member of a group; a context manager.
 
     In a group, positions passed to `store` are committed in the background, and on close.
-    `on_down` is called whenever no broker can be reached.
+    `on_down` is called whenever no broker can be reached. `opened` returns librdkafka's consumer,
+    or another object with its methods.
     """
 
     def __init__(
@@ -186,13 +187,14 @@ class RecordConsumer:
         group_id: str | None = None,
         settings: Settings | None = None,
         on_down: Callable[[], None] | None = None,
+        opened: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self.is_down = False
         self._on_down = on_down
         group = _NO_GROUP if group_id is None else {"group.id": group_id}
         properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
         properties["error_cb"] = self._on_error
-        self._consumer = _open(librdkafka.Consumer, properties, settings)
+        self._consumer = _open(opened or librdkafka.Consumer, properties, settings)
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets."""

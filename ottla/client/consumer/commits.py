@@ -6,8 +6,8 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
-from ottla.client.consumer.departures import Departures
 from ottla.client.errors import CommitFailed, TimedOut
+from ottla.client.group.departures import Departures
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]

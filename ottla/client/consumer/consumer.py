@@ -14,7 +14,6 @@ from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
 from ottla.client.consumer.assigned import AssignedPartitions, Partitions
 from ottla.client.consumer.commits import Commits, Committed, Offsets, OnCommit, next_offsets
-from ottla.client.consumer.departures import Departures
 from ottla.client.consumer.deserialization import Deserialization, plain_records
 from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
@@ -22,6 +21,7 @@ from ottla.client.consumer.membership import Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
 from ottla.client.errors import ClientError, Fenced
+from ottla.client.group.departures import Departures
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 _log = logging.getLogger("ottla.client")

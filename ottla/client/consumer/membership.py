@@ -9,9 +9,9 @@ from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client import transport
-from ottla.client.consumer.departures import Departures
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.group.departures import Departures
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import TopicPartition
 

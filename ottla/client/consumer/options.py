@@ -8,8 +8,8 @@ from ottla.base.loading import deferred_module
 from ottla.client import transport
 from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, hint
-from ottla.client.consumer.departures import Departures
 from ottla.client.errors import ClientError
+from ottla.client.group.departures import Departures
 
 # Only a few consumers have an assignor that librdkafka lacks.
 if TYPE_CHECKING:

@@ -8,20 +8,25 @@ Not done: the generation in `consumer_group_metadata`, so that transactions fenc
 its transactional id only; TLS and SASL (`ConfigError`).
 """
 
+import logging
+import math
 import re
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import transport
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.assignors import PartitionAssignor, RangeAssignor, RoundRobinAssignor
 from ottla.client.group.background import Cause, Event, Failed, GroupThread, Joined, Lost, Rejoin
+from ottla.client.group.departures import Departures
 from ottla.client.group.member import GroupSettings
 from ottla.client.group.sticky import StickyAssignor
 from ottla.client.records import TopicPartition
 
+_log = logging.getLogger("ottla.client")
 Rows = Sequence[Any]
 OnChange = Callable[[Any, Rows], None]
 
@@ -30,27 +35,8 @@ _ASSIGNORS: dict[str, type[PartitionAssignor]] = {
     "roundrobin": RoundRobinAssignor,
     "sticky": StickyAssignor,
 }
+_COMMIT_MS = 5_000
 _SESSION_MS, _HEARTBEAT_MS, _REBALANCE_MS, _REFRESH_MS = 45_000, 3_000, 300_000, 300_000
-
-
-class Reasons(Protocol):
-    """Collects why the member is no longer in its group (`Departures`)."""
-
-    def poll_came_late(self) -> None:
-        """Note that the time between two calls of `poll` was too long."""
-        ...
-
-    def session_over(self) -> None:
-        """Note that heartbeats were not answered for the time of the session."""
-        ...
-
-    def fenced(self) -> None:
-        """Note that another member took over the static identity."""
-        ...
-
-    def sentence(self) -> str:
-        """Return the reason."""
-        ...
 
 
 class GroupConsumer:
@@ -60,14 +46,20 @@ class GroupConsumer:
         self,
         inner: Any,
         thread: GroupThread,
-        departures: Reasons,
+        departures: Departures,
         on_commit: Callable[[Any, Rows], None],
+        commit_every_s: float = math.inf,
     ) -> None:
         self._inner = inner
         self._thread = thread
         self._departures = departures
         self._on_commit = on_commit
         self._commits: list[tuple[Rows, Future[int]]] = []
+        self._commit_every_s = commit_every_s
+        self._commit_at = time.monotonic() + commit_every_s
+        # Offsets to commit in the background, as librdkafka's enable.auto.commit.
+        self._stored: dict[TopicPartition, int] = {}
+        self._has_assigned = False
         self._subscription: tuple[str, ...] = ()
         self._owned: list[TopicPartition] = []
         # From a join until its result; with another subscription meanwhile it is outdated.
@@ -132,12 +124,25 @@ class GroupConsumer:
             raise transport.broker_error(code)
         return offsets
 
+    def store_offsets(self, *, offsets: Rows) -> None:
+        """Commit these offsets soon, if the consumer commits by itself."""
+        for row in offsets:
+            key = TopicPartition(row.topic, row.partition)
+            if key in self._owned:
+                self._stored[key] = row.offset
+
+    def assign(self, partitions: Rows) -> None:
+        """Read these partitions."""
+        self._has_assigned = True
+        self._inner.assign(partitions)
+
     def memberid(self) -> str:
         """Return the id in the group; empty before the first join."""
         return self._thread.member_id
 
     def close(self) -> None:
         """Leave the group and close."""
+        self._commit_stored(asynchronous=False)
         if self._subscription:
             self._thread.leave("the consumer is being closed")
         self._thread.close()
@@ -152,6 +157,9 @@ class GroupConsumer:
             self._on_commit(transport.broker_error(code).args[0] if code else None, rows)
         if self._error is not None:
             raise self._error
+        if time.monotonic() >= self._commit_at:
+            self._commit_at = time.monotonic() + self._commit_every_s
+            self._commit_stored(asynchronous=True)
         for _ in range(len(self._thread.events)):
             self._handle(self._thread.events.popleft())
 
@@ -182,23 +190,35 @@ class GroupConsumer:
         self._thread.join(self._subscription)
 
     def _take_over(self, partitions: list[TopicPartition]) -> None:
-        self._owned = partitions
+        self._owned, self._has_assigned = partitions, False
         rows = _rows(partitions)
         try:
             self._on_assign(self, rows)
-        except BaseException:
-            # The listener's error is raised, and its partitions are read.
-            self._inner.assign(rows)
-            raise
+        finally:
+            # Also if the listener has raised: its partitions are read.
+            if not self._has_assigned:
+                self.assign(rows)
 
     def _give_up(self, on_change: OnChange) -> None:
-        owned, self._owned = self._owned, []
-        if not owned:
+        if not self._owned:
             return
+        if on_change == self._on_revoke:
+            self._commit_stored(asynchronous=False)
+        owned, self._owned = self._owned, []
+        self._stored.clear()
         try:
             on_change(self, _rows(owned))
         finally:
             self._inner.unassign()
+
+    def _commit_stored(self, *, asynchronous: bool) -> None:
+        stored, self._stored = self._stored, {}
+        if stored and not math.isinf(self._commit_every_s):
+            try:
+                self.commit(offsets=transport.partitions(stored), asynchronous=asynchronous)
+            except transport.LibrdkafkaError as error:
+                # The next owner reads these records again.
+                _log.warning("positions were not committed: %s", error)
 
     def _explain(self, event: Event) -> None:
         if isinstance(event, Lost) and event.cause is Cause.LATE_POLL:
@@ -217,7 +237,7 @@ class GroupConsumer:
 def open_group_consumer(
     properties: dict[str, Any],
     assignors: Sequence[str | PartitionAssignor],
-    departures: Reasons,
+    departures: Departures,
 ) -> GroupConsumer:
     """Return a consumer with these options of librdkafka; ClientError names a wrong one.
 
@@ -231,9 +251,23 @@ def open_group_consumer(
             for name, value in properties.items()
             if name not in ("group.instance.id", "partition.assignment.strategy")
         }
+        | {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
     )
     thread = GroupThread(settings, [_assignor_of(assignor) for assignor in assignors])
-    return GroupConsumer(inner, thread, departures, properties["on_commit"])
+    commits = str(properties.get("enable.auto.commit", "true")).lower() == "true"
+    every_s = int(properties.get("auto.commit.interval.ms", _COMMIT_MS)) / 1000
+    return GroupConsumer(
+        inner,
+        thread,
+        departures,
+        properties.get("on_commit", _not_observed),
+        every_s if commits else math.inf,
+    )
+
+
+def _not_observed(error: Any, rows: Rows) -> None:
+    if error is not None:
+        _log.warning("positions were not committed: %s", error)
 
 
 def _assignor_of(assignor: str | PartitionAssignor) -> PartitionAssignor:

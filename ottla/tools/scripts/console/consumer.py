@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
+from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.settings import librdkafka_settings
@@ -241,7 +242,9 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         settings["enable.auto.commit"] = "false"
     sys.stdout.flush()
     warn = unreachable_warning(bootstrap)
-    with RecordConsumer(bootstrap, group_id=group, settings=settings, on_down=warn) as consumer:
+    with open_record_consumer(
+        bootstrap, group_id=group, settings=settings, on_down=warn
+    ) as consumer:
         if joins:
             topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
             consumer.subscribe(topics, lambda mine: None)

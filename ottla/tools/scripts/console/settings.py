@@ -36,6 +36,7 @@ _ASSIGNORS = {
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "cooperative-sticky",
+    "StickyAssignor": "sticky",
 }
 _JAAS = re.compile(r'(username|password)\s*=\s*"([^"]*)"')
 

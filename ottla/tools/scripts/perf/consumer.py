@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from ottla.base.errors import OttlaError
-from ottla.client.transport import ConsumedRecord, RecordConsumer
+from ottla.client.group.record_consumer import open_record_consumer
+from ottla.client.transport import ConsumedRecord
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -126,7 +127,9 @@ class _ConsumerRun:
         topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
         bootstrap = options["bootstrap-server"]
         warn = unreachable_warning(bootstrap)
-        with RecordConsumer(bootstrap, group_id=group, settings=settings, on_down=warn) as consumer:
+        with open_record_consumer(
+            bootstrap, group_id=group, settings=settings, on_down=warn
+        ) as consumer:
             consumer.subscribe(topics, self._on_assignment)
             last = reported = time.time()
             before = (0, 0)

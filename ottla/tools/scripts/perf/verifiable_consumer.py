@@ -1,6 +1,7 @@
 """`kafka-verifiable-consumer` (org.apache.kafka.tools.VerifiableConsumer)."""
 
 from ottla.base.errors import OttlaError
+from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord, RecordConsumer
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
@@ -54,7 +55,7 @@ def run(options: Options) -> int:
     try:
         with (
             StopSignals() as stop,
-            RecordConsumer(bootstrap, group_id=options["group-id"], settings=_settings(options),
+            open_record_consumer(bootstrap, group_id=options["group-id"], settings=_settings(options),
                            on_down=unreachable_warning(bootstrap)) as consumer,
         ):  # fmt: skip
             consumer.subscribe([options["topic"]], changed)

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from ottla.client.consumer import membership
-from ottla.client.consumer.departures import Departures
+from ottla.client.group.departures import Departures
 from ottla.client.consumer.membership import Membership
 from ottla.client.records import TopicPartition
 

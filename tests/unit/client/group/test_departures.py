@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ottla.client.consumer.departures import Departures
+from ottla.client.group.departures import Departures
 
 
 @pytest.fixture
