@@ -33,7 +33,7 @@ Offsets = dict[TopicPartition, tuple[int, str]]
 """Offsets to commit, with their metadata."""
 
 _log = logging.getLogger("ottla.client")
-_REQUEST_S = 10.0
+_REQUEST_S_MIN, _REQUEST_S_MAX = 1.0, 10.0
 _PAUSE_S = 0.1
 _LEAVE_S = 5.0
 # A subscribed topic that does not exist yet is looked for this often.
@@ -49,9 +49,10 @@ class Cause(Enum):
 
 
 class Joined(NamedTuple):
-    """The member has an assignment in a new generation."""
+    """The member has an assignment in a new generation; `stay` is the thread's at the join."""
 
     partitions: list[TopicPartition]
+    stay: int
 
 
 class Rejoin(NamedTuple):
@@ -79,15 +80,18 @@ class GroupThread:
     def __init__(self, settings: GroupSettings, assignors: Sequence[PartitionAssignor]) -> None:
         self.events: deque[Event] = deque()
         self._settings = settings
+        # A heartbeat without an answer must not take longer than the session.
+        timeout_s = max(_REQUEST_S_MIN, min(_REQUEST_S_MAX, settings.session_s / 2))
         self._brokers = Brokers(
-            settings.bootstrap, timeout_s=_REQUEST_S, client_id=settings.client_id, is_proven=True
+            settings.bootstrap, timeout_s=timeout_s, client_id=settings.client_id, is_proven=True
         )
         self._member = Member(settings, assignors, self._brokers)
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_closed = threading.Event()
+        self._has_ended = False
         # How often it has left: a join of an earlier stay ends.
-        self._stays_count = 0
+        self.stay = 0
         self._subscription: tuple[str, ...] = ()
         # The topics that the member has joined with.
         self._topics: list[str] = []
@@ -112,7 +116,7 @@ class GroupThread:
         """Join with these topics and patterns, which begin with ^; `Joined` or `Failed` follows,
         unless the member leaves.
         """
-        stay = self._stays_count
+        stay = self.stay
         self._jobs.put(lambda: self._join(tuple(subscription), stay))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ottla-group", daemon=True)
@@ -130,16 +134,16 @@ class GroupThread:
     def leave(self, reason: str) -> None:
         """Leave the group; a static member stays in it until its session is over (KIP-345)."""
         member_id = self._member.id
-        self._stays_count += 1
+        self.stay += 1
         self._jobs.put(self._forget)
         if member_id and self._settings.instance_id is None:
             self._send_leave(member_id, reason)
 
     def close(self) -> None:
         """End the thread; one that waits for the coordinator ends when that answers."""
-        self._stays_count += 1
+        self.stay += 1
         self._is_closed.set()
-        self._jobs.put(lambda: None)
+        self._jobs.put(self._end)
         if self._thread is not None:
             self._thread.join(_PAUSE_S)
 
@@ -147,13 +151,22 @@ class GroupThread:
 
     def _run(self) -> None:
         with self._brokers:
-            while not self._is_closed.is_set():
-                try:
-                    job = self._jobs.get(timeout=self._idle_s())
-                except Empty:
-                    job = self._upkeep
+            while not self._has_ended:
                 with LoggedErrors(self._fail):
-                    job()
+                    self._next_job()()
+
+    def _next_job(self) -> Callable[[], None]:
+        """Wait for a job; upkeep that is due comes first, however many jobs there are."""
+        idle_s = self._idle_s()
+        if idle_s == 0:
+            return self._upkeep
+        try:
+            return self._jobs.get(timeout=idle_s)
+        except Empty:
+            return self._upkeep
+
+    def _end(self) -> None:
+        self._has_ended = True
 
     def _fail(self, error: Exception) -> None:
         self._is_stable = False
@@ -176,7 +189,7 @@ class GroupThread:
         self._is_stable, self._subscription = False, subscription
         assignment = None
         while assignment is None:
-            if stay != self._stays_count:
+            if stay != self.stay:
                 return
             try:
                 self._topics = self._matching()
@@ -190,13 +203,14 @@ class GroupThread:
         self._is_stable, self._has_reported = True, False
         self._heartbeat_at = self._answered_at + self._settings.heartbeat_s
         self._refresh_at = self._answered_at + self._refresh_s()
-        self.events.append(Joined(assignment))
+        self.events.append(Joined(assignment, stay))
 
     def _commit(self, offsets: Offsets, done: "Future[int]") -> None:
-        try:
-            done.set_result(self._member.commit(offsets))
-        except (NotReachable, TimedOut):
-            done.set_result(int(ErrorCode.REQUEST_TIMED_OUT))
+        with LoggedErrors(done.set_exception):
+            try:
+                done.set_result(self._member.commit(offsets))
+            except (NotReachable, TimedOut):
+                done.set_result(int(ErrorCode.REQUEST_TIMED_OUT))
 
     def _upkeep(self) -> None:
         """Do everything that is due: heartbeats, a look at the topics, leaving if polls are late."""
@@ -205,7 +219,8 @@ class GroupThread:
             member_id = self._member.id
             self._lose(Cause.LATE_POLL)
             self._member.forget()
-            self._send_leave(member_id, "consumer poll timeout has expired")
+            if self._settings.instance_id is None:
+                self._send_leave(member_id, "consumer poll timeout has expired")
             return
         try:
             if now >= self._heartbeat_at:

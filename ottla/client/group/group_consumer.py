@@ -165,6 +165,8 @@ class GroupConsumer:
 
     def _handle(self, event: Event) -> None:
         match event:
+            case Joined() if event.stay != self._thread.stay:
+                return
             case Joined() if self._is_outdated:
                 self._join()
             case Joined():

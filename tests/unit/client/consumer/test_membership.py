@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 
 from ottla.client.consumer import membership
-from ottla.client.group.departures import Departures
 from ottla.client.consumer.membership import Membership
+from ottla.client.group.departures import Departures
 from ottla.client.records import TopicPartition
 
 
