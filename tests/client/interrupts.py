@@ -36,6 +36,7 @@ _silent = socket.create_server(("127.0.0.1", 0))
 _BROKER = {"bootstrap_servers": f"127.0.0.1:{_silent.getsockname()[1]}"}
 _PRODUCER = {**_BROKER, "enable_idempotence": False, "queue_buffering_max_messages": 10}
 _KEY = ("t", 0)
+_STICKY = {"partition_assignment_strategy": "sticky"}
 
 
 class Interrupt:
@@ -277,6 +278,14 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "close that commits": lambda: _member(None),
         "close with a listener": lambda: _member(_Observing(), enable_auto_commit=False),
         "close with a listener that commits": lambda: _member(_Committing()),
+    },
+    "Member with the StickyAssignor": {
+        "iteration": lambda: _in_thread(
+            lambda: Consumer("t", group_id="g", **_BROKER, **_STICKY), _iterate
+        ),
+        "close": lambda: _member(None, enable_auto_commit=False, **_STICKY),
+        "close that commits": lambda: _member(None, **_STICKY),
+        "close with a listener that commits": lambda: _member(_Committing(), **_STICKY),
     },
     "Producer without brokers": {
         "flush": lambda: _unreachable(_send_and_flush),
