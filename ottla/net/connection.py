@@ -453,12 +453,12 @@ class Connection(SendHalf):
 
     def _go_on(self) -> None:
         """Handle the requests that have waited, then resume reading."""
-        received, mute = self.received, self._mute
+        received = self.received
         if self.is_closed or self._is_parsing or self._is_draining or received.memory.is_waiting:
             if self._is_draining:
                 self._close_if_drained()
             return
-        if mute.timer is not None:
+        if self._mute.timer is not None:
             return
         if received.filled and received.has_frame:
             try:
@@ -470,7 +470,7 @@ class Connection(SendHalf):
         # A request that was handled just now may have muted the connection.
         if (
             received.memory.is_waiting
-            or mute.timer is not None
+            or self._mute.timer is not None
             or (received.filled and received.has_frame)
         ):
             return

@@ -67,6 +67,30 @@ def test_each_request_that_waited_can_mute_again(play, wire_of, framed) -> None:
     play(scene)
 
 
+def test_request_that_waited_for_another_response_can_mute(play, wire_of, framed) -> None:
+    """Its connection, which was never muted before, is not read until the throttle time is over."""
+
+    async def scene() -> None:
+        replies: list[Reply] = []
+
+        def handle(connection: Connection, body: bytes) -> None:
+            if body == b"slow":
+                replies.append(connection.defer())
+            else:
+                beyond_quota(connection, body)
+
+        wire = wire_of(handle)
+        wire.receive(framed(b"slow") + framed(b"much"))
+        assert wire.endpoint.frames == [b"slow"]
+        replies[0].send([b"done"])
+        assert wire.answers() == [b"done", b"much"]
+        assert not wire.transport.is_reading_now
+        await asyncio.sleep(2.01)
+        assert wire.transport.is_reading_now
+
+    play(scene)
+
+
 def test_a_part_of_a_request_waits_too(play, wire_of, framed) -> None:
     """Bytes of an incomplete request are kept, and the muted time does not count as slow."""
 
