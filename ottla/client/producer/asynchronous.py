@@ -38,6 +38,10 @@ class AsyncDelivery(asyncio.Future[RecordMetadata]):
 
     def __call__(self, error: Any, report: Any) -> None:
         """Take librdkafka's delivery report."""
+        if error is None and self._observer is None and self._on_delivery is None:
+            if not self.done():
+                self.set_result(RecordMetadata(report))
+            return
         self._finish(RecordMetadata(report), None if error is None else transport.translate(error))
 
     def _finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
