@@ -6,6 +6,7 @@ end.
 """
 
 import struct
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from ottla.base.buffers import Buffer
@@ -44,6 +45,21 @@ class ConsumerProtocolAssignment(Message, versions=(0, 3)):
 
     assigned_partitions: list[TopicPartition] = array(TopicPartition)
     user_data: bytes | None = octets(nullable_since=0, default=None)
+
+
+def grouped(partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
+    """Return a row for each topic, with its partitions in their order."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    return [TopicPartition(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+
+
+def ungrouped(rows: Iterable[TopicPartition]) -> Iterator[tuple[str, int]]:
+    """Yield the partitions of the rows, each with its topic."""
+    for row in rows:
+        for partition in row.partitions:
+            yield row.topic, partition
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:

@@ -140,7 +140,8 @@ def test_error_of_an_assignor_is_raised_by_poll(cluster: Cluster, topic: str) ->
         with pytest.raises(ValueError, match="the assignor fails"):
             poll_until(consumer, lambda: False)
         broken.fails = False
-        poll_until(consumer, lambda: len(consumer.assignment) == 6)
+        poll_until(consumer, lambda: bool(consumer.assignment))
+        assert consumer.assignment == {(topic, number) for number in range(6)}
 
 
 def test_topics_that_appear_or_grow_are_assigned(cluster: Cluster, topic: str) -> None:
@@ -156,6 +157,10 @@ def test_topics_that_appear_or_grow_are_assigned(cluster: Cluster, topic: str) -
         poll_until(consumer, lambda: len(consumer.assignment) == 8)
         admin.create_partitions(topic, 7)
         poll_until(consumer, lambda: len(consumer.assignment) == 9)
+        assert consumer.assignment == {
+            *((topic, number) for number in range(7)),
+            *((f"{topic}-more", number) for number in range(2)),
+        }
 
 
 def test_topic_that_does_not_exist_is_created(cluster: Cluster, topic: str) -> None:

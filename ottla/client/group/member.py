@@ -112,7 +112,7 @@ class Member:
         if self._noted(synced.error_code) is not Verdict.FINE:
             return None
         rows = consumer_protocol.decode_assignment(synced.assignment).assigned_partitions
-        mine = [TopicPartition(row.topic, index) for row in rows for index in row.partitions]
+        mine = [TopicPartition(*key) for key in consumer_protocol.ungrouped(rows)]
         assignor.assigned(mine, self.generation)
         return mine
 
@@ -260,12 +260,7 @@ def _subscription_of(metadata: bytes, instance_id: str | None) -> MemberSubscrip
 
 
 def _encoded(partitions: Sequence[tuple[str, int]]) -> bytes:
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        by_topic[topic].append(partition)
-    rows = [
-        consumer_protocol.TopicPartition(topic=topic, partitions=numbers)
-        for topic, numbers in by_topic.items()
-    ]
-    assignment = consumer_protocol.ConsumerProtocolAssignment(assigned_partitions=rows)
+    assignment = consumer_protocol.ConsumerProtocolAssignment(
+        assigned_partitions=consumer_protocol.grouped(partitions)
+    )
     return consumer_protocol.encode_assignment(assignment, 1)

@@ -4,7 +4,6 @@ The user data of a member has the partitions that it owned, in the format of Kaf
 so groups may have members of both.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -49,13 +48,7 @@ class StickyAssignor(PartitionAssignor):
         """Return the partitions of this member in the last generation; None before the first."""
         if self._generation == _NO_GENERATION:
             return None
-        by_topic: dict[str, list[int]] = defaultdict(list)
-        for topic, partition in self._owned:
-            by_topic[topic].append(partition)
-        rows = [
-            consumer_protocol.TopicPartition(topic=topic, partitions=partitions)
-            for topic, partitions in by_topic.items()
-        ]
+        rows = consumer_protocol.grouped(self._owned)
         return encode(PreviousPartitions(previous_assignment=rows, generation=self._generation), 1)
 
     def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
@@ -108,8 +101,8 @@ def _claim(user_data: bytes | None) -> _Claim:
             message, _ = decode(PreviousPartitions, version, user_data)
         except ProtocolError:
             continue
-        rows = message.previous_assignment
-        owned = [TopicPartition(row.topic, index) for row in rows for index in row.partitions]
+        keys = consumer_protocol.ungrouped(message.previous_assignment)
+        owned = [TopicPartition(*key) for key in keys]
         return _Claim(message.generation, owned)
     return _Claim(_NO_GENERATION, [])
 
