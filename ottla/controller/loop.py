@@ -54,6 +54,8 @@ class Controller:
         self._broker = broker
         self._dependencies = dependencies
         self._term: ControllerTerm | None = None
+        # The term that is being entered: requests wait in the queue until it is.
+        self._next_term: ControllerTerm | None = None
         self._succession = Succession(
             dependencies, lambda broker, czxid: self._post(events.ControllerGone(broker, czxid))
         )
@@ -86,8 +88,10 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """True if this broker is the controller and may act as such."""
-        return self._term is not None and not self._is_suspended
+        """True if this broker is the controller and may act as such, or will as soon as it has
+        completed what it announced.
+        """
+        return self._known_term is not None and not self._is_suspended
 
     @property
     def unclean_elections_count(self) -> int:
@@ -103,7 +107,13 @@ class Controller:
     @property
     def image(self) -> ClusterImage:
         """The controller's image; empty if this broker is not the controller."""
-        return ClusterImage() if self._term is None else self._term.image
+        term = self._known_term
+        return ClusterImage() if term is None else term.image
+
+    @property
+    def _known_term(self) -> ControllerTerm | None:
+        entering = self._next_term
+        return entering if entering is not None and entering.is_announced else self._term
 
     async def start(self) -> None:
         """Register the broker and become a candidate.
@@ -199,10 +209,12 @@ class Controller:
         current = ControllerTerm(
             self.session, term, self._broker.id, self._dependencies, self._post, ended
         )
+        self._next_term = current
         try:
             deliveries = await current.enter()
             self._term, self.controller_id = current, self._broker.id
         finally:
+            self._next_term = None
             # A term that failed to load must not act; after a reconnect a new one is started.
             if self._term is not current:
                 current.leave()

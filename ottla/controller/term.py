@@ -58,6 +58,8 @@ class ControllerTerm:
         context = TermContext(session, term, broker_id, dependencies, post)
         context.reload = self.enter
         self._context = context
+        # True from the moment at which other brokers may name this one as the controller.
+        self.is_announced = False
         self._balance_timer: asyncio.TimerHandle | None = None
         self._deletions = TopicDeletions(
             context.outbox, lambda: context.image.brokers, self._remove_nodes_retried
@@ -121,6 +123,7 @@ class ControllerTerm:
         moving = await self.leadership.complete_moves()
         self.brokers.open_lanes(live)
         deliveries = context.send(ClusterImage(), registered=live)
+        self.is_announced = True
         deliveries += self.leadership.drop_replicas(elected, moving)
         _log.info(
             "controller elected epoch=%d brokers=%d topics=%d deletions=%d",

@@ -1,12 +1,14 @@
 """A controller on an in-memory tree: election, topics, deletion, sessions and fencing."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.zk.embedded import EmbeddedSession
 from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
+from ottla.controller import state
 from ottla.controller.loop import Controller
 from ottla.controller.planning import creation
 from ottla.controller.planning.requests import (
@@ -512,3 +514,32 @@ async def test_a_controller_restarts_after_a_bug(
     await world.until(lambda: controller.is_active)
     assert await code_of(world, "t") is None
     assert world.tasks.failures == {"controller": 1}
+
+
+async def test_a_request_waits_for_a_controller_that_has_announced_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other brokers name it already; NOT_CONTROLLER would be an error for clients like librdkafka's
+    admin client, which do not send the request again.
+    """
+    await world.start(1)
+    second = await world.start(2)
+    await world.until(lambda: world.port(2).image.controller_id == 1)
+    complete = asyncio.Event()
+    load = state.load_failed_directories
+
+    async def held(*arguments: Any) -> Any:
+        await complete.wait()
+        return await load(*arguments)
+
+    monkeypatch.setattr(state, "load_failed_directories", held)
+    await world.kill(1)
+    await world.until(lambda: world.port(2).image.controller_id == 2)
+    assert second.is_active
+    created = asyncio.create_task(second.create_topics([TopicRequest("t", 1, 1)]))
+    await asyncio.sleep(0)
+    assert not created.done()
+    complete.set()
+    (result,) = await created
+    assert result.error is None
+    assert "t" in second.image.topics
