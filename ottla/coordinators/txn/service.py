@@ -134,6 +134,10 @@ class TransactionCoordinator:
 
     # -- a transaction
 
+    def _latest(self, transactional_id: str) -> Transaction | ErrorCode | None:
+        shard = self._runtime.find(self.partition_for(transactional_id))
+        return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
+
     async def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: Producer
     ) -> TransitionResult:
@@ -143,7 +147,7 @@ class TransactionCoordinator:
         """
         if not 0 < timeout_ms <= self.settings().max_timeout_ms:
             return TransitionResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        existing = self.find(transactional_id)
+        existing = self._latest(transactional_id)
         if isinstance(existing, ErrorCode):
             return TransitionResult(existing)
         fresh_id = -1
@@ -207,7 +211,7 @@ class TransactionCoordinator:
         """
         if not transactional_id:
             return TransitionResult(ErrorCode.INVALID_REQUEST)
-        transaction = self.find(transactional_id)
+        transaction = self._latest(transactional_id)
         if isinstance(transaction, ErrorCode):
             return TransitionResult(transaction)
         ending = Ending(producer, is_commit)
@@ -269,14 +273,17 @@ class TransactionCoordinator:
     # -- looking
 
     def find(self, transactional_id: str) -> Transaction | ErrorCode | None:
-        """Return the state of an id; an error code if this broker does not have it."""
+        """Return the committed state of an id; an error code if this broker does not have it."""
         shard = self._runtime.find(self.partition_for(transactional_id))
-        return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
+        return shard if isinstance(shard, ErrorCode) else shard.committed(transactional_id)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Iterate over all ids; those of partitions being loaded are missing."""
+        """Iterate over the committed states of all ids; those of partitions being loaded are
+        missing.
+        """
         for _, shard in self._runtime.shards():
-            yield from shard.transactions.values()
+            states = (shard.committed(transactional_id) for transactional_id in shard.transactions)
+            yield from (state for state in states if state is not None)
 
     def is_loading(self) -> bool:
         """Return True if any partition is being loaded."""

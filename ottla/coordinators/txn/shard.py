@@ -73,8 +73,9 @@ class TransactionShard:
         # Start of each transaction by the wall clock, and its deadline by the monotonic clock (ms):
         # a jump of the wall clock must not end a transaction.
         self._ongoing: dict[str, tuple[int, int]] = {}
-        # Ids with records that may still be lost, and how many of them.
+        # Ids with records that may still be lost, how many of them, and the state before those.
         self._uncommitted: Counter[str] = Counter()
+        self._committed: dict[str, Transaction | None] = {}
         self._sendings: dict[str, Sending] = {}
         self._host = host
         self._clock = clock
@@ -147,6 +148,12 @@ class TransactionShard:
         """Return True if the state of the id may still be lost."""
         return transactional_id in self._uncommitted
 
+    def committed(self, transactional_id: str) -> Transaction | None:
+        """Return the state of an id that cannot be lost any more; None if it has none yet."""
+        if transactional_id in self._uncommitted:
+            return self._committed[transactional_id]
+        return self.transactions.get(transactional_id)
+
     def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
         """Return a future that is done when the id's prepared transaction is complete; None if it
         has none.
@@ -168,7 +175,9 @@ class TransactionShard:
         transactional_id = transaction.transactional_id
         change = Change(transactional_id, transaction)
         record = records.encode(change, self._clock.time_ms(), self._around.version())
+        before = self.committed(transactional_id)
         committed = self._host.append([record])
+        self._committed[transactional_id] = before
         # The same, with what the log does not keep.
         self.transactions[transactional_id] = transaction
         self._uncommitted[transactional_id] += 1
@@ -183,9 +192,11 @@ class TransactionShard:
     def _stored(self, transaction: Transaction, committed: asyncio.Future[None]) -> None:
         transactional_id = transaction.transactional_id
         self._uncommitted[transactional_id] -= 1
-        if not self._uncommitted[transactional_id]:
-            del self._uncommitted[transactional_id]
         is_failed = committed.exception() is not None
+        if not is_failed:
+            self._committed[transactional_id] = transaction
+        if not self._uncommitted[transactional_id]:
+            del self._uncommitted[transactional_id], self._committed[transactional_id]
         is_current = self.transactions.get(transactional_id) is transaction
         if self._host.status is not Status.ACTIVE or not is_current:
             return

@@ -146,6 +146,33 @@ def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
     run(world, transactions, scenario)
 
 
+def test_a_state_is_visible_once_it_is_committed(world, transactions):
+    """What DescribeTransactions and ListTransactions show cannot be lost, and a producer that sees
+    the end of its transaction there can begin the next one.
+    """
+
+    async def scenario():
+        coordinator = transactions.coordinator
+        producer = await transactions.begin(0)
+        world.partitions.holds_commits = True
+        response = coordinator.end("tx", producer, is_commit=True)
+        await asyncio.sleep(0)
+        assert coordinator.find("tx").state is TransactionState.ONGOING
+        assert [shown.state for shown in coordinator.transactions()] == [TransactionState.ONGOING]
+        world.partitions.commit()
+        assert await response is ErrorCode.NONE
+        # The markers are written; their completion is not committed.
+        assert len(transactions.markers.written) == 1
+        assert coordinator.find("tx").state is TransactionState.PREPARE_COMMIT
+        world.partitions.commit()
+        await asyncio.sleep(0)
+        assert coordinator.find("tx").state is TransactionState.COMPLETE_COMMIT
+        verdict = coordinator.verify("tx", producer, ("t", 0))
+        assert verdict is ErrorCode.TRANSACTION_ABORTABLE
+
+    run(world, transactions, scenario)
+
+
 def test_partition_is_not_writable_before_its_addition_is_committed(world, transactions):
     """A partition whose addition could be lost is not writable: its records could be outside the
     transaction.
