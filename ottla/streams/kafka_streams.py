@@ -504,6 +504,7 @@ def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
         application_id,
         settings.defaults,
         emit_interval_ms=settings.emit_interval_ms,
+        additional_retention_ms=settings.windowstore_changelog_additional_retention_ms,
         default_timestamp_extractor=settings.default_timestamp_extractor,
         statestore_cache_max_bytes=settings.statestore_cache_max_bytes,
         app_configs=settings.app_configs,

@@ -31,6 +31,11 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Cluster]:
-    """A broker for all tests, each of which has its own topics."""
-    with Cluster() as cluster:
+    """A broker for all tests, each of which has its own topics.
+
+    It deletes records past their retention within a second, not after half a minute: many records
+    of the tests have old timestamps.
+    """
+    options = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "1000"}
+    with Cluster(options=options) as cluster:
         yield cluster

@@ -24,6 +24,7 @@ from ottla.streams import (
 )
 from ottla.streams.application.progress import Progress
 from ottla.streams.kafka_streams import KafkaStreams, State, UncaughtExceptionResponse
+from ottla.streams.model.durations import DAY_MS
 from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
@@ -54,7 +55,13 @@ def _records(*words: str, start: int = _START, step: int = 1000) -> list[TopicRe
 def _app(
     topology: Topology, spark: SparkSession, broker: Cluster, name: str, folder: Path, **config: Any
 ) -> KafkaStreams:
-    settings = {"heartbeat_interval_ms": 200, "state_dir": str(folder), **config}
+    settings = {
+        "heartbeat_interval_ms": 200,
+        "state_dir": str(folder),
+        # The records are years old.
+        "windowstore_changelog_additional_retention_ms": 100 * 366 * DAY_MS,
+        **config,
+    }
     return KafkaStreams(
         topology, application_id=name, bootstrap_servers=broker.bootstrap, spark=spark, **settings
     )

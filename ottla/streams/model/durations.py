@@ -8,6 +8,8 @@ Duration = str | int | timedelta
 Instant = int | datetime
 """A point in time: milliseconds since 1970, or a datetime with its zone."""
 
+DAY_MS = 86_400_000
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
@@ -21,8 +23,8 @@ _UNITS = {
     "minute": 60_000,
     "h": 3_600_000,
     "hour": 3_600_000,
-    "d": 86_400_000,
-    "day": 86_400_000,
+    "d": DAY_MS,
+    "day": DAY_MS,
 }
 _PATTERN = re.compile(r"\s*(-?\d+)\s*([a-z]+)\s*")
 

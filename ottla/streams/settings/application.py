@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
 from ottla.streams.settings.foreign_options import alternative_to
@@ -26,6 +27,7 @@ _LEAST = {
     "tick_interval_ms": 1,
     "num_stream_threads": 1,
     "statestore_cache_max_bytes": 0,
+    "windowstore_changelog_additional_retention_ms": 0,
 }
 
 
@@ -58,6 +60,10 @@ class AppSettings:
     """
     replication_factor: int = -1
     """The replication factor of internal topics; -1: the brokers' default."""
+    windowstore_changelog_additional_retention_ms: int = DAY_MS
+    """The time added to a window store's retention in the configuration of its changelog. Brokers
+    compare it with the wall clock: raise it to query windows of older records.
+    """
     session_timeout_ms: int = 10_000
     """The time without heartbeats after which an instance is replaced."""
     heartbeat_interval_ms: int = 1_000

@@ -52,6 +52,9 @@ class StreamsConfig(SnakeCase):
     STATESTORE_CACHE_MAX_BYTES_CONFIG = "statestore.cache.max.bytes"
     STATE_DIR_CONFIG = "state.dir"
     TOPOLOGY_OPTIMIZATION_CONFIG = "topology.optimization"
+    WINDOW_STORE_CHANGE_LOG_ADDITIONAL_RETENTION_MS_CONFIG = (
+        "windowstore.changelog.additional.retention.ms"
+    )
 
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE_V2 = "exactly_once_v2"

@@ -56,9 +56,6 @@ _KAFKA: dict[str, tuple[str, ...]] = {
     ),
     _ROCKSDB: ("rocksdb.config.setter", "default.dsl.store", "dsl.store.suppliers.class"),
     "set statestore.cache.max.bytes": ("cache.max.bytes.buffering",),
-    "set the retention of the store with Materialized.with_retention(…)": (
-        "windowstore.changelog.additional.retention.ms",
-    ),
     "give the serde to WindowedSerdes.time_windowed_serde_from(…)": (
         "window.size.ms",
         "windowed.inner.class.serde",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.settings.handlers import ExceptionHandlers
@@ -24,6 +25,8 @@ class TaskSettings:
     partitions_of: Mapping[str, int] = field(default_factory=dict)
     writes_changelogs: bool = True
     """If stores write their changelogs; an engine that persists the stores may not need them."""
+    additional_retention_ms: int = DAY_MS
+    """The time added to the retention of window stores in the configuration of their changelogs."""
     default_timestamp_extractor: TimestampExtractor | None = None
     """Returns the timestamps of records of sources without an extractor of their own."""
     exception_handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)

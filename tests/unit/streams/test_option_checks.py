@@ -59,6 +59,7 @@ def test_the_retention_can_equal_the_window_size() -> None:
     [
         ("statestore.cache.max.bytes", -1, "cannot be -1"),
         ("commit.interval.ms", -1, "cannot be -1"),
+        ("windowstore.changelog.additional.retention.ms", -1, "cannot be -1"),
         ("num.stream.threads", 0, "cannot be 0"),
         ("replication.factor", -2, "cannot be -2"),
         ("processing.guarantee", "nope", "'nope'"),

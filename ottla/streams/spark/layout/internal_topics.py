@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
+from ottla.streams.model.durations import DAY_MS
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.names import changelog_name
 from ottla.streams.spark.layout.layout import Application, Layout
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.task.task import ProducedRecord
 
-# Kafka's windowstore.changelog.additional.retention.ms.
-ADDITIONAL_RETENTION_MS = 24 * 60 * 60 * 1000
 REPARTITION_CONFIG = {
     "cleanup.policy": "delete",
     "segment.bytes": str(50 * 1024 * 1024),
     "retention.ms": "-1",
     "retention.bytes": "-1",
 }
+# The largest value of retention.ms.
+_FOREVER_MS = (1 << 63) - 1
 _BY_TIME = ("window", "timestamped_window", "session")
 
 
@@ -38,21 +39,22 @@ class InternalTopic:
     config: Mapping[str, str]
 
 
-def changelog_config(store: StoreBuilder) -> dict[str, str]:
+def changelog_config(store: StoreBuilder, additional_ms: int) -> dict[str, str]:
     """Return the configuration of a store's changelog.
 
-    Changelogs are compacted; changelogs of windows also delete by retention time. The store's own
-    settings override both.
+    Changelogs are compacted; changelogs of windows also delete by retention time, which is
+    `additional_ms` longer than the store's. The store's own settings override both.
     """
-    return _kept(store) | dict(store.log_config)
+    return _kept(store, additional_ms) | dict(store.log_config)
 
 
-def _kept(store: StoreBuilder) -> dict[str, str]:
+def _kept(store: StoreBuilder, additional_ms: int) -> dict[str, str]:
     if store.kind in _BY_TIME:
-        retention_ms = store.retention_ms + ADDITIONAL_RETENTION_MS
+        retention_ms = min(store.retention_ms + additional_ms, _FOREVER_MS)
         return {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}
     if store.kind == "versioned":
-        lag_ms = store.retention_ms + ADDITIONAL_RETENTION_MS
+        # Kafka has no option for this additional day.
+        lag_ms = store.retention_ms + DAY_MS
         return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(lag_ms)}
     return {"cleanup.policy": "compact"}
 
@@ -77,9 +79,12 @@ def internal_topics(layout: Layout) -> list[InternalTopic]:
         if not sub_topology.application.keeps_changelogs:
             continue
         stores = sub_topology.topology.stores
+        additional_ms = sub_topology.application.settings.additional_retention_ms
         for topic, name in changelogs_of(sub_topology.application, stores).items():
             results.append(
-                InternalTopic(topic, sub_topology.partitions, changelog_config(stores[name]))
+                InternalTopic(
+                    topic, sub_topology.partitions, changelog_config(stores[name], additional_ms)
+                )
             )
     return results
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from ottla.streams import Serdes, Stores, StreamsBuilder, TimeWindows
+from ottla.streams import Serdes, SessionWindows, Stores, StreamsBuilder, TimeWindows
 from ottla.streams.model.names import is_internal
+from ottla.streams.settings.application import read_settings
 from ottla.streams.spark.layout.internal_topics import (
     changelog_config,
     internal_topics,
@@ -13,6 +14,7 @@ from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.task.task import ProducedRecord, TaskSettings
 
 _TEXT = Serdes.string()
+_LONGEST = (1 << 63) - 1
 
 
 def test_each_logged_store_has_a_changelog_with_a_partition_per_task() -> None:
@@ -33,9 +35,20 @@ def test_each_logged_store_has_a_changelog_with_a_partition_per_task() -> None:
 
 
 def test_window_changelogs_have_an_additional_day_of_retention() -> None:
-    """This is Kafka's windowstore.changelog.additional.retention.ms."""
-    config = changelog_config(Stores.window("store", 5000, 1000))
-    assert config["retention.ms"] == str(5000 + 86_400_000)
+    """windowstore.changelog.additional.retention.ms changes it, up to the largest retention.ms."""
+    store = Stores.window("store", 5000, 1000)
+    default = read_settings({}).windowstore_changelog_additional_retention_ms
+    assert changelog_config(store, default)["retention.ms"] == str(5000 + 86_400_000)
+    assert changelog_config(store, 0)["retention.ms"] == "5000"
+    assert changelog_config(store, _LONGEST)["retention.ms"] == str(_LONGEST)
+    builder = StreamsBuilder()
+    words = builder.stream("words", key=_TEXT, value=_TEXT)
+    words.group_by_key().windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(7)).count("s")
+    settings = TaskSettings("app", additional_retention_ms=1)
+    application = Application(builder.build(), settings, keeps_changelogs=True)
+    (changelog,) = internal_topics(lay_out([application], {"words": 1}))
+    retention_ms = builder.build().stores["s"].retention_ms
+    assert changelog.config["retention.ms"] == str(retention_ms + 1)
 
 
 def test_a_micro_batch_logs_only_the_last_change_of_a_key() -> None:
