@@ -21,7 +21,8 @@ import pytest
 import yaml
 
 SCRAPE_INTERVAL = "250ms"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
+PAUSE_SECONDS = 0.05
 _FOLDER = Path(__file__).parent / "dashboards"
 _ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
 _READY = "Server is ready to receive web requests"
@@ -146,9 +147,10 @@ class Prometheus:
 
     def wait_until(self, is_true: Callable[[], bool], what: str) -> None:
         """Return when a condition is true; scrapes take place meanwhile."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
         while not is_true():
             assert time.monotonic() < deadline, what
+            pause.wait(PAUSE_SECONDS)
 
     def wait_for(self, expression: Expression) -> None:
         """Return when an expression has a result."""
@@ -162,9 +164,10 @@ class Prometheus:
             firing[:] = [rule.title for rule in rules if self.query(rule.text)]
             return not firing
 
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
         while not is_silent():
             assert time.monotonic() < deadline, f"alerts still fire: {firing}"
+            pause.wait(PAUSE_SECONDS)
 
 
 def alerts_of(text: str) -> Iterator[Expression]:

@@ -26,6 +26,7 @@ from ottla.testing import Cluster
 from ottla.tools.generate import alert_rules, prometheus_config
 from ottla.tools.generate.panels import rows
 from tests.compat.prometheus import (
+    PATIENCE_SECONDS,
     SCRAPE_INTERVAL,
     Expression,
     Prometheus,
@@ -36,7 +37,7 @@ from tests.compat.prometheus import (
 )
 
 # A cluster of three, Prometheus and several faults take 20 s: the only proof that dashboards work.
-pytestmark = [pytest.mark.compat, pytest.mark.slow, needs_prometheus]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.timeout(600), needs_prometheus]
 
 OPTIONS = {
     "metrics.listener": "127.0.0.1:0",
@@ -50,7 +51,7 @@ OPTIONS = {
     "auto.create.topics.enable": "false",
     "num.partitions": "2",
 }
-# A scrape is answered after two or three of these, before its timeout.
+# The time for which a call blocks the event loop.
 _BLOCKED_S = 0.005
 NAMESPACE, CLUSTER = "kafka", "my-cluster"
 TOPICS = ("orders", "events")
@@ -140,9 +141,12 @@ class Traffic:
         consumer.close()
 
 
-def config_for(targets: dict[int, str]) -> dict[str, Any]:
-    """Return a configuration with Ottla's own job, and one with the labels of Strimzi's PodMonitor."""
-    own = prometheus_config.text_of(CLUSTER, tuple(targets.values()), SCRAPE_INTERVAL, ())
+def config_for(targets: dict[int, str], interval: str = SCRAPE_INTERVAL) -> dict[str, Any]:
+    """Return a configuration with Ottla's own job, and one with the labels of Strimzi's PodMonitor.
+
+    `interval` is the time between two scrapes, and the longest time that one may take.
+    """
+    own = prometheus_config.text_of(CLUSTER, tuple(targets.values()), interval, ())
     config: dict[str, Any] = yaml.safe_load(own)
     pods = [
         {
@@ -158,7 +162,7 @@ def config_for(targets: dict[int, str]) -> dict[str, Any]:
         for number, target in targets.items()
     ]
     config["scrape_configs"].append({"job_name": "strimzi", "static_configs": pods})
-    config["global"] |= {"scrape_timeout": SCRAPE_INTERVAL}
+    config["global"] |= {"scrape_timeout": interval}
     return config
 
 
@@ -319,13 +323,18 @@ def test_alerts_fire_when_their_faults_are_injected(
     prometheus.wait_for_silence([rules[name] for name in rules.keys() - lasting])
 
 
-def wait_until_registered(cluster: Cluster) -> None:
-    """Wait until the controller knows all brokers: one has lost its session."""
-    controller = cluster.node(cluster.controller())
-    deadline, pause = RealClock().monotonic() + 30, threading.Event()
-    while len(controller.broker.image.brokers) < len(cluster.brokers):
-        assert RealClock().monotonic() < deadline, "a broker does not register again"
+def wait_until_registered(cluster: Cluster, broker: int, former_epoch: int) -> None:
+    """Wait until the controller knows the registration of a broker after `former_epoch`."""
+    deadline, pause = RealClock().monotonic() + PATIENCE_SECONDS, threading.Event()
+    while broker_epoch(cluster, broker) <= former_epoch:
+        assert RealClock().monotonic() < deadline, "the broker does not register again"
         pause.wait(0.05)
+
+
+def broker_epoch(cluster: Cluster, broker: int) -> int:
+    """Return the epoch of a broker's registration as the controller knows it; -1 without one."""
+    known = cluster.node(cluster.controller()).broker.image.brokers.get(broker)
+    return -1 if known is None else known.epoch
 
 
 def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Prometheus) -> None:
@@ -352,10 +361,11 @@ def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Pr
     prometheus.wait_for(rules["OttlaGroupWithoutMembers"])
 
     broker = next(node for node in cluster.brokers if node != cluster.controller())
+    epoch = broker_epoch(cluster, broker)
     cluster.expire_session(broker)
     prometheus.wait_for(rules["OttlaCoordinationSessionLost"])
 
-    wait_until_registered(cluster)
+    wait_until_registered(cluster, broker, epoch)
     cluster.fail_directory(broker)
     cluster.create_topic("more", partitions=6, replication_factor=3)
     for name in ("OfflineLogDirectoryCount", "OttlaLogDirectoryOffline"):
@@ -382,8 +392,11 @@ def test_alerts_of_a_process_and_its_files_fire(
     with few_descriptors():
         prometheus.wait_for(rules["OttlaFewDescriptorsLeft"])
 
+    # A scrape waits for several of the calls that block the loop.
+    prometheus.configure(config_for(cluster.targets(), interval="5s"))
     with blocked(running):
         prometheus.wait_for(rules["OttlaEventLoopBusy"])
+    prometheus.configure(config_for(cluster.targets()))
 
     fails = asyncio.Event()
     failures: list[Exception] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.compat import java
 
-_START_S = 60
+_START_S = 100
 _PAUSE = threading.Event()
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 

@@ -14,7 +14,7 @@ from ottla.base.errors import ConfigError
 from ottla.tools.broker.processes import free_port
 from ottla.tools.zookeeper.java_server import LONGEST_SESSION_MS, java_command
 
-_START_S = 30.0
+_START_S = 100.0
 _PAUSE = threading.Event()
 
 
