@@ -30,7 +30,7 @@ from ottla.controller.planning.requests import (
     TopicResult,
 )
 from ottla.controller.succession import Succession
-from ottla.controller.term import ControllerTerm
+from ottla.controller.term import ControllerTerm, Role
 from ottla.controller.term_context import Deliveries, Dependencies
 
 _log = logging.getLogger(__name__)
@@ -53,15 +53,11 @@ class Controller:
         self.on_new_session: list[Callable[[Coordination], Awaitable[None]]] = []
         self._broker = broker
         self._dependencies = dependencies
-        self._term: ControllerTerm | None = None
-        # The term that is being entered: requests wait in the queue until it is.
-        self._next_term: ControllerTerm | None = None
+        self._role = Role()
         self._succession = Succession(
             dependencies, lambda broker, czxid: self._post(events.ControllerGone(broker, czxid))
         )
         self._config_writer = ConfigWriter(lambda: self.session, dependencies)
-        # Unclean elections of former terms.
-        self._unclean_elections = 0
         self._is_suspended = False
         self._ended: Sequence[BrokerImage] = ()
         self._session_state = SessionState.CONNECTED
@@ -91,13 +87,12 @@ class Controller:
         """True if this broker is the controller and may act as such, or will as soon as it has
         completed what it announced.
         """
-        return self._known_term is not None and not self._is_suspended
+        return self._role.announced is not None and not self._is_suspended
 
     @property
     def unclean_elections_count(self) -> int:
         """Leaders elected by this broker that were not in sync."""
-        now = self._term.unclean_elections_count if self._term is not None else 0
-        return self._unclean_elections + now
+        return self._role.unclean_elections_count
 
     @property
     def broker_epoch(self) -> int:
@@ -107,13 +102,8 @@ class Controller:
     @property
     def image(self) -> ClusterImage:
         """The controller's image; empty if this broker is not the controller."""
-        term = self._known_term
+        term = self._role.announced
         return ClusterImage() if term is None else term.image
-
-    @property
-    def _known_term(self) -> ControllerTerm | None:
-        entering = self._next_term
-        return entering if entering is not None and entering.is_announced else self._term
 
     async def start(self) -> None:
         """Register the broker and become a candidate.
@@ -124,7 +114,8 @@ class Controller:
         await self._contend()
         # Registered brokers may be dead, so the events that drop them are handled from now on.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
-        for delivery in self._term.barrier() if self._term is not None else ():
+        term = self._role.term
+        for delivery in term.barrier() if term is not None else ():
             await delivery
 
     async def stop(self) -> None:
@@ -173,15 +164,16 @@ class Controller:
     # -- the contest ------------------------------------------------------------------------------
 
     async def _contend(self) -> Deliveries:
+        term = self._role.term
         elected = await state.elect(
             self.session,
             self._broker.id,
             self._dependencies.clock.time_ms(),
             lambda _: self._post(events.Elect()),
-            None if self._term is None else self._term.term,
+            None if term is None else term.term,
         )
         if not isinstance(elected, state.Term):
-            if self._term is not None:
+            if term is not None:
                 self._succession.role_lost()
             self._resign()
             self.controller_id = elected
@@ -189,7 +181,7 @@ class Controller:
             if holder is not None and holder.broker.id != self._broker.id:
                 self._succession.follow(holder.broker, holder.czxid)
             return []
-        if self._term is not None and self._term.term == elected:
+        if term is not None and term.term == elected:
             return []
         return await self._begin_term(elected, self._ended)
 
@@ -209,23 +201,13 @@ class Controller:
         current = ControllerTerm(
             self.session, term, self._broker.id, self._dependencies, self._post, ended
         )
-        self._next_term = current
-        try:
-            deliveries = await current.enter()
-            self._term, self.controller_id = current, self._broker.id
-        finally:
-            self._next_term = None
-            # A term that failed to load must not act; after a reconnect a new one is started.
-            if self._term is not current:
-                current.leave()
+        deliveries = await self._role.begin(current)
+        self.controller_id = self._broker.id
         return deliveries
 
     def _resign(self) -> None:
-        if self._term is not None:
-            _log.info("controller resigned epoch=%d", self._term.term.epoch)
-            self._term.leave()
-            self._unclean_elections += self._term.unclean_elections_count
-        self._term, self.controller_id = None, NO_CONTROLLER
+        self._role.resign()
+        self.controller_id = NO_CONTROLLER
 
     # -- the queue --------------------------------------------------------------------------------
 
@@ -265,17 +247,18 @@ class Controller:
             if not self._is_suspended:
                 await self._contend()
         elif isinstance(event, events.ControllerGone):
-            if self._term is None and not self._is_suspended:
+            if self._role.term is None and not self._is_suspended:
                 await self._take_over(event)
-        elif self._term is not None and not self._is_suspended:
-            await self._handlers[type(event)](self._term, event)
+        elif self._role.term is not None and not self._is_suspended:
+            await self._handlers[type(event)](self._role.term, event)
 
     async def _follow_session(self, session_state: SessionState) -> None:
         if session_state is SessionState.LOST:
             await self._join_again()
         elif session_state is SessionState.CONNECTED:
             # The next term must not wait for the sessions of processes that have ended meanwhile.
-            self._ended = self._term.brokers.ended() if self._term is not None else self._ended
+            term = self._role.term
+            self._ended = self._ended if term is None else term.brokers.ended()
             # Resign first, so that the tree is read again even within the same term.
             self._resign()
             await self._contend()

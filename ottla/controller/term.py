@@ -1,7 +1,7 @@
 """One controller term: the image of the cluster, and how each event changes it.
 
 A ControllerTerm is created when a broker is elected and dropped when it loses the role, so no state
-outlives a term. This module loads the tree and ends the term. Brokers, leaders, topics and settings
+outlives a term; `Role` has the current one. This module loads the tree and ends the term. Brokers, leaders, topics and settings
 have a class each; `term_context` has the state that they share. Follows KafkaController and
 ControllerContext.
 """
@@ -241,3 +241,47 @@ class ControllerTerm:
     async def changes_expired(self, paths: Sequence[str]) -> None:
         """Remove change notifications that every broker has read."""
         await self._configs.expire(paths)
+
+
+class Role:
+    """The broker's current term, if it is the controller."""
+
+    def __init__(self) -> None:
+        self.term: ControllerTerm | None = None
+        """The term in which events are handled; None while there is none, and while one begins."""
+        self._beginning: ControllerTerm | None = None
+        # Unclean elections of former terms.
+        self._unclean_elections = 0
+
+    @property
+    def announced(self) -> ControllerTerm | None:
+        """The term that other brokers may know. Events wait until it has begun."""
+        beginning = self._beginning
+        return beginning if beginning is not None and beginning.is_announced else self.term
+
+    @property
+    def unclean_elections_count(self) -> int:
+        """Leaders elected by this broker that were not in sync."""
+        now = self.term.unclean_elections_count if self.term is not None else 0
+        return self._unclean_elections + now
+
+    async def begin(self, term: ControllerTerm) -> Deliveries:
+        """Begin a term. If that fails, the broker has no term."""
+        self._beginning = term
+        try:
+            deliveries = await term.enter()
+            self.term = term
+        finally:
+            self._beginning = None
+            # A term that failed to load must not act; after a reconnect a new one is started.
+            if self.term is not term:
+                term.leave()
+        return deliveries
+
+    def resign(self) -> None:
+        """End the term, if there is one."""
+        if self.term is not None:
+            _log.info("controller resigned epoch=%d", self.term.term.epoch)
+            self.term.leave()
+            self._unclean_elections += self.term.unclean_elections_count
+        self.term = None

@@ -296,7 +296,7 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         await cluster.start()
         await cluster.create(1, "t", 3, 3)
         old = cluster.nodes[1].broker.controller
-        term = old._term
+        term = old._role.term
         assert term is not None
         session: Any = old.session
         # The listeners learn of it later, as if the old controller were paused meanwhile.
