@@ -250,7 +250,7 @@ def test_strimzis_numbers_are_right(prometheus: Prometheus) -> None:
 
 
 def test_every_panel_of_the_own_dashboard_has_data(prometheus: Prometheus) -> None:
-    """Except the panel of errors, which is empty while there are none."""
+    """The panel of errors is not checked: it is empty while there are none."""
     results = [
         Expression(panel.title, query.expression).with_variables(OWN)
         for row in rows()
@@ -394,7 +394,7 @@ def test_alerts_of_a_process_and_its_files_fire(
         prometheus.wait_for(rules["OttlaFewDescriptorsLeft"])
 
     # A scrape waits for several of the calls that block the loop.
-    prometheus.configure(config_for(cluster.targets(), interval="5s"))
+    prometheus.configure(config_for(cluster.targets(), interval="2s"))
     with blocked(running):
         prometheus.wait_for(rules["OttlaEventLoopBusy"])
     prometheus.configure(config_for(cluster.targets()))
