@@ -1,9 +1,9 @@
 """One controller term: the image of the cluster, and how each event changes it.
 
 A ControllerTerm is created when a broker is elected and dropped when it loses the role, so no state
-outlives a term; `Role` has the current one. This module loads the tree and ends the term. Brokers, leaders, topics and settings
-have a class each; `term_context` has the state that they share. Follows KafkaController and
-ControllerContext.
+outlives a term; `Role` has the current one. This module loads the tree and ends the term. Brokers,
+leaders, topics and settings have a class each; `term_context` has the state that they share.
+Follows KafkaController and ControllerContext.
 """
 
 import asyncio

@@ -143,7 +143,7 @@ class Prometheus:
         return result
 
     def without_data(self, expressions: Sequence[Expression]) -> list[Expression]:
-        """Return the expressions that never have a result in a minute; scrapes take place meanwhile.
+        """Return the expressions that have no result within a minute of scrapes.
 
         The series of a scrape that takes too long on a busy machine are missing until the next one.
         """
