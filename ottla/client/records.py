@@ -56,8 +56,7 @@ class ProducerRecord:
 class RecordMetadata(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The position of an acknowledged record: topic, partition, offset and timestamp (ms).
 
-    The offset is -1 for acks=0, and for a record that failed. Not done: the sizes of the serialized
-    key and value, which librdkafka's reports would have to copy.
+    The offset is -1 for acks=0, and for a record that failed; the sizes do not count in comparisons.
     """
 
     _report: Any
@@ -82,6 +81,16 @@ class RecordMetadata(msgspec.Struct, frozen=True, eq=False, gc=False):
     def timestamp(self) -> int:
         """The timestamp of the record in ms."""
         return int(self._report.timestamp()[1])
+
+    @property
+    def serialized_key_size(self) -> int:
+        """The length of the serialized key in bytes; -1 without a key."""
+        return _size(self._report.key())
+
+    @property
+    def serialized_value_size(self) -> int:
+        """The length of the serialized value in bytes; -1 without a value."""
+        return _size(self._report.value())
 
     def __iter__(self) -> Any:
         yield from (self.topic, self.partition, self.offset, self.timestamp)
@@ -116,6 +125,16 @@ class _Unsent:
 
     def timestamp(self) -> tuple[int, int]:
         return 0, -1
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> None:
+        return None
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)
 
 
 def unsent(topic: str, partition: int | None) -> RecordMetadata:

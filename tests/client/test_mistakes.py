@@ -20,7 +20,11 @@ from ottla.testing import Cluster
             "compression.type: String must be one of: none, gzip",
         ),
         (Producer, {"linger_ms": "soon"}, 'property "linger.ms": use a number of ms'),
-        (Consumer, {"auto_offset_reset": "begin"}, "use earliest, latest or none"),
+        (
+            Consumer,
+            {"auto_offset_reset": "begin"},
+            "either 'earliest', 'latest', 'none' or of the format 'by_duration",
+        ),
         (Consumer, {"isolation_level": "x"}, "must be one of: read_committed, read_uncommitted"),
     ],
 )

@@ -22,6 +22,7 @@ from ottla.client import (
 )
 from ottla.client.errors import ClientError, Closed, SerializationError, TimedOut
 from ottla.client.producer.partitioners import murmur2_partition
+from ottla.client.records import unsent
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.testing import Cluster
 from ottla.wire.records.records import iterate_batches
@@ -58,6 +59,19 @@ def test_future_has_the_position_of_the_record(cluster: Cluster, topic: str) -> 
         metadata = producer.send(topic, b"one", partition=1, timestamp=1_700_000_000_000).result(10)
     assert tuple(metadata) == (topic, 1, 1, 1_700_000_000_000)
     assert repr(metadata).startswith(f"RecordMetadata(topic={topic!r}, partition=1, offset=1")
+
+
+def test_metadata_has_the_sizes_of_what_was_written(cluster: Cluster, topic: str) -> None:
+    """They are those of the serialized forms; -1 without a key or value, and for a failed record."""
+    with producer_of(cluster, value_serializer="string") as producer:
+        full = producer.send(topic, "ä", key=b"abc").result(10)
+        empty = producer.send(topic, "", key=b"").result(10)
+        without = producer.send(topic, None).result(10)
+    assert (full.serialized_key_size, full.serialized_value_size) == (3, 2)
+    assert (empty.serialized_key_size, empty.serialized_value_size) == (0, 0)
+    assert (without.serialized_key_size, without.serialized_value_size) == (-1, -1)
+    failed = unsent(topic, None)
+    assert (failed.serialized_key_size, failed.serialized_value_size) == (-1, -1)
 
 
 def test_headers_and_nulls_are_sent(cluster: Cluster, topic: str) -> None:

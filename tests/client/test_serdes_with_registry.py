@@ -64,6 +64,62 @@ def test_json_schema_is_read_by_other_clients() -> None:
         Serdes.json_schema("no schema", registry=registry)
 
 
+STRICT = SCHEMA | {"required": ["id"], "additionalProperties": False}
+
+
+def _validating(schema: Any = STRICT, kind: type[Any] | None = None) -> Any:
+    return Serdes.json_schema(
+        schema, kind, registry=FakeSchemaRegistry(), subject="s", validates=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"id": "seven"}, r"\$\.id: 'seven' is not of type 'integer'"),
+        ({}, r"\$: 'id' is a required property"),
+        ({"id": 7, "name": "x"}, "Additional properties are not allowed"),
+        ([7], r"\[7\] is not of type 'object'"),
+    ],
+)
+def test_a_value_that_does_not_match_the_json_schema_is_rejected(value: Any, sentence: str) -> None:
+    """The error names the schema and the place, both in the producer and in the consumer."""
+    whole = rf"does not match json_schema\(Order\): .*{sentence}"
+    with pytest.raises(SerializationError, match=whole):
+        _validating().serialize(value)
+    registry = FakeSchemaRegistry()
+    lenient: Any = Serdes.json_schema(STRICT, registry=registry, subject="s")
+    reads: Any = Serdes.json_schema(STRICT, registry=registry, subject="s", validates=True)
+    with pytest.raises(SerializationError, match=whole):
+        reads.deserialize(lenient.serialize(value))
+
+
+def test_a_value_that_matches_the_json_schema_is_written() -> None:
+    """The object of a class is validated in its JSON form."""
+    serde = _validating(kind=Order)
+    assert serde.deserialize(serde.serialize(Order(7))) == Order(7)
+
+
+def test_the_draft_of_a_json_schema_is_respected() -> None:
+    """`prefixItems` exists since 2020-12; without `$schema` the draft is 7, which ignores it."""
+    schema = {"type": "array", "prefixItems": [{"type": "integer"}]}
+    assert _validating(schema).serialize(["x"])[5:] == b'["x"]'
+    newer = schema | {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    with pytest.raises(SerializationError, match="is not of type 'integer'"):
+        _validating(newer).serialize(["x"])
+
+
+def test_a_json_schema_that_cannot_be_used_is_explained() -> None:
+    """An invalid schema is an error at once; a reference to another document when it is needed, and
+    nothing is loaded from the network.
+    """
+    with pytest.raises(SerializationError, match=r"is not a JSON Schema: \$\.type: 'nothing'"):
+        _validating({"type": "nothing"})
+    elsewhere = {"properties": {"id": {"$ref": "http://127.0.0.1:9/id.json"}}}
+    with pytest.raises(SerializationError, match=r"refers to 'http.*id\.json', which it does not"):
+        _validating(elsewhere).serialize({"id": 7})
+
+
 def test_record_without_a_schema_is_explained(cluster: Cluster, topic: str) -> None:
     """The error says that the record was written without a registry."""
     with Producer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False) as producer:

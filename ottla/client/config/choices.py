@@ -23,6 +23,34 @@ _NUMBERS = {
     "session.timeout.ms": "INT",
 }
 
+_RESETS = ("earliest", "latest", "none")
+_BY_AGE = "by_duration:"
+# java.time.Duration.parse, whose letters may be small.
+_DURATION = re.compile(
+    r"P(?=[\dT])(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d{0,9})?)S)?)?",
+    re.IGNORECASE,
+)
+_UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
+
+
+def reset_age_ms(value: Any) -> int | None:
+    """Return the age of `auto.offset.reset=by_duration:…` in ms (KIP-1106); None for other words.
+
+    ConfigError for another value, and for a duration that is not of the form PnDTnHnMn.nS.
+    """
+    text = str(value)
+    if text in _RESETS:
+        return None
+    matched = _DURATION.fullmatch(text.removeprefix(_BY_AGE)) if text.startswith(_BY_AGE) else None
+    if matched is None:
+        raise ConfigError(
+            f"Invalid value {text} for configuration auto.offset.reset: Invalid value `{text}` for "
+            "configuration auto.offset.reset. The value must be either 'earliest', 'latest', "
+            "'none' or of the format 'by_duration:<PnDTnHnMn.nS.>'."
+        )
+    parts = zip(matched.groups(), _UNITS_MS, strict=True)
+    return sum(int(float(part.replace(",", ".")) * unit_ms) for part, unit_ms in parts if part)
+
 
 def check_value(name: str, value: Any) -> None:
     """Raise ConfigError, in the words of Kafka's ConfigDef, for a value that the option lacks."""
@@ -30,6 +58,8 @@ def check_value(name: str, value: Any) -> None:
         raise ConfigError(
             f"Invalid value {value} for configuration {name}: Not a number of type {_NUMBERS[name]}"
         )
+    if name == "auto.offset.reset":
+        reset_age_ms(value)
     choices = _CHOICES.get(name)
     if choices is not None and str(value) not in choices:
         raise ConfigError(

@@ -3,8 +3,7 @@
 Options that are missing here are passed to librdkafka unchanged: it has most of Kafka's names.
 The tables follow ProducerConfig, ConsumerConfig and CommonClientConfigs of Apache Kafka 4.3.
 
-Not done: JKS key stores, `auto.offset.reset=by_duration:…` (KIP-1106), and OAuth through
-`sasl.login.callback.handler.class`.
+Not done: JKS key stores, and OAuth through `sasl.login.callback.handler.class`.
 """
 
 from enum import Enum

@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
-from ottla.client.config.choices import check_value
+from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.classes import assignors_of
 from ottla.client.config.names import IGNORED, KNOWN, OF_THE_OTHER, OWN, RENAMED, Role, dotted
 from ottla.client.config.properties import parse_properties
@@ -128,7 +128,8 @@ def _native(name: str, value: Any) -> dict[str, Any]:
     if name.startswith("compression.") and name.endswith(".level"):
         return {"compression.level": value}
     if name == "auto.offset.reset":
-        return {name: "error" if value == "none" else value}
+        is_error = value == "none" or reset_age_ms(value) is not None
+        return {name: "error" if is_error else value}
     if name.startswith("ssl.") and str(value).endswith(".jks"):
         raise ConfigError(
             f"{name}={value!r} is a Java key store, which librdkafka cannot read: convert it to PEM "

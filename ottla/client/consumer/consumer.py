@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client import transport
+from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.classes import interceptors_of
 from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
@@ -20,6 +21,7 @@ from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
+from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
@@ -85,6 +87,12 @@ class Consumer(AssignedPartitions):
         )
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
+        age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
+        self._resets = (
+            None
+            if age_ms is None
+            else (StartsByAge(age_ms, self._lookups, self._membership, self.positions))
+        )
         self._membership.on_departure(self._leave_partitions)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
@@ -132,10 +140,13 @@ class Consumer(AssignedPartitions):
                 "assign cannot be used with a subscription, whose group assigns the partitions: "
                 "call unsubscribe first"
             )
-        start = self._membership.default_start
-        offsets = (
-            partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, start)
-        )
+        offsets: Mapping[Any, int]
+        if isinstance(partitions, Mapping):
+            offsets = partitions
+        elif self._resets is not None and self._group is None:
+            offsets = self._resets.offsets(partitions)
+        else:
+            offsets = dict.fromkeys(partitions, self._membership.default_start)
         self._forget_unread(self.assignment)
         self._membership.assign({TopicPartition(*key): offset for key, offset in offsets.items()})
 
@@ -293,6 +304,8 @@ class Consumer(AssignedPartitions):
         if self._error is not None:
             error, self._error = self._error, None
             raise error
+        if self._resets is not None:
+            self._resets.seek()
         if self._commits_itself and time.monotonic() >= self._next_commit:
             self._next_commit = time.monotonic() + self._commit_every_s
             self.commit_async()
@@ -322,6 +335,8 @@ class Consumer(AssignedPartitions):
         """Return the messages that are records; an error is raised after them."""
         if not transport.has_errors(messages):
             return messages
+        if self._resets is not None:
+            messages = self._resets.without_reports(messages)
         records = [message for message in messages if message.error() is None]
         for message in messages:
             if message.error() is not None:

@@ -1,12 +1,13 @@
 """JSON with a schema in a registry's wire format, as Confluent's JSON Schema serializers write it.
 
-Not done: values are not validated against the schema; classes are read by their type hints.
+Not done: schemas that refer to other schemas of the registry.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ottla.client.doors import open_door
 from ottla.client.errors import SerializationError
 from ottla.client.serdes.framing import HEADER_BYTES, header, schema_id_of
 from ottla.client.serdes.json_values import json_serde
@@ -25,15 +26,20 @@ def json_schema_serde(
     registry: Registry,
     subject: str | None,
     registers: bool,
+    validates: bool,
 ) -> Serde[T]:
     """Return the serde of a JSON Schema; see `Serdes.json_schema`."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
     try:
-        title = json.loads(text).get("title", "object")
+        parsed = json.loads(text)
+        title = parsed.get("title", "object")
     except (ValueError, AttributeError) as error:
         raise SerializationError(f"the JSON Schema is not a JSON object: {error}") from error
     name = f"json_schema({title})"
     plain: Serde[Any] = json_serde(kind)
+    if validates:
+        door = open_door("ottla.client.serdes.json_validation", "jsonschema", "ottla[json-schema]")
+        plain = _validated(plain, door.validator_of(parsed, name))
 
     def framed(subject_name: str | None) -> Serde[Any]:
         return _framed(
@@ -41,6 +47,19 @@ def json_schema_serde(
         )
 
     return registered(framed, subject, name)
+
+
+def _validated(plain: Serde[Any], validate: Callable[[Any], None]) -> Serde[Any]:
+    def write(value: Any) -> bytes:
+        data: bytes = plain.serialize(value)
+        validate(json.loads(data))
+        return data
+
+    def read(data: bytes) -> Any:
+        validate(json.loads(data))
+        return plain.deserialize(data)
+
+    return Serde(write, read, plain.name)
 
 
 def _framed(plain: Serde[Any], registration: Registration, name: str) -> Serde[Any]:

@@ -131,12 +131,16 @@ class Serdes:
         registry: Registry,
         subject: str | None = None,
         registers: bool = True,
+        validates: bool = False,
     ) -> Serde[T]:
-        """Return the serde of JSON with a schema in a registry; values are not validated.
+        """Return the serde of JSON with a schema in a registry; `subject` and `registers` as for
+        `avro`.
 
-        `subject` and `registers` as for `avro`.
+        With `validates` (Confluent's json.fail.invalid.schema), writing and reading a value that
+        does not match the schema raises an error that names the place; needs the extra
+        `ottla[json-schema]`.
         """
-        return json_schema_serde(schema, kind, registry, subject, registers)
+        return json_schema_serde(schema, kind, registry, subject, registers, validates)
 
     @staticmethod
     def avro(

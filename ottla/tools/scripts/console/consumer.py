@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
+from ottla.client.config.choices import reset_age_ms
+from ottla.client.errors import ClientError
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
@@ -230,11 +232,15 @@ class _Copy:
 
 def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
     group = properties.get("group.id")
-    settings = librdkafka_settings(properties)
+    joins = group is not None or "include" in options
+    # Without a group the script looks up where to start.
+    is_by_age = not joins and reset_age_ms(properties["auto.offset.reset"]) is not None
+    settings = librdkafka_settings(
+        {**properties, "auto.offset.reset": "latest"} if is_by_age else properties
+    )
     bootstrap = options["bootstrap-server"]
     timeout_ms = options["timeout-ms"]
     patience_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
-    joins = group is not None or "include" in options
     deadline = None if patience_s is None else time.monotonic() + patience_s
     starts = {} if joins else _starts(options, properties, stop, deadline)
     if joins and group is None:
@@ -278,7 +284,7 @@ def _starts(
     name = options["topic"]
     if "partition" in options and _offset(options) >= 0:
         return {(name, options["partition"]): _offset(options)}
-    is_earliest = properties["auto.offset.reset"] == "earliest"
+    reset = properties["auto.offset.reset"]
     with Brokers(options["bootstrap-server"], client_id=properties["client.id"]) as brokers:
         while not stop.requested and (deadline is None or time.monotonic() < deadline):
             try:
@@ -288,11 +294,30 @@ def _starts(
                     raise
                 time.sleep(_POLL_S)
                 continue
-            start = _EARLIEST if is_earliest else _LATEST
             keys = [(name, row.partition_index) for row in topic.partitions]
-            if "partition" in options:
-                start, keys = _offset(options), [(name, options["partition"])]
-            # librdkafka takes half a second to resolve the logical offsets.
-            results = offsets.list_offsets(brokers, dict.fromkeys(keys, start))
-            return {key: result.offset for key, result in results.items()}
+            if "partition" not in options:
+                return _reset(brokers, keys, reset)
+            return _listed(brokers, [(name, options["partition"])], _offset(options))
     return {}
+
+
+def _reset(brokers: Brokers, keys: list[TopicPartition], reset: str) -> dict[TopicPartition, int]:
+    """Return the offsets that `auto.offset.reset` selects."""
+    if reset == "none":
+        listed = ", ".join(f"{topic}-{number}" for topic, number in keys)
+        raise ClientError(f"Undefined offset with no reset policy for partitions: [{listed}]")
+    age_ms = reset_age_ms(reset)
+    if age_ms is None:
+        return _listed(brokers, keys, _EARLIEST if reset == "earliest" else _LATEST)
+    # The end first: a record that arrives meanwhile must not be skipped.
+    ends = _listed(brokers, keys, _LATEST)
+    found = _listed(brokers, keys, max(0, time.time_ns() // 1_000_000 - age_ms))
+    return {key: offset if offset >= 0 else ends[key] for key, offset in found.items()}
+
+
+def _listed(
+    brokers: Brokers, keys: list[TopicPartition], timestamp: int
+) -> dict[TopicPartition, int]:
+    # librdkafka takes half a second to resolve the logical offsets.
+    results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp))
+    return {key: result.offset for key, result in results.items()}

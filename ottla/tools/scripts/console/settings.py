@@ -1,14 +1,14 @@
 """Java's client properties as options of librdkafka, for the scripts that move records.
 
 Not done: properties of Java plug-ins (interceptors, partitioners, metric reporters) and of key
-stores (JKS) are refused by name.
+stores (JKS), and `auto.offset.reset=by_duration` of a group, are refused by name.
 """
 
 import re
 from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.choices import check_value
+from ottla.client.config.choices import check_value, reset_age_ms
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -48,7 +48,9 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
         check_value(name, value)
         if name in _REFUSED:
             raise ConfigError(f"{name} names Java classes or files: this script cannot use them")
-        if name == "sasl.jaas.config":
+        if name == "auto.offset.reset":
+            settings[name] = _reset(value)
+        elif name == "sasl.jaas.config":
             settings |= {f"sasl.{key}": word for key, word in _JAAS.findall(value)}
         elif name == "buffer.memory":
             settings["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
@@ -59,6 +61,15 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
         elif name == "retries" or name not in _IGNORED:
             settings[_RENAMED.get(name, name)] = value
     return settings
+
+
+def _reset(value: str) -> str:
+    if reset_age_ms(value) is not None:
+        raise ConfigError(
+            f"auto.offset.reset={value} is not supported for the group of a script: reset its "
+            "offsets with kafka-consumer-groups --reset-offsets --by-duration first"
+        )
+    return "error" if value == "none" else value
 
 
 def _assignors(value: str) -> str:

@@ -1,0 +1,70 @@
+"""Starts by age: `auto.offset.reset=by_duration:PT1H` (KIP-1106).
+
+librdkafka knows only the first and the last offset. With this setting it reports each partition
+that has no valid position, and the offset of the first record of the given age is sought here.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ottla.client import transport
+from ottla.client.consumer.lookups import Lookups
+from ottla.client.consumer.membership import Membership
+from ottla.client.records import TopicPartition
+
+
+class StartsByAge:
+    """The partitions of one consumer that wait for an offset; there are none most of the time."""
+
+    def __init__(
+        self,
+        age_ms: int,
+        lookups: Lookups,
+        membership: Membership,
+        positions: Callable[[], dict[TopicPartition, int]],
+    ) -> None:
+        self._age_ms = age_ms
+        self._lookups = lookups
+        self._membership = membership
+        self._positions = positions
+        self._waiting: set[TopicPartition] = set()
+
+    def offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[TopicPartition, int]:
+        """Return the offset of the first record of this age or younger; the end if there is none.
+
+        Raises TimedOut, ApiError or ClientError as a lookup does.
+        """
+        since_ms = max(0, time.time_ns() // 1_000_000 - self._age_ms)
+        times: dict[tuple[str, int], float] = dict.fromkeys(partitions, since_ms)
+        found = self._lookups.offsets_for_times(times)
+        missing = [key for key, offset in found.items() if offset is None]
+        if missing:
+            # The end is looked up first: a record that arrives meanwhile must not be skipped.
+            ends = self._lookups.ends(missing)
+            again = self._lookups.offsets_for_times({key: times[key] for key in missing})
+            found |= {
+                key: ends[key][1] if offset is None else offset for key, offset in again.items()
+            }
+        return {key: offset for key, offset in found.items() if offset is not None}
+
+    def without_reports(self, messages: list[Any]) -> list[Any]:
+        """Return the messages that do not report a missing position; seek those that do."""
+        others = []
+        for message in messages:
+            error = message.error()
+            if error is not None and error.code() == transport.NO_POSITION:
+                self._waiting.add(TopicPartition(message.topic(), message.partition()))
+            else:
+                others.append(message)
+        self.seek()
+        return others
+
+    def seek(self) -> None:
+        """Seek the partitions that wait. After an error, which is raised, they wait on."""
+        self._waiting &= self._membership.assignment
+        if not self._waiting:
+            return
+        self._membership.starts.update(self.offsets(sorted(self._waiting)))
+        self._waiting.clear()
+        self._membership.apply_starts(self._positions)

@@ -1,0 +1,41 @@
+"""Validation of JSON values against a JSON Schema, with the library jsonschema."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import referencing
+import referencing.exceptions
+from jsonschema import Draft7Validator, exceptions, validators
+
+from ottla.client.errors import SerializationError
+
+
+def validator_of(schema: Mapping[str, Any], name: str) -> Callable[[Any], None]:
+    """Return a function that raises SerializationError for a value that does not match.
+
+    The draft is that of the schema's `$schema`, or 7, Confluent's default. Raises
+    SerializationError for an invalid schema. A `$ref` to another document is an error when a value
+    is validated: nothing is loaded from the network.
+    """
+    kind: Any = validators.validator_for(schema, default=Draft7Validator)
+    try:
+        kind.check_schema(schema)
+    except exceptions.SchemaError as error:
+        raise SerializationError(f"{name} is not a JSON Schema: {_described(error)}") from error
+    validator = kind(schema, registry=referencing.Registry())
+
+    def validate(value: Any) -> None:
+        try:
+            error = exceptions.best_match(validator.iter_errors(value))
+        except referencing.exceptions.Unresolvable as unknown:
+            raise SerializationError(
+                f"{name} refers to {unknown.ref!r}, which it does not contain"
+            ) from unknown
+        if error is not None:
+            raise SerializationError(f"the value does not match {name}: {_described(error)}")
+
+    return validate
+
+
+def _described(error: Any) -> str:
+    return f"{error.json_path}: {error.message}"
