@@ -56,7 +56,7 @@ class ProducerRecord:
 class RecordMetadata(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The position of an acknowledged record: topic, partition, offset and timestamp (ms).
 
-    The offset is -1 for acks=0, and for a record that failed; the sizes do not count in comparisons.
+    The offset is -1 for acks=0, and for a record that failed. Comparisons ignore the sizes.
     """
 
     _report: Any
