@@ -343,7 +343,7 @@ def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Pr
     rules = own_rules() | {
         expression.title: expression for expression in expressions("strimzi-rules.txt")
     }
-    cluster.create_topic("behind", partitions=3)
+    cluster.create_topic("behind", partitions=3, config={"retention.ms": "-1"})
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for _ in range(1500):
         # 2001: the lag in seconds is that of the first record that is not consumed.
