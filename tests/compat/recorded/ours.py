@@ -16,6 +16,8 @@ OPTIONS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.consumer.assignment.interval.ms": "0",
+    # Many records have old timestamps: retention must not delete them on a slow machine.
+    "log.initial.task.delay.ms": "3600000",
 }
 
 
