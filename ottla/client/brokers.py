@@ -26,6 +26,7 @@ from ottla.wire.schema import Message
 
 # Only a command that connects to controllers sends this request.
 if TYPE_CHECKING:
+    from ottla.client.security.options import Security
     from ottla.wire.messages import describe_cluster
 else:
     describe_cluster = deferred_module("ottla.wire.messages.describe_cluster")
@@ -67,7 +68,7 @@ class Brokers:
 
     `timeout_s` bounds each call, and each `retry` as a whole. If no broker ever answered at an
     address, the call fails at once, because the address is probably wrong; with `is_proven` the
-    brokers are known to exist, and the call retries.
+    brokers are known to exist, and the call retries. `security` is None for PLAINTEXT.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class Brokers:
         timeout_s: float = 15.0,
         client_id: str = "ottla",
         is_proven: bool = False,
+        security: "Security | None" = None,
     ) -> None:
         self.bootstrap = bootstrap
+        self.security = security
         self.timeout_s = timeout_s
         self.client_id = client_id
         # Called with each request before it is sent.
@@ -286,7 +289,12 @@ class Brokers:
         known = self._connections.get(address)
         if known is not None and known.is_open:
             return known
-        opened = Connection(address, client_id=self.client_id, timeout_s=min(self.timeout_s, 5.0))
+        opened = Connection(
+            address,
+            client_id=self.client_id,
+            timeout_s=min(self.timeout_s, 5.0),
+            security=self.security,
+        )
         self._connections[address] = opened
         return opened
 

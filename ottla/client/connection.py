@@ -8,14 +8,22 @@ imports neither asyncio nor the table of all APIs; a message knows its own key a
 import socket
 import struct
 import time
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import ottla
 from ottla.base.errors import ErrorCode, ProtocolError
+from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.wire import primitives, schema
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+# Only secured connections need it.
+if TYPE_CHECKING:
+    from ottla.client.security import authentication
+    from ottla.client.security.options import Security
+else:
+    authentication = deferred_module("ottla.client.security.authentication")
 
 M = TypeVar("M", bound=schema.Message)
 
@@ -40,18 +48,28 @@ class Connection:
     """
 
     def __init__(
-        self, address: Address, *, client_id: str = "ottla", timeout_s: float = CONNECT_TIMEOUT_S
+        self,
+        address: Address,
+        *,
+        client_id: str = "ottla",
+        timeout_s: float = CONNECT_TIMEOUT_S,
+        security: "Security | None" = None,
     ) -> None:
         self.address = address
         self.client_id = client_id
         self._correlation_id = 0
-        self._socket: socket.socket | None = _open_socket(address, timeout_s)
+        self._socket: socket.socket | None = _open_socket(address, timeout_s, security)
         self._versions: dict[int, tuple[int, int]] = {}
         try:
             self._handshake(timeout_s)
+            if security is not None and security.credentials is not None:
+                authentication.authenticate(self, security.credentials, timeout_s)
         except ProtocolError as error:
             self.close()
             raise NotReachable(f"{address} does not speak Kafka's protocol: {error}") from error
+        except BaseException:
+            self.close()
+            raise
 
     def call(
         self,
@@ -184,7 +202,7 @@ class Connection:
         return buffer
 
 
-def _open_socket(address: Address, timeout_s: float) -> socket.socket:
+def _open_socket(address: Address, timeout_s: float, security: "Security | None") -> socket.socket:
     try:
         opened = socket.create_connection(address, timeout=timeout_s)
     except ConnectionRefusedError as error:
@@ -198,4 +216,10 @@ def _open_socket(address: Address, timeout_s: float) -> socket.socket:
     # Disable Nagle's algorithm: a small request must not wait for the acknowledgement of the
     # previous one.
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return opened
+    if security is None:
+        return opened
+    try:
+        return security.wrap(opened, address.host)
+    except OSError as error:
+        opened.close()
+        raise NotReachable(f"{address} cannot be reached with TLS: {error}") from error

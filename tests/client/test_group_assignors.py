@@ -295,7 +295,10 @@ def test_lists_agree_on_the_common_assignor(cluster: Cluster, topic: str) -> Non
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"security_protocol": "SSL"}, "security.protocol=ssl is not available"),
+        (
+            {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"},
+            "sasl.mechanism=OAUTHBEARER is not supported",
+        ),
         ({"group_protocol": "consumer"}, "cannot be set with group.protocol=consumer"),
         (
             {"partition_assignment_strategy": "sticky,cooperative-sticky"},

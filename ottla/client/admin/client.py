@@ -1,14 +1,13 @@
 """The administration of a cluster as one object: a method for each admin API.
 
-Not done: delegation tokens; TLS and SASL, as in the rest of `admin`. Ottla's broker has no access
-control lists and SCRAM users yet: their methods are for other clusters.
+Not done: delegation tokens. Ottla's broker has no access control lists and SCRAM users yet: their
+methods are for other clusters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from ottla.base.errors import ConfigError
 from ottla.client.admin import (
     acls,
     cluster,
@@ -29,6 +28,7 @@ from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
 from ottla.client.errors import Closed
 from ottla.client.records import OffsetAndMetadata, TopicPartition
+from ottla.client.security.options import security_of
 
 Key = tuple[str, int]
 _TIMEOUT_MS = 60_000
@@ -41,12 +41,11 @@ class _Connected:
 
     def __init__(self, config: Config, settings: Mapping[str, Any]) -> None:
         merged = read_settings(Role.CONSUMER, config, settings).merged
-        if str(merged.get("security.protocol", "PLAINTEXT")).upper() != "PLAINTEXT":
-            raise ConfigError("AdminClient supports security.protocol=PLAINTEXT only")
         self._open: Brokers | None = Brokers(
             merged["bootstrap.servers"],
             timeout_s=float(merged.get("default.api.timeout.ms", _TIMEOUT_MS)) / 1000,
             client_id=str(merged.get("client.id", "ottla")),
+            security=security_of(merged),
         )
 
     @property

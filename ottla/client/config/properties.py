@@ -11,15 +11,16 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def parse_properties(text: str, source: str) -> dict[str, str]:
+def parse_properties(text: str, source: str, *, needs_values: bool = True) -> dict[str, str]:
     """Return the settings; ConfigError names `source` and the line that is not a setting.
 
-    If a name is set twice, the last value counts, as in Java.
+    If a name is set twice, the last value counts, as in Java. Without `needs_values` a name alone
+    has the empty value, also as in Java.
     """
     settings: dict[str, str] = {}
     for number, line in _logical_lines(text):
         name, has_separator, value = _split(line)
-        if not has_separator or not name:
+        if needs_values and not (has_separator and name):
             raise ConfigError(f"{source}, line {number}: {line!r} is not of the form name=value")
         settings[_unescape(name)] = _unescape(value)
     return settings

@@ -1,7 +1,6 @@
 """Settings of a client: from a dict or file and keyword arguments to librdkafka's and our own."""
 
 import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.classes import assignors_of
 from ottla.client.config.names import IGNORED, KNOWN, OF_THE_OTHER, OWN, RENAMED, Role, dotted
 from ottla.client.config.properties import parse_properties
+from ottla.client.security.options import pem_key_store, read_jaas
 
 Config = Mapping[str, Any] | str | Path | None
 """Kafka's option names with their values, or the path of a .properties file."""
@@ -22,7 +22,6 @@ _ALIASES = {
     "partitioner": "partitioner.class",
     "sasl.mechanisms": "sasl.mechanism",
 }
-_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _LONGEST_REFRESH_MS = 3_600_000
 _WORDS = {"true": True, "false": False}
 
@@ -80,6 +79,10 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
             raise ConfigError(f"{name!r} is an option of a {other.value}, not of a {role.value}")
         if not _is_level_of_another_codec(name, merged.get("compression.type")):
             native.update(_native(name, value))
+    pem = pem_key_store(merged)
+    if pem is not None:
+        del native["ssl.keystore.location"]
+        native |= {"ssl.certificate.location": pem, "ssl.key.location": pem}
     return ClientSettings(native, own, merged)
 
 
@@ -124,7 +127,7 @@ def _native(name: str, value: Any) -> dict[str, Any]:
     if name == "partition.assignment.strategy":
         return {name: assignors_of(value)}
     if name == "sasl.jaas.config":
-        return {f"sasl.{key}": re.sub(r"\\(.)", r"\1", text) for key, text in _JAAS.findall(value)}
+        return {f"sasl.{key}": text for key, text in read_jaas(value).items()}
     if name.startswith("compression.") and name.endswith(".level"):
         return {"compression.level": value}
     if name == "auto.offset.reset":

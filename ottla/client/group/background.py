@@ -83,7 +83,11 @@ class GroupThread:
         # A heartbeat without an answer must not take longer than the session.
         timeout_s = max(_REQUEST_S_MIN, min(_REQUEST_S_MAX, settings.session_s / 2))
         self._brokers = Brokers(
-            settings.bootstrap, timeout_s=timeout_s, client_id=settings.client_id, is_proven=True
+            settings.bootstrap,
+            timeout_s=timeout_s,
+            client_id=settings.client_id,
+            is_proven=True,
+            security=settings.security,
         )
         self._member = Member(settings, assignors, self._brokers)
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()

@@ -5,7 +5,7 @@ hands all others on, with librdkafka reading assigned partitions. Rebalances hap
 `consume`, in the thread that calls them, as in the Java client.
 
 Not done: the generation in `consumer_group_metadata`, so that transactions fence a former member by
-its transactional id only; TLS and SASL (`ConfigError`).
+its transactional id only.
 """
 
 import logging
@@ -25,6 +25,7 @@ from ottla.client.group.departures import Departures
 from ottla.client.group.member import GroupSettings
 from ottla.client.group.sticky import StickyAssignor
 from ottla.client.records import TopicPartition
+from ottla.client.security.options import security_of
 
 _log = logging.getLogger("ottla.client")
 Rows = Sequence[Any]
@@ -292,12 +293,6 @@ def _check_patterns(topics: Sequence[str]) -> None:
 
 
 def _settings_of(properties: dict[str, Any]) -> GroupSettings:
-    protocol = str(properties.get("security.protocol", "plaintext")).lower()
-    if protocol != "plaintext":
-        raise ConfigError(
-            f"security.protocol={protocol} is not available with this partition.assignment.strategy: "
-            "use range, roundrobin or cooperative-sticky"
-        )
     if str(properties.get("group.protocol", "classic")).lower() != "classic":
         raise ConfigError(
             "partition.assignment.strategy cannot be set with group.protocol=consumer: "
@@ -320,6 +315,7 @@ def _settings_of(properties: dict[str, Any]) -> GroupSettings:
         heartbeat_s=seconds("heartbeat.interval.ms", _HEARTBEAT_MS),
         refresh_s=seconds("topic.metadata.refresh.interval.ms", _REFRESH_MS),
         creates_topics=str(properties.get("allow.auto.create.topics", "true")).lower() == "true",
+        security=security_of(properties),
     )
 
 

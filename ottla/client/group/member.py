@@ -13,6 +13,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.group.assignors import MemberSubscription, PartitionAssignor
 from ottla.client.records import TopicPartition
+from ottla.client.security.options import Security
 from ottla.wire import consumer_protocol
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import (
@@ -55,6 +56,7 @@ class GroupSettings(NamedTuple):
     heartbeat_s: float
     refresh_s: float
     creates_topics: bool
+    security: Security | None = None
 
 
 class Verdict(Enum):
@@ -246,7 +248,11 @@ def leave(settings: GroupSettings, member_id: str, reason: str, timeout_s: float
         ],
     )
     with Brokers(
-        settings.bootstrap, timeout_s=timeout_s, client_id=settings.client_id, is_proven=True
+        settings.bootstrap,
+        timeout_s=timeout_s,
+        client_id=settings.client_id,
+        is_proven=True,
+        security=settings.security,
     ) as brokers:
         brokers.ask_coordinator(settings.group_id, request, LeaveGroupResponse)
 

@@ -1,17 +1,16 @@
-"""The cluster of a script: `--bootstrap-server`, and the file of `--command-config`.
-
-Not done: TLS and SASL: a file that asks for them is refused before anything is sent.
-"""
+"""The cluster of a script: `--bootstrap-server`, and the file of `--command-config`."""
 
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers, Controllers
+from ottla.client.config.properties import parse_properties
+from ottla.client.security.options import security_of
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
@@ -25,16 +24,8 @@ _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controll
 
 
 def read_properties(name: str) -> dict[str, str]:
-    """Return the entries of a Java properties file (the subset without escapes)."""
-    entries: dict[str, str] = {}
-    lines = Path(name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
-    for line in lines:
-        text = line.strip()
-        if text and text[0] not in "#!":
-            entry = re.match(r"([^=:\s]+)\s*[=:\s]?\s*(.*)", text)
-            if entry:
-                entries[entry.group(1)] = entry.group(2)
-    return entries
+    """Return the entries of a Java properties file."""
+    return parse_properties(Path(name).read_text(encoding="utf-8"), name, needs_values=False)
 
 
 def check_bootstrap(text: str) -> None:
@@ -58,22 +49,10 @@ def unreachable_warning(bootstrap: str) -> Callable[[], None]:
     return warn
 
 
-def check_security(settings: Mapping[str, str]) -> None:
-    """Raise ConfigError if the settings ask for a connection that scripts cannot make."""
-    protocol = settings.get("security.protocol", "PLAINTEXT")
-    if protocol != "PLAINTEXT":
-        raise ConfigError(
-            f"security.protocol={protocol} is not supported by this script yet: connect to a "
-            "PLAINTEXT listener"
-        )
-
-
 def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
-    """Return the entries of --command-config; ConfigError if they cannot be fulfilled."""
+    """Return the entries of --command-config."""
     name = options[f"{prefix}command-config"]
-    settings = read_properties(name) if name else {}
-    check_security(settings)
-    return settings
+    return read_properties(name) if name else {}
 
 
 @contextmanager
@@ -91,6 +70,7 @@ def cluster(
         else Controllers(str(controllers))
     )
     brokers.client_id = settings.get("client.id", client_id)
+    brokers.security = security_of(settings)
     with brokers:
         try:
             yield brokers

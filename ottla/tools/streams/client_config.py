@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.properties import parse_properties
+from ottla.client.security.options import Security, security_of
 
 _SECURE = ("security.", "sasl.", "ssl.")
 _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
@@ -18,17 +19,12 @@ class ClientConfig:
     client_id: str = "ottla"
     timeout_s: float = 15.0
     ignored: tuple[str, ...] = ()
+    security: Security | None = None
 
 
 def read_client_config(file: str) -> ClientConfig:
-    """Read a properties file; ConfigError if it requires encryption or authentication."""
+    """Read a properties file; ConfigError for a setting that is wrong or not supported."""
     settings = parse_properties(Path(file).read_text(encoding="utf-8"), file)
-    if settings.get("security.protocol", "PLAINTEXT") != "PLAINTEXT":
-        raise ConfigError(
-            f"{file}: security.protocol={settings['security.protocol']} is not supported, Ottla's client only speaks "
-            "PLAINTEXT: use a PLAINTEXT listener, or use kafka-streams-application-reset and remove the "
-            "checkpoint manually."
-        )
     timeouts = [settings[name] for name in _TIMEOUTS if name in settings]
     for text in timeouts[:1]:
         if not text.isdecimal() or text == "0":
@@ -42,4 +38,5 @@ def read_client_config(file: str) -> ClientConfig:
         # With PLAINTEXT, Kafka's client ignores the settings for encryption and authentication,
         # too.
         tuple(name for name in settings if name not in known and not name.startswith(_SECURE)),
+        security_of(settings),
     )

@@ -101,7 +101,12 @@ def command(output: Output, bootstrap: str, config_file: str | None, **option_va
     source = click.get_current_context().get_parameter_source("bootstrap")
     if source is not ParameterSource.COMMANDLINE and config.bootstrap:
         bootstrap = config.bootstrap
-    with Brokers(bootstrap, timeout_s=config.timeout_s, client_id=config.client_id) as brokers:
+    with Brokers(
+        bootstrap,
+        timeout_s=config.timeout_s,
+        client_id=config.client_id,
+        security=config.security,
+    ) as brokers:
         _reset(brokers, output, option_values)
 
 

@@ -294,4 +294,4 @@ def test_a_file_configures_the_client(
     file.write_text("security.protocol=SASL_SSL\n")
     refused = _reset(run, state_dir, "--command-config", str(file))
     assert refused.code == 1
-    assert "security.protocol=SASL_SSL is not supported" in refused.errors
+    assert "sasl.mechanism=GSSAPI is not supported" in refused.errors

@@ -13,6 +13,7 @@ from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.client.security.options import security_of
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Old, Options, Spec, integer
@@ -93,7 +94,11 @@ def run(options: Options) -> int:
 
 def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[str, str]) -> int:
     addresses = consumer.pop("bootstrap.servers"), producer.pop("bootstrap.servers")
-    with Brokers(addresses[0]) as source, Brokers(addresses[1]) as target, StopSignals() as stop:
+    with (
+        Brokers(addresses[0], security=security_of(consumer)) as source,
+        Brokers(addresses[1], security=security_of(producer)) as target,
+        StopSignals() as stop,
+    ):
         routes = _routes(options, source, is_same=addresses[0] == addresses[1])
         if not routes:
             err(f"No topic matches {options['include']}.")

@@ -17,6 +17,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.errors import ClientError
 from ottla.client.group.record_consumer import open_record_consumer
+from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.settings import librdkafka_settings
@@ -285,7 +286,11 @@ def _starts(
     if "partition" in options and _offset(options) >= 0:
         return {(name, options["partition"]): _offset(options)}
     reset = properties["auto.offset.reset"]
-    with Brokers(options["bootstrap-server"], client_id=properties["client.id"]) as brokers:
+    with Brokers(
+        options["bootstrap-server"],
+        client_id=properties["client.id"],
+        security=security_of(properties),
+    ) as brokers:
         while not stop.requested and (deadline is None or time.monotonic() < deadline):
             try:
                 topic = brokers.retry(lambda: brokers.topic(name))

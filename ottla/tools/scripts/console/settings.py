@@ -4,11 +4,12 @@ Not done: properties of Java plug-ins (interceptors, partitioners, metric report
 stores (JKS), and `auto.offset.reset=by_duration` of a group, are refused by name.
 """
 
-import re
 from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.choices import check_value, reset_age_ms
+from ottla.client.config.names import IGNORED
+from ottla.client.security.options import pem_key_store, read_jaas
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -38,27 +39,31 @@ _ASSIGNORS = {
     "CooperativeStickyAssignor": "cooperative-sticky",
     "StickyAssignor": "sticky",
 }
-_JAAS = re.compile(r'(username|password)\s*=\s*"([^"]*)"')
 
 
 def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Translate Java's properties; ConfigError names one that librdkafka cannot fulfil."""
     settings: dict[str, str] = {}
+    pem = pem_key_store(properties)
+    if pem is not None:
+        settings |= {"ssl.certificate.location": pem, "ssl.key.location": pem}
     for name, value in properties.items():
         check_value(name, value)
+        if pem is not None and name == "ssl.keystore.location":
+            continue
         if name in _REFUSED:
             raise ConfigError(f"{name} names Java classes or files: this script cannot use them")
         if name == "auto.offset.reset":
             settings[name] = _reset(value)
         elif name == "sasl.jaas.config":
-            settings |= {f"sasl.{key}": word for key, word in _JAAS.findall(value)}
+            settings |= {f"sasl.{key}": word for key, word in read_jaas(value).items()}
         elif name == "buffer.memory":
             settings["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
         elif name == "partition.assignment.strategy":
             settings[name] = _assignors(value)
         elif name == "ssl.truststore.location":
             settings["ssl.ca.location"] = value
-        elif name == "retries" or name not in _IGNORED:
+        elif name == "retries" or name not in _IGNORED | IGNORED:
             settings[_RENAMED.get(name, name)] = value
     return settings
 

@@ -8,6 +8,7 @@ import time
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
+from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, RecordProducer
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
@@ -96,9 +97,10 @@ def run(options: Options) -> int:
 
 def _measure(options: Options) -> list[float]:
     name = options["command-config"]
-    properties = librdkafka_settings(read_properties(name) if name else {})
+    config = read_properties(name) if name else {}
+    properties = librdkafka_settings(config)
     topic, bootstrap = options["topic"], options["bootstrap-server"]
-    starts = _ends(bootstrap, topic)
+    starts = _ends(Brokers(bootstrap, security=security_of(config)), topic)
     latencies_ms: list[float] = []
     live = LiveLine()
     source = random.Random(0)  # noqa: S311 - test data
@@ -136,8 +138,8 @@ def _next(consumer: RecordConsumer, begin: float) -> ConsumedRecord:
     raise ConfigError(f"poll() timed out before finding a result (timeout:[{_TIMEOUT_S:.0f} s])")
 
 
-def _ends(bootstrap: str, topic: str) -> dict[tuple[str, int], int]:
-    with Brokers(bootstrap) as brokers:
+def _ends(opened: Brokers, topic: str) -> dict[tuple[str, int], int]:
+    with opened as brokers:
         try:
             partitions = topics.describe_topic(brokers, topic).partitions
         except ApiError as error:

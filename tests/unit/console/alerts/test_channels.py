@@ -7,19 +7,12 @@ import re
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from email.policy import default
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from ottla.base.errors import ConfigError
 from ottla.console.alerts.addresses import Forbidden, parse_networks
@@ -32,6 +25,7 @@ from ottla.console.alerts.channels import (
     request_of,
 )
 from ottla.console.alerts.sending import NotSent, send
+from tests.certificates import self_signed
 from tests.unit.console.alerts.receivers import MailServer, Receiver, running
 
 LOCAL = parse_networks(["127.0.0.0/8"])
@@ -218,29 +212,6 @@ def test_the_name_in_the_certificate_is_checked(
         )
         with pytest.raises(NotSent, match="not valid for"):
             send(Channel("m", ChannelKind.MAIL, mail=settings), NOTIFICATION, NOW_MS, LOCAL)
-
-
-def self_signed(folder: Path, address: str = "127.0.0.1") -> Path:
-    """Write a certificate of an address with its key, and return the file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "server.pem"
-    encoded = key.private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    ) + certificate.public_bytes(Encoding.PEM)
-    path.write_bytes(encoded)
-    return path
 
 
 def test_local_addresses_are_forbidden_unless_configured(receiver: Receiver) -> None:

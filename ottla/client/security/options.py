@@ -1,0 +1,150 @@
+"""The options of Kafka's clients for TLS and SASL; librdkafka's names of certificates are accepted,
+too.
+"""
+
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
+
+# Scripts start faster without them.
+if TYPE_CHECKING:
+    import ssl
+    import tempfile
+else:
+    ssl = deferred_module("ssl")
+    tempfile = deferred_module("tempfile")
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The mechanisms of SCRAM, and Python's names of their hash functions."""
+_MECHANISMS = ("PLAIN", *HASHES)
+_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+Options = Mapping[str, Any]
+
+
+class Credentials(NamedTuple):
+    """The mechanism of SASL, and the user."""
+
+    mechanism: str
+    username: str
+    password: str
+
+
+class Security(NamedTuple):
+    """How a connection is secured: a TLS context or None, and credentials or None."""
+
+    tls: "ssl.SSLContext | None"
+    credentials: Credentials | None
+
+    def wrap(self, plain: socket.socket, host: str) -> socket.socket:
+        """Return the socket after a TLS handshake, or itself without TLS; OSError if it fails."""
+        return plain if self.tls is None else self.tls.wrap_socket(plain, server_hostname=host)
+
+
+def security_of(options: Options) -> Security | None:
+    """Return the security of a client's options; None for PLAINTEXT.
+
+    Raises ConfigError for an option that is wrong or missing, and for one that is not supported.
+    """
+    protocol = str(options.get("security.protocol", "PLAINTEXT")).upper()
+    if protocol not in _PROTOCOLS:
+        raise ConfigError(f"security.protocol={protocol}: use {', '.join(_PROTOCOLS)}")
+    if protocol == "PLAINTEXT":
+        return None
+    return Security(
+        _tls_of(options) if protocol.endswith("SSL") else None,
+        _credentials_of(options) if protocol.startswith("SASL") else None,
+    )
+
+
+def read_jaas(text: str) -> dict[str, str]:
+    """Return `username` and `password` of sasl.jaas.config, as far as it has them."""
+    return {name: re.sub(r"\\(.)", r"\1", value) for name, value in _JAAS.findall(text)}
+
+
+def _credentials_of(options: Options) -> Credentials:
+    mechanism = str(options.get("sasl.mechanism", options.get("sasl.mechanisms", "GSSAPI")))
+    if mechanism not in _MECHANISMS:
+        raise ConfigError(
+            f"sasl.mechanism={mechanism} is not supported: use {', '.join(_MECHANISMS)}"
+        )
+    jaas = read_jaas(str(options.get("sasl.jaas.config", "")))
+    found = {name: options.get(f"sasl.{name}", jaas.get(name)) for name in ("username", "password")}
+    missing = [name for name, text in found.items() if text is None]
+    if missing:
+        raise ConfigError(
+            f"sasl.jaas.config has no {' and no '.join(missing)}: set it to "
+            '\'…LoginModule required username="…" password="…";\''
+        )
+    return Credentials(mechanism, str(found["username"]), str(found["password"]))
+
+
+def pem_key_store(options: Options) -> str | None:
+    """Return the path of a key store in PEM, which is a certificate and a key for librdkafka."""
+    is_pem = str(options.get("ssl.keystore.type", "")).upper() == "PEM"
+    return _first(options, "ssl.keystore.location") if is_pem else None
+
+
+# -- TLS ------------------------------------------------------------------------------------------
+
+
+def _tls_of(options: Options) -> "ssl.SSLContext":
+    authority = _first(options, "ssl.truststore.location", "ssl.ca.location")
+    texts = _first(options, "ssl.truststore.certificates", "ssl.ca.pem")
+    for name in ("ssl.truststore.location", "ssl.keystore.location"):
+        _check_format(name, options.get(name), options.get(name.replace("location", "type")))
+    try:
+        context = ssl.create_default_context(cafile=authority, cadata=texts)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the certificates of ssl.truststore cannot be read: {error}") from error
+    algorithm = str(options.get("ssl.endpoint.identification.algorithm", "https"))
+    context.check_hostname = algorithm.lower() not in ("", "none")
+    if str(options.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _load_own(context, options)
+    return context
+
+
+def _load_own(context: "ssl.SSLContext", options: Options) -> None:
+    """Load the client's own certificate, if it has one."""
+    password = options.get("ssl.key.password")
+    chain = _first(options, "ssl.keystore.location", "ssl.certificate.location")
+    texts = [
+        _first(options, "ssl.keystore.certificate.chain", "ssl.certificate.pem"),
+        _first(options, "ssl.keystore.key", "ssl.key.pem"),
+    ]
+    try:
+        if chain is not None:
+            key = options.get("ssl.key.location")
+            context.load_cert_chain(chain, key, password)
+        elif any(texts):
+            # Python's ssl reads files only.
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder, "client.pem")
+                file.touch(0o600)
+                file.write_text("\n".join(text or "" for text in texts), "utf-8")
+                context.load_cert_chain(file, None, password)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the certificate of ssl.keystore cannot be read: {error}") from error
+
+
+def _first(options: Options, *names: str) -> str | None:
+    found = next((options[name] for name in names if options.get(name)), None)
+    return None if found is None else str(found)
+
+
+def _check_format(name: str, path: Any, kind: Any) -> None:
+    is_java = path is not None and (
+        str(path).endswith((".jks", ".p12", ".pfx")) or str(kind).upper() in ("JKS", "PKCS12")
+    )
+    if is_java:
+        raise ConfigError(
+            f"{name}={path} is a Java key store, which cannot be read: convert it to PEM with "
+            "`keytool -importkeystore -deststoretype pkcs12` and `openssl pkcs12 -nodes`"
+        )

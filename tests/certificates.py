@@ -1,0 +1,36 @@
+"""Certificates of tests: of a server or a client, signed by themselves."""
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+
+def self_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") -> Path:
+    """Write a certificate of an address with its key, and return the file `<name>.pem`.
+
+    The certificate alone is in `<name>.crt`.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(owner, owner, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    public = certificate.public_bytes(Encoding.PEM)
+    (folder / f"{name}.crt").write_bytes(public)
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + public)
+    return path

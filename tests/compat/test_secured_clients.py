@@ -1,0 +1,187 @@
+"""The admin client, the scripts and groups of our own on secured listeners of Apache Kafka."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import AdminClient, Consumer, ConsumerRecord, Producer
+from ottla.client.admin.scram import ScramMechanism, ScramUpsertion
+from ottla.client.config.properties import write_properties
+from ottla.client.errors import NotReachable
+from ottla.tools.scripts import entry
+from tests.certificates import self_signed
+from tests.compat import java
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+
+_JAAS = "org.apache.kafka.common.security"
+PASSWORD = 'a"b,c=d'
+
+
+class Secured(java.KafkaNode):
+    """A broker with a listener for each protocol; the one of TLS asks for a certificate.
+
+    The user ann has the same password with PLAIN and, after `add_users`, with SCRAM.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        ports = java.free_ports(3)
+        self.addresses = dict(
+            zip(
+                ("SSL", "SASL_SSL", "SASL_PLAINTEXT"),
+                (f"127.0.0.1:{port}" for port in ports),
+                strict=True,
+            )
+        )
+        folder.mkdir()
+        self.server, self.client = self_signed(folder), self_signed(folder, name="client")
+        written = PASSWORD.replace('"', r"\\\"")
+        plain = f'{_JAAS}.plain.PlainLoginModule required user_ann="{written}";'
+        scram = f"{_JAAS}.scram.ScramLoginModule required;"
+        rows = [
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+            "SSL:SSL,SASL_SSL:SASL_SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "ssl.keystore.type=PEM",
+            f"ssl.keystore.location={self.server}",
+            "ssl.truststore.type=PEM",
+            f"ssl.truststore.location={self.client.with_suffix('.crt')}",
+            "listener.name.ssl.ssl.client.auth=required",
+            "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        ]
+        for listener in ("sasl_ssl", "sasl_plaintext"):
+            name = f"listener.name.{listener}"
+            rows.append(f"{name}.plain.sasl.jaas.config={plain}")
+            rows += [f"{name}.scram-sha-{bits}.sasl.jaas.config={scram}" for bits in (256, 512)]
+        super().__init__(folder, rows, version="4.3.0")
+        added = ",".join(f"{name}://{address}" for name, address in self.addresses.items())
+        text = self._properties.read_text()
+        self._properties.write_text(text.replace("\nlisteners=", f"\nlisteners={added},"))
+
+    def add_users(self) -> None:
+        """Add the user ann with SCRAM."""
+        with AdminClient(bootstrap_servers=self.bootstrap) as admin:
+            admin.create_topic("t")
+            for mechanism in ScramMechanism:
+                admin.alter_user_scram_credentials([ScramUpsertion("ann", mechanism, PASSWORD)])
+
+    def settings(self, protocol: str, mechanism: str = "") -> dict[str, str]:
+        """Return the properties of a client, without the client's certificate."""
+        module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+        password = PASSWORD.replace('"', r"\"")
+        settings = {"bootstrap.servers": self.addresses[protocol], "security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            settings["ssl.truststore.location"] = str(self.server.with_suffix(".crt"))
+            settings["ssl.truststore.type"] = "PEM"
+        if mechanism:
+            settings["sasl.mechanism"] = mechanism
+            settings["sasl.jaas.config"] = (
+                f'{_JAAS}.{module} required username="ann" password="{password}";'
+            )
+        return settings
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Apache Kafka 4.3.0 with secured listeners."""
+    node = Secured(tmp_path_factory.mktemp("secured") / "kafka")
+    node.start()
+    try:
+        node.add_users()
+        yield node
+    finally:
+        node.stop()
+
+
+def topics_of(settings: dict[str, Any]) -> list[str]:
+    """Return the topics that the admin client lists."""
+    with AdminClient(settings) as admin:
+        return [topic.name for topic in admin.list_topics()]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_user_is_authenticated(kafka: Secured, protocol: str, mechanism: str) -> None:
+    """With the options of the Java client; a wrong password is refused by the broker."""
+    settings = kafka.settings(protocol, mechanism)
+    assert "t" in topics_of(settings)
+    settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace('"ann"', '"bob"')
+    with pytest.raises(ApiError, match="refuses the user: Authentication failed") as refused:
+        topics_of(settings)
+    assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_a_client_shows_its_certificate(kafka: Secured) -> None:
+    """In a file, or as text; without one the broker ends the connection."""
+    settings = kafka.settings("SSL")
+    assert "t" in topics_of({**settings, "ssl.keystore.location": str(kafka.client)})
+    text = kafka.client.read_text("utf-8")
+    key, mark, rest = text.partition("-----END PRIVATE KEY-----\n")
+    chain = {"ssl.keystore.key": key + mark, "ssl.keystore.certificate.chain": rest}
+    assert "t" in topics_of({**settings, **chain})
+    with pytest.raises(NotReachable):
+        topics_of(settings)
+
+
+def test_an_unknown_certificate_is_refused(kafka: Secured) -> None:
+    """The error has the reason; so does the one for a listener that has no TLS."""
+    settings = kafka.settings("SASL_SSL", "PLAIN")
+    unknown = {**settings, "ssl.truststore.location": str(kafka.client.with_suffix(".crt"))}
+    with pytest.raises(NotReachable, match=r"TLS: .*certificate verify failed"):
+        topics_of(unknown)
+    with pytest.raises(NotReachable, match="with TLS"):
+        topics_of({**settings, "bootstrap.servers": kafka.bootstrap})
+
+
+def test_a_mechanism_that_is_not_offered_is_named(kafka: Secured) -> None:
+    """A listener without SASL offers none."""
+    settings = kafka.settings("SASL_PLAINTEXT", "PLAIN")
+    with pytest.raises(ApiError, match=r"sasl\.mechanism=PLAIN") as refused:
+        topics_of({**settings, "bootstrap.servers": kafka.bootstrap})
+    assert refused.value.code in (
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ErrorCode.ILLEGAL_SASL_STATE,
+    )
+
+
+def certified(kafka: Secured) -> dict[str, str]:
+    """Return the properties of a client with a certificate."""
+    own = {"ssl.keystore.location": str(kafka.client), "ssl.keystore.type": "PEM"}
+    return kafka.settings("SSL") | own
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_one_file_serves_clients_and_scripts(
+    kafka: Secured, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """kafka-topics, the console consumer, and a member with the StickyAssignor."""
+    settings = certified(kafka) if protocol == "SSL" else kafka.settings(protocol, "SCRAM-SHA-512")
+    file = tmp_path / "client.properties"
+    file.write_text(write_properties(settings), "utf-8")
+    topic = protocol.lower()
+    cluster = ["--bootstrap-server", settings["bootstrap.servers"], "--command-config", str(file)]
+    created = ["--create", "--topic", topic, "--partitions", "3"]
+    assert entry.run("kafka-topics", [*cluster, *created]) == 0
+    with Producer(file) as producer:
+        for number in range(3):
+            producer.send(topic, b"%d" % number, partition=number)
+    capsys.readouterr()
+    words = ["--topic", topic, "--from-beginning", "--max-messages", "3", "--timeout-ms", "20000"]
+    assert entry.run("kafka-console-consumer", [*cluster, *words]) == 0
+    assert sorted(capsys.readouterr().out.split()) == ["0", "1", "2"]
+    sticky = {"partition_assignment_strategy": "sticky", "auto_offset_reset": "earliest"}
+    records: list[ConsumerRecord] = []
+    with Consumer(topic, config=file, group_id=topic, **sticky) as consumer:
+        while len(records) < 3:
+            records += consumer.poll(1)
+        consumer.commit()
+    assert sorted(record.value for record in records) == [b"0", b"1", b"2"]
+    with AdminClient(file) as admin:
+        committed = admin.list_group_offsets(topic)
+    assert {key.partition: row.offset for key, row in committed.items()} == {0: 1, 1: 1, 2: 1}

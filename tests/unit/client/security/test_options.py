@@ -1,0 +1,97 @@
+"""The options of TLS and SASL: what is read, and what is refused with a sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client.security.options import Credentials, security_of
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.mark.parametrize("options", [{}, {"security.protocol": "plaintext", "sasl.mechanism": "x"}])
+def test_plaintext_needs_nothing(options: dict[str, Any]) -> None:
+    """The other options are not read."""
+    assert security_of(options) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sasl.jaas.config": rf'{SCRAM} username="ann" password="a\"b";'},
+        {"sasl.jaas.config": rf'{SCRAM} password="a\"b" username = "ann" ;'},
+        {"sasl.username": "ann", "sasl.password": 'a"b'},
+    ],
+)
+def test_credentials_are_those_of_jaas_or_of_librdkafkas_options(options: dict[str, Any]) -> None:
+    """A backslash escapes a quotation mark."""
+    common = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+    security = security_of(common | options)
+    assert security is not None
+    assert security.tls is None
+    assert security.credentials == Credentials("SCRAM-SHA-512", "ann", 'a"b')
+
+
+def test_the_name_of_the_host_is_checked_unless_it_is_switched_off() -> None:
+    """As in Kafka's clients, an empty ssl.endpoint.identification.algorithm switches it off."""
+    checks = []
+    for options in ({}, {"ssl.endpoint.identification.algorithm": ""}):
+        security = security_of({"security.protocol": "SSL", **options})
+        assert security is not None
+        assert security.tls is not None
+        checks.append(security.tls.check_hostname)
+    assert checks == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol=TLS: use PLAINTEXT, SSL"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism=GSSAPI is not supported: use PLAIN"),
+        (
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+            "sasl.jaas.config has no username and no password",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.location": "trust.jks"},
+            "ssl.truststore.location=trust.jks is a Java key store.*keytool",
+        ),
+        (
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.location": "keys",
+                "ssl.keystore.type": "PKCS12",
+            },
+            "ssl.keystore.location=keys is a Java key store",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.location": "/nowhere/ca.pem"},
+            "the certificates of ssl.truststore cannot be read",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "no certificate"},
+            "the certificates of ssl.truststore cannot be read",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.key": "no key"},
+            "the certificate of ssl.keystore cannot be read",
+        ),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_explained(options: dict[str, Any], sentence: str) -> None:
+    """The error names the option."""
+    with pytest.raises(ConfigError, match=sentence):
+        security_of(options)
+
+
+def test_a_file_that_is_no_certificate_is_explained(tmp_path: Path) -> None:
+    """The error has the reason of the TLS library."""
+    file = tmp_path / "ca.pem"
+    file.write_text("nothing")
+    options = {"security.protocol": "SSL", "ssl.truststore.location": str(file)}
+    with pytest.raises(
+        ConfigError, match=r"ssl\.truststore cannot be read: \[?X509|no certificate"
+    ):
+        security_of(options)
