@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -75,8 +75,18 @@ def test_kafkas_tool_throttles_a_move_and_removes_the_limit(two: Cluster, tmp_pa
     assert time.monotonic() - started > SECONDS
     assert "is completed" in tool("--verify")
     for broker in ("1", "2"):
-        assert not options_of(admin, ResourceType.BROKER, broker).keys() & set(RATES)
-    assert not options_of(admin, ResourceType.TOPIC, "t").keys() & set(REPLICAS)
+        _wait_until_unset(admin, ResourceType.BROKER, broker, RATES)
+    _wait_until_unset(admin, ResourceType.TOPIC, "t", REPLICAS)
+
+
+def _wait_until_unset(
+    admin: AdminClient, kind: ResourceType, name: str, options: Sequence[str]
+) -> None:
+    """Wait until the broker that is asked has read the change, which the controller answers first."""
+    deadline, pause = time.monotonic() + 20, threading.Event()
+    while left := options_of(admin, kind, name).keys() & set(options):
+        assert time.monotonic() < deadline, f"{name} still has {left}"
+        pause.wait(0.05)
 
 
 def _wait_for_replicas(admin: AdminClient, expected: list[int]) -> None:
