@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.client import Consumer, Producer
+from ottla.client import Consumer, ConsumerRecord, Producer
 from ottla.client.config.choices import reset_age_ms
+from ottla.client.errors import TimedOut
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 from tests.client.test_consumer import read, values_of
@@ -88,6 +89,30 @@ def test_the_console_consumer_starts_at_records_of_the_age(
     assert f"no reset policy for partitions: [{topic}-0, {topic}-1" in capsys.readouterr().err
 
 
+def test_a_lookup_that_fails_is_repeated_and_loses_no_record(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is raised by a poll that has no record to return."""
+    fill(cluster, topic, {0: [50, 10], 1: [50, 11]})
+    with consumer_of(cluster) as consumer:
+        lookup, failures = consumer._lookups.offsets_for_times, [TimedOut("injected")]
+
+        def failing(times: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return lookup(times)
+
+        monkeypatch.setattr(consumer._lookups, "offsets_for_times", failing)
+        consumer.assign({(topic, 0): 0, (topic, 1): 1000})
+        records: list[ConsumerRecord] = []
+        with pytest.raises(TimedOut, match="injected"):
+            while True:
+                records += consumer.poll(0.2)
+        assert values_of(records) in ([], [b"10", b"50"])
+        records += read(consumer, 3 - len(records))
+        assert values_of(records) == [b"10", b"11", b"50"]
+
+
 @pytest.mark.parametrize(
     ("text", "age_ms"),
     [
@@ -95,6 +120,7 @@ def test_the_console_consumer_starts_at_records_of_the_age(
         ("by_duration:PT1H", HOUR_MS),
         ("by_duration:P2DT3H4M5.678S", 183_845_678),
         ("by_duration:p1d", 24 * HOUR_MS),
+        ("by_duration:PT1.001S", 1_001),
         ("by_duration:PT0S", 0),
     ],
 )

@@ -49,7 +49,7 @@ def reset_age_ms(value: Any) -> int | None:
             "'none' or of the format 'by_duration:<PnDTnHnMn.nS.>'."
         )
     parts = zip(matched.groups(), _UNITS_MS, strict=True)
-    return sum(int(float(part.replace(",", ".")) * unit_ms) for part, unit_ms in parts if part)
+    return sum(round(float(part.replace(",", ".")) * unit_ms) for part, unit_ms in parts if part)
 
 
 def check_value(name: str, value: Any) -> None:

@@ -88,11 +88,9 @@ class Consumer(AssignedPartitions):
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
         age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
-        self._resets = (
-            None
-            if age_ms is None
-            else (StartsByAge(age_ms, self._lookups, self._membership, self.positions))
-        )
+        self._resets: StartsByAge | None = None
+        if age_ms is not None:
+            self._resets = StartsByAge(age_ms, self._lookups, self._membership, self.positions)
         self._membership.on_departure(self._leave_partitions)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
@@ -344,6 +342,9 @@ class Consumer(AssignedPartitions):
         if not records and self._error is not None:
             error, self._error = self._error, None
             raise error
+        # With records, the next poll does it: an error must not lose them.
+        if not records and self._resets is not None:
+            self._resets.seek()
         return records
 
     def _take_error(self, cause: Any) -> None:
@@ -374,6 +375,12 @@ class Consumer(AssignedPartitions):
         if self._commits_itself and is_committable:
             self._commit_positions(partitions)
         self._forget_unread(partitions)
+
+    def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = list(partitions)
+        if self._resets is not None:
+            self._resets.forget(gone)
+        super()._forget_unread(gone)
 
     def _commit_positions(self, partitions: Iterable[TopicPartition]) -> None:
         here = self.positions()

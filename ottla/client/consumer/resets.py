@@ -29,6 +29,9 @@ class StartsByAge:
         self._membership = membership
         self._positions = positions
         self._waiting: set[TopicPartition] = set()
+        # Found offsets of partitions from which nothing was read yet: librdkafka forgets them when
+        # another partition is assigned with its offset.
+        self._found: dict[TopicPartition, int] = {}
 
     def offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[TopicPartition, int]:
         """Return the offset of the first record of this age or younger; the end if there is none.
@@ -49,7 +52,7 @@ class StartsByAge:
         return {key: offset for key, offset in found.items() if offset is not None}
 
     def without_reports(self, messages: list[Any]) -> list[Any]:
-        """Return the messages that do not report a missing position; seek those that do."""
+        """Return the messages that are no reports of a missing position; `seek` handles those."""
         others = []
         for message in messages:
             error = message.error()
@@ -57,7 +60,6 @@ class StartsByAge:
                 self._waiting.add(TopicPartition(message.topic(), message.partition()))
             else:
                 others.append(message)
-        self.seek()
         return others
 
     def seek(self) -> None:
@@ -65,6 +67,15 @@ class StartsByAge:
         self._waiting &= self._membership.assignment
         if not self._waiting:
             return
-        self._membership.starts.update(self.offsets(sorted(self._waiting)))
+        found = self.offsets(sorted(self._waiting))
         self._waiting.clear()
+        positions = self._positions()
+        unread = {key: offset for key, offset in self._found.items() if key not in positions}
+        self._found = unread | found
+        self._membership.starts.update(self._found)
         self._membership.apply_starts(self._positions)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget partitions that leave this consumer, or that it seeks."""
+        for key in partitions:
+            self._found.pop(key, None)
