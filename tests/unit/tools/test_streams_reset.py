@@ -282,7 +282,7 @@ def test_a_file_configures_the_client(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The file is that of Kafka's tools; what is not supported is an error, what is ignored is noted."""
+    """The file is that of Kafka's tools: some settings are errors, some are reported as ignored."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", "127.0.0.1:1")
     file = tmp_path / "client.properties"
     file.write_text(
