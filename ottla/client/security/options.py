@@ -113,7 +113,8 @@ def _tls_of(options: Options) -> "ssl.SSLContext":
 
 def _load_own(context: "ssl.SSLContext", options: Options) -> None:
     """Load the client's own certificate, if it has one."""
-    password = options.get("ssl.key.password")
+    # With None, OpenSSL would ask for the password of an encrypted key on the terminal.
+    password = str(options.get("ssl.key.password") or "")
     chain = _first(options, "ssl.keystore.location", "ssl.certificate.location")
     texts = [
         _first(options, "ssl.keystore.certificate.chain", "ssl.certificate.pem"),

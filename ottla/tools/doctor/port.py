@@ -109,10 +109,10 @@ def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
     if protocol is not None or (response or b"").startswith(_TLS_ALERT):
         return fail(
             check,
-            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), but Ottla's tools only speak "
-            "plain text",
-            "Use the broker's PLAINTEXT listener (see its option listeners). Clients that support TLS "
-            "need security.protocol=SSL for this port.",
+            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), but the verbs of ottla only "
+            "speak plain text",
+            "Use the broker's PLAINTEXT listener (see its option listeners). Clients, and Apache Kafka's "
+            "scripts with --command-config, need security.protocol=SSL for this port.",
         )
     for greeting, name in _GREETINGS:
         if (response or _http_answer(address)).startswith(greeting):

@@ -1,4 +1,4 @@
-"""Which offsets are handed to librdkafka for partitions that it reports without a position."""
+"""The offsets that librdkafka gets for partitions which it reports without a position."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ class Report:
 
 
 class World:
-    """The consumer around the starts: what it owns, has read, and hands to librdkafka."""
+    """A consumer with its assignment and positions; it records the offsets for librdkafka."""
 
     def __init__(self) -> None:
         self.assignment = {P0, P1, P2}

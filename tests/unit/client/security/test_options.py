@@ -1,12 +1,19 @@
-"""The options of TLS and SASL: what is read, and what is refused with a sentence."""
+"""The options of TLS and SASL: how clients read them, and the errors of wrong ones."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from ottla.base.errors import ConfigError
 from ottla.client.security.options import Credentials, security_of
+from tests.certificates import self_signed
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
@@ -95,3 +102,17 @@ def test_a_file_that_is_no_certificate_is_explained(tmp_path: Path) -> None:
         ConfigError, match=r"ssl\.truststore cannot be read: \[?X509|no certificate"
     ):
         security_of(options)
+
+
+def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
+    """Without it there is an error, not a prompt; the same for a wrong one."""
+    file = self_signed(tmp_path)
+    key = load_pem_private_key(file.read_bytes(), None)
+    secret = BestAvailableEncryption(b"secret")
+    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret)
+    file.write_bytes(encrypted + file.with_suffix(".crt").read_bytes())
+    options = {"security.protocol": "SSL", "ssl.keystore.location": str(file)}
+    for wrong in ({}, {"ssl.key.password": "other"}):
+        with pytest.raises(ConfigError, match=r"ssl\.keystore cannot be read"):
+            security_of(options | wrong)
+    assert security_of(options | {"ssl.key.password": "secret"}) is not None
