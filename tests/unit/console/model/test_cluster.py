@@ -194,7 +194,7 @@ def test_partitions_are_reassigned(connection: ClusterConnection, topic: str) ->
         move.after for move in plan.moves
     ]
     reassignments.remove_throttle(connection)
-    # The broker that is asked reads the change a moment later.
+    # The broker reads the change from ZooKeeper a moment later.
     none = reassignments.Throttle({}, {}, ())
     for _ in range(600):
         if (throttle := reassignments.read_throttle(connection)) == none:
