@@ -7,6 +7,7 @@ from ottla.client import transport
 from ottla.client.consumer.commits import Committed
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import STORED, Membership
+from ottla.client.consumer.stray_lookups import StrayLookups
 from ottla.client.errors import ClientError, Closed
 from ottla.client.records import ConsumerRecord, TopicPartition
 
@@ -24,6 +25,7 @@ class AssignedPartitions:
         self._known_positions: dict[TopicPartition, int] = {}
         self._membership = membership
         self._lookups = lookups
+        self._strays = StrayLookups(membership, lookups.committed)
         # Records of the last poll that iteration has not reached, and messages after one that
         # cannot be deserialized.
         self._batch: list[ConsumerRecord] = []
@@ -78,6 +80,7 @@ class AssignedPartitions:
         if offset < 0 and offset not in (transport.EARLIEST, transport.LATEST):
             raise ClientError(f"{offset} is not an offset of {key}: offsets begin with 0")
         self._forget_unread([key])
+        self._strays.expect(key, offset)
         self._membership.starts[key] = offset
 
     def seek_to_beginning(self, partitions: Partitions | None = None) -> None:
@@ -141,12 +144,24 @@ class AssignedPartitions:
 
     def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
+        self._strays.left(self._without_position(gone))
         unread = self._batch[self._taken :]
         self._batch, self._taken = [row for row in unread if row.topic_partition not in gone], 0
         if self._undecoded:
             self._undecoded = [
                 row for row in self._undecoded if (row.topic(), row.partition()) not in gone
             ]
+
+    def _without_position(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        rows = transport.partitions(dict.fromkeys(partitions, STORED))
+        # See `positions`.
+        if not rows or self._waits.is_busy:
+            return []
+        return [
+            TopicPartition(row.topic, row.partition)
+            for row in self._consumer.position(rows)
+            if row.offset < 0
+        ]
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -146,7 +146,10 @@ class Consumer(AssignedPartitions):
         else:
             offsets = dict.fromkeys(partitions, self._membership.default_start)
         self._forget_unread(self.assignment)
-        self._membership.assign({TopicPartition(*key): offset for key, offset in offsets.items()})
+        chosen = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        for key, offset in chosen.items():
+            self._strays.expect(key, offset)
+        self._membership.assign(chosen)
 
     def unsubscribe(self) -> None:
         """Leave the group and drop the assignment."""
@@ -331,6 +334,11 @@ class Consumer(AssignedPartitions):
 
     def _good(self, messages: list[Any]) -> list[Any]:
         """Return the messages that are records; an error is raised after them."""
+        if self._strays.is_active:
+            messages = self._strays.checked(messages)
+            # Before anything else is taken from a partition that has moved.
+            if self._membership.starts:
+                self._membership.apply_starts(self.positions)
         if not transport.has_errors(messages):
             return messages
         if self._resets is not None:

@@ -58,6 +58,8 @@ class Membership:
         self.assignment: set[TopicPartition] = set()
         self.starts: dict[TopicPartition, int] = {}
         """Offsets that were sought, and that librdkafka does not know yet."""
+        self.chosen: dict[TopicPartition, int] = {}
+        """Where assigned partitions have begun, unless the group's offsets decided."""
         self.subscription: tuple[str, ...] = ()
         self.default_start = STORED
         self._consumer = consumer
@@ -227,7 +229,9 @@ class Membership:
         self._departures.rejoined()
         self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
         self._in_callback(self._listener.on_partitions_assigned, partitions)
-        chosen = transport.partitions({key: self.starts.pop(key, STORED) for key in partitions})
+        starts = {key: self.starts.pop(key, STORED) for key in partitions}
+        self.chosen = {key: at for key, at in (self.chosen | starts).items() if at != STORED}
+        chosen = transport.partitions(starts)
         if self._is_incremental:
             self._consumer.incremental_assign(chosen)
         else:
