@@ -1,10 +1,11 @@
 """The life of a member apart from its polls: heartbeats, and how a stuck application is noticed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from ottla.client import AdminClient, Consumer
+from ottla.client import AdminClient, Consumer, Producer, TopicPartition, transport
 from ottla.testing import Cluster
 
 SESSION_MS = 800
@@ -43,3 +44,49 @@ def test_heartbeats_do_not_depend_on_the_application(
         assert len(member.assignment) == 3
         assert busy.commit({(topic, 0): 0})
         assert busy.departure is None
+
+
+class RevokingConsumer:
+    """librdkafka's consumer, in which a rebalance follows the first record that `poll` returns."""
+
+    def __init__(self, inner: Any, revoke: Callable[[], None]) -> None:
+        self._inner = inner
+        self._revoke = revoke
+        self._has_returned = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Return librdkafka's method."""
+        return getattr(self._inner, name)
+
+    def poll(self, timeout: float) -> Any:
+        """Return a record, and remember that there was one."""
+        message = self._inner.poll(timeout)
+        self._has_returned = message is not None
+        return message
+
+    def consume(self, count: int, timeout: float) -> list[Any]:
+        """Revoke the assignment after a record, or return no records."""
+        if self._has_returned:
+            self._revoke()
+            self._inner.unassign()
+        return []
+
+
+def test_a_record_that_a_rebalance_interrupts_is_left_to_the_next_owner(
+    cluster: Cluster, topic: str
+) -> None:
+    """It is not returned after its partition was revoked, and its offset is committed as the next."""
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        for _ in range(3):
+            producer.send(topic, b"value", partition=0)
+    settings = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
+    with Consumer(topic, group_id=topic, **settings) as consumer:
+        while len(consumer.assignment) < 3:
+            assert consumer.poll(0, max_records=1) == []
+        inner, membership = consumer._consumer, consumer._membership
+        rows = transport.partitions(dict.fromkeys(consumer.assignment, transport.STORED))
+        consumer._consumer = RevokingConsumer(inner, lambda: membership._revoked(inner, rows))
+        while consumer.assignment:
+            assert consumer.poll(0.1) == []
+        assert consumer.committed([(topic, 0)])[TopicPartition(topic, 0)].offset == 0
+        consumer._consumer = inner

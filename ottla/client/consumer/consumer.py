@@ -178,6 +178,7 @@ class Consumer(AssignedPartitions):
         if not messages:
             return []
         if self._is_plain:
+            self._undecoded = []
             return plain_records(messages)
         self._undecoded = messages
         records = self._deserialization.records(messages)
@@ -325,12 +326,20 @@ class Consumer(AssignedPartitions):
         while (remaining_s := deadline - time.monotonic()) > 0:
             first = self._consumer.poll(min(_STEP_S, remaining_s))
             if first is not None:
-                following = self._consumer.consume(limit - 1, 0) if limit > 1 else []
-                messages = self._good([first, *following])
+                messages = self._good(self._with_following(first, limit - 1))
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
         return messages
+
+    def _with_following(self, first: Any, limit: int) -> list[Any]:
+        if first.error() is not None or not limit:
+            return [first, *(self._consumer.consume(limit, 0) if limit else [])]
+        # A rebalance meanwhile must not commit an offset after a record that was not returned yet.
+        self._undecoded = [first]
+        following = self._consumer.consume(limit, 0)
+        unread, self._undecoded = self._undecoded, []
+        return [*unread, *following]
 
     def _good(self, messages: list[Any]) -> list[Any]:
         """Return the messages that are records; an error is raised after them."""
