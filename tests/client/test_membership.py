@@ -75,7 +75,7 @@ class RevokingConsumer:
 def test_a_record_that_a_rebalance_interrupts_is_left_to_the_next_owner(
     cluster: Cluster, topic: str
 ) -> None:
-    """It is not returned after its partition was revoked, and its offset is committed as the next."""
+    """The consumer does not return it, and commits its offset as the next one."""
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         for _ in range(3):
             producer.send(topic, b"value", partition=0)

@@ -1,4 +1,4 @@
-"""A lookup of librdkafka that is outdated when it is answered: no record twice, none skipped."""
+"""librdkafka gets an answer to an outdated lookup: every record arrives once."""
 
 import time
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def offsets_of(consumer: Consumer) -> list[int]:
 
 
 def test_a_seek_during_a_lookup_is_kept(cluster: Cluster) -> None:
-    """The records after the sought offset are read once."""
+    """The records after the sought offset arrive once."""
     leader = cluster.leader(TOPIC)
     with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
         assert consumer.partitions_for(TOPIC) == [0]
@@ -70,7 +70,7 @@ def test_partitions_that_return_during_a_lookup_are_read_once(
     """The member gives its partition up, and gets it again with its own offset."""
     leader = cluster.leader(TOPIC)
     group = group_elsewhere(cluster, protocol, leader)
-    # The coordinator may be asked for at the paused broker first.
+    # librdkafka may ask the paused broker for the coordinator first.
     settings: dict[str, Any] = {**QUICK, "partition_assignment_strategy": protocol}
     settings |= {"auto_offset_reset": "earliest", "group_id": group}
     with Consumer(bootstrap_servers=cluster.bootstrap, **settings) as consumer:

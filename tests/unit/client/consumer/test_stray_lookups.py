@@ -1,4 +1,4 @@
-"""Which records are returned, and what is sought, while librdkafka may repeat an old lookup."""
+"""Which records a consumer returns, and where it seeks, while librdkafka may repeat a lookup."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -34,7 +34,7 @@ class Message:
 
 
 class World:
-    """A group with committed offsets, a clock, and the offsets that are sought next."""
+    """A group with committed offsets, a clock, and the offsets of the next seek."""
 
     def __init__(self) -> None:
         self.starts: dict[TopicPartition, int] = {}
@@ -64,7 +64,7 @@ class World:
 
 
 def test_without_a_change_nothing_is_checked() -> None:
-    """A seek of a partition that was read needs no guard."""
+    """A seek after the first record needs no guard."""
     world = World()
     world.strays.expect(P0, 5)
     assert not world.strays.is_active
@@ -81,7 +81,7 @@ def test_records_that_were_read_are_not_returned_again() -> None:
 
 
 def test_records_up_to_the_end_are_not_skipped() -> None:
-    """The first one that is missing is sought; what was fetched behind it is read again."""
+    """The consumer seeks the first one that is missing, and reads on from there."""
     world = World()
     world.strays.left([P0])
     world.strays.expect(P0, 7)
@@ -90,7 +90,7 @@ def test_records_up_to_the_end_are_not_skipped() -> None:
 
 
 def test_other_partitions_go_on() -> None:
-    """Only records of the partition that has moved are dropped."""
+    """The consumer drops only records of the partition that has moved."""
     world = World()
     world.strays.left([P0])
     world.strays.expect(P0, 7)
@@ -118,7 +118,7 @@ def test_a_gap_is_sought_once() -> None:
 
 
 def test_a_new_owner_begins_at_the_committed_offset() -> None:
-    """The group is asked once, when the first record arrives."""
+    """The consumer asks the group once, when the first record arrives."""
     world = World()
     world.strays.left([P0, P1])
     world.stored = {P0: 40}
@@ -130,7 +130,7 @@ def test_a_new_owner_begins_at_the_committed_offset() -> None:
 
 
 def test_offsets_of_the_application_come_before_committed_ones() -> None:
-    """The group is not asked about a partition that began at a chosen offset."""
+    """The consumer does not ask the group about a partition that began at a chosen offset."""
     world = World()
     world.strays.left([P0])
     world.stored, world.chosen = {P0: 40}, {P0: 20}
@@ -155,7 +155,7 @@ def test_no_record_is_lost_if_the_group_does_not_answer() -> None:
 
 
 def test_the_guard_ends() -> None:
-    """After two seconds every offset is accepted."""
+    """After two seconds the consumer accepts every offset."""
     world = World()
     world.strays.left([P0])
     world.strays.expect(P0, 7)
