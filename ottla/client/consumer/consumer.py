@@ -31,7 +31,7 @@ _MAX_POLL_RECORDS = 500
 _AUTO_COMMIT_MS = 5_000
 _API_TIMEOUT_MS = 60_000
 # Python handles Ctrl-C between two waits.
-_STEP_S = 0.1
+_STEP_S = 0.05
 _BATCH_S = 0.01
 _BUSY_RECORDS = 16
 # CPython collects garbage after 700 new objects, and librdkafka creates one for each record: a
