@@ -36,8 +36,15 @@ def recycle_pages(size_mb: int) -> None:
 
 def forget_pages(folder: Path) -> None:
     """Evict the segments below a folder from the page cache."""
-    for path in folder.rglob("*.log"):
-        file = os.open(path, os.O_RDONLY)
+    # Unlike `Path.rglob`, `os.walk` continues if a folder is deleted meanwhile.
+    paths = [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]
+    for path in paths:
+        if path.suffix != ".log":
+            continue
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
         try:
             os.fsync(file)
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

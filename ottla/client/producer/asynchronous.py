@@ -6,7 +6,7 @@ are unacknowledged. Futures and callbacks are completed there, without a change 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -16,50 +16,17 @@ from ottla.client import transport
 from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
+from ottla.client.producer.delivery import AsyncDelivery
 from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.parts import open_parts
 from ottla.client.producer.preparation import PreparedRecord, plain_type_error
 from ottla.client.producer.producer import INTERRUPTED, refusal
-from ottla.client.producer.serving import logged_errors
 from ottla.client.producer.transactions import GroupMember, Offsets
-from ottla.client.records import Headers, ProducerRecord, RecordMetadata, unsent
+from ottla.client.records import Headers, ProducerRecord, unsent
 
 _SERVED_EVERY = 15
 _TICK_S = 0.002
 _log = logging.getLogger("ottla.client")
-_user_code = logged_errors("the callback of a record")
-
-
-class AsyncDelivery(asyncio.Future[RecordMetadata]):
-    """A future of RecordMetadata, which librdkafka calls with its delivery report."""
-
-    _on_delivery: OnDelivery | None = None
-    _observer: Callable[[RecordMetadata, Exception | None], None] | None = None
-
-    def __call__(self, error: Any, report: Any) -> None:
-        """Take librdkafka's delivery report."""
-        if error is None and self._observer is None and self._on_delivery is None:
-            if not self.done():
-                self.set_result(RecordMetadata(report))
-            return
-        self._finish(RecordMetadata(report), None if error is None else transport.translate(error))
-
-    def _finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        if self._observer is not None:
-            self._observer(metadata, error)
-        if self._on_delivery is not None:
-            with _user_code:
-                self._on_delivery(None if error else metadata, error)
-        if self.done():
-            return
-        if error is None:
-            self.set_result(metadata)
-        else:
-            self.set_exception(error)
-            if self._on_delivery is not None or isinstance(error, Closed):
-                # The error is not lost if no task awaits the future: the callback has it, or the
-                # producer has reported how many records remained.
-                self.exception()
 
 
 class AsyncProducer:
@@ -99,9 +66,7 @@ class AsyncProducer:
         """
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-        future = AsyncDelivery(loop=self._loop)
-        if on_delivery is not None:
-            future._on_delivery = on_delivery
+        future = AsyncDelivery(on_delivery)
         if self._is_plain:
             partition_or_any = -1 if partition is None else partition
             try:
@@ -268,7 +233,7 @@ class AsyncProducer:
         raised = refusal(record, error.args[0])
         if not isinstance(raised, ApiError):
             raise raised from error
-        future._finish(unsent(record.topic, record.partition), raised)
+        future.finish(unsent(record.topic, record.partition), raised)
 
     def _serve(self) -> None:
         try:
