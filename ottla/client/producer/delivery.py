@@ -20,6 +20,7 @@ from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import RecordMetadata
 
+_PENDING = "the record is not acknowledged yet"
 _user_code = logged_errors("the callback of a record")
 
 
@@ -122,11 +123,20 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
 
     def result(self) -> RecordMetadata:
         """Return the position; raise the record's error, InvalidStateError if it is not done."""
-        return self._future().result()
+        if self._waited is not None:
+            return self._waited.result()
+        # Without an event loop, too: the caller may have left it.
+        if isinstance(self._outcome, RecordMetadata):
+            return self._outcome
+        raise self._outcome or asyncio.InvalidStateError(_PENDING)
 
     def exception(self) -> BaseException | None:
         """Return the record's error or None; raises InvalidStateError if it is not done."""
-        return self._future().exception()
+        if self._waited is not None:
+            return self._waited.exception()
+        if self._outcome is None:
+            raise asyncio.InvalidStateError(_PENDING)
+        return None if isinstance(self._outcome, RecordMetadata) else self._outcome
 
     def cancel(self, msg: Any = None) -> bool:
         """End the wait, not the record; return False if it is done."""

@@ -150,12 +150,32 @@ def test_a_report_in_a_thread_without_a_loop_is_kept() -> None:
     delivery = AsyncDelivery()
     fail(delivery)
     assert delivery.done()
+    assert delivery.exception() is FAILURE
+    with pytest.raises(ApiError):
+        delivery.result()
 
     async def awaited() -> None:
         await delivery
 
     with pytest.raises(ApiError):
         asyncio.run(awaited())
+
+
+def test_results_are_available_after_the_end_of_the_loop() -> None:
+    """A program may return its futures from `asyncio.run`; a pending one says so."""
+
+    async def sent() -> list[AsyncDelivery]:
+        deliveries = [AsyncDelivery() for _ in range(3)]
+        acknowledge(deliveries[0])
+        fail(deliveries[1])
+        return deliveries
+
+    acknowledged, failed, pending = asyncio.run(sent())
+    assert isinstance(acknowledged.result(), RecordMetadata)
+    assert acknowledged.exception() is None
+    assert failed.exception() is FAILURE
+    with pytest.raises(asyncio.InvalidStateError):
+        pending.result()
 
 
 async def test_the_garbage_collector_does_not_visit_acknowledged_records() -> None:
