@@ -290,10 +290,11 @@ class RealFile:
 
     def append(self, data: Buffer) -> None:
         """Write all of `data` at the end."""
+        size_bytes = len(data)
         written = os.write(self._fd, data)
-        if written != len(data):
+        if written != size_bytes:
             self._append_rest(memoryview(data)[written:])
-        self._size += len(data)
+        self._size += size_bytes
 
     def _append_rest(self, rest: memoryview) -> None:
         # A short write means a full disk or a signal: the next call reports which.

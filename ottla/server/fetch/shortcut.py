@@ -98,7 +98,7 @@ class FetchShortcut:
         try:
             fetched = partition.fetch(
                 offset,
-                min(size, bytes_max(self.broker, connection, max_bytes)),
+                bytes_max(self.broker, connection, size if size < max_bytes else max_bytes),
                 known.leader_epoch,
                 new_options((isolation, connection.range_bytes_min, True, self.or_follower)),
                 at_least_one=True,
@@ -141,7 +141,6 @@ class FetchShortcut:
         known = self._known.get(frame[position + head.size : at].tobytes())
         if known is None or frame[at + numbers.size :] != known.rest:
             return None
-        session_id, epoch = NO_SESSION, NO_SESSION_EPOCH
         if layout.has_sessions:
             replica, max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = (
                 head.unpack_from(frame, position)
@@ -150,6 +149,7 @@ class FetchShortcut:
             replica, max_wait_ms, min_bytes, max_bytes, isolation = head.unpack_from(
                 frame, position
             )
+            session_id, epoch = NO_SESSION, NO_SESSION_EPOCH
         partition = known.find()
         if replica != layout.replica or not 0 <= isolation <= READ_COMMITTED or partition is None:
             return None
@@ -159,8 +159,10 @@ class FetchShortcut:
             if session is None:
                 return None
         offset, size = numbers.unpack_from(frame, at)
-        sizes = max_wait_ms, min_bytes, max_bytes
-        return known, partition, session, correlation_id, *sizes, isolation, offset, size
+        return (
+            known, partition, session, correlation_id, max_wait_ms, min_bytes, max_bytes, isolation,
+            offset, size,
+        )  # fmt: skip
 
     def learn(
         self,

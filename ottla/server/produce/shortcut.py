@@ -107,14 +107,15 @@ class ProduceShortcut:
         known = self._known.get(frame[position:start].tobytes())
         if known is None or end <= start + 1:
             return False
+        first_byte = frame[start]
         if not is_flexible:
             (size,) = _INT32.unpack_from(frame, start)
             start += 4
         elif frame[end] or frame[end + 1] or frame[end + 2]:
             return False
-        elif frame[start] > 127 and frame[start + 1] < 128:
+        elif first_byte > 127 and (second_byte := frame[start + 1]) < 128:
             # Two bytes are enough for the size of nearly every batch.
-            size = frame[start] + (frame[start + 1] << 7) - 129
+            size = first_byte + (second_byte << 7) - 129
             start += 2
         else:
             size, start = uvarint(frame, start)

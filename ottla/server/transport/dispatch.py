@@ -38,6 +38,7 @@ from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 # Key, version, correlation id: the same in every version of the request header.
 _PREFIX = struct.Struct(">hhi")
+_PREFIX_BYTES = _PREFIX.size
 # The header of a response; a flexible one ends with an empty list of tagged fields.
 _HEADER = struct.Struct(">i")
 _FLEXIBLE_HEADER = struct.Struct(">ix")
@@ -131,7 +132,7 @@ class KnownHeader:
         self.route = route
         self.client_id = header.client_id
         self.end = header.body_position
-        self.tail = bytes(frame[_PREFIX.size : self.end])
+        self.tail = bytes(frame[_PREFIX_BYTES : self.end])
 
 
 class Dispatcher:
@@ -165,7 +166,7 @@ class Dispatcher:
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         """Handle one request; raises ProtocolError if it cannot be parsed or is not served."""
-        if len(frame) < _PREFIX.size:
+        if len(frame) < _PREFIX_BYTES:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id = _PREFIX.unpack_from(frame)
         route = self._routes.get(key << 16 | version) or self._add_route(key, version)

@@ -16,8 +16,9 @@ from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD
 # apart.
 _WALK_BYTES = 8 * 1024
 
-# Returns the last known position between two positions at which a batch begins.
-FindStart = Callable[[int, int, Read], int]
+# Returns the last known position up to another at which a batch begins, and that batch's last
+# offset to compare, or -1.
+FindStart = Callable[[int], tuple[int, int]]
 
 
 class FetchedRecords(NamedTuple):
@@ -116,7 +117,11 @@ def range_size(
     if available <= max_bytes:
         return first_size, available
     end = position + max_bytes
-    at = last_known_start(position, end, read)
+    at, last_offset = last_known_start(end)
+    is_hint = at > position and last_offset >= 0
+    if is_hint and batch.peek_last_offset(read(at, HEADER_SIZE)) != last_offset:
+        at = position
+    at = max(at, position)
     return first_size, _whole_end(at, end, read) - position
 
 
@@ -135,14 +140,14 @@ def _whole_end(at: int, end: int, read: Read) -> int:
     return at
 
 
-def whole_bytes(data: Buffer, position: int, last_known_start: FindStart) -> int:
-    """Return the end of the last whole batch in `data`, which was read from `position`."""
-
-    def read(start: int, size_bytes: int) -> Buffer:
-        return data[start - position : start - position + size_bytes]
-
-    size = len(data)
-    at = last_known_start(position, position + size, read) - position
+def whole_bytes(data: Buffer, size: int, position: int, last_known_start: FindStart) -> int:
+    """Return the end of the last whole batch in the first `size` bytes of `data`, which was read
+    from `position`.
+    """
+    at, last_offset = last_known_start(position + size)
+    at -= position
+    if at <= 0 or (last_offset >= 0 and batch.peek_last_offset(data, at) != last_offset):
+        at = 0
     while size - at >= LOG_OVERHEAD:
         after = at + batch.peek_size(data, at)
         if after > size or after <= at:

@@ -220,7 +220,7 @@ class Segment:
             if SIZE_MIN <= first_size <= max_bytes:
                 size = min(len(data), limit)
                 if size < available:
-                    size = whole_bytes(memoryview(data)[:size], position, find)
+                    size = whole_bytes(data, size, position, find)
         if first_size < SIZE_MIN:
             # The index may have led to damaged bytes.
             raise batches.damaged(position)

@@ -16,7 +16,6 @@ from ottla.storage.files.scan import Tail
 from ottla.storage.files.segment_files import SegmentFiles
 from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
-from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, BatchHeader
 
 # Batches at the end of the segment whose exact position is kept: consumers at the tail read there.
@@ -204,17 +203,18 @@ class SegmentBatches:
         self.rebuild_indexes()
         return self.locate(offset, read, is_strict=is_strict)
 
-    def last_known_start(self, position: int, end: int, read: scan.Read) -> int:
-        """Return the last position up to `end` at which, by the index, a batch begins."""
+    def last_known_start(self, end: int) -> tuple[int, int]:
+        """Return the last known position up to `end` at which a batch begins, and the last offset
+        of that batch, or -1.
+
+        An entry that was loaded from the file is only a hint: its offset is compared with the
+        batch's. An offset of -1 needs no comparison.
+        """
         positions = self.recent_positions
         if positions and positions[0] <= end:
-            return max(position, positions[bisect_right(positions, end) - 1])
-        entry = self.index.floor(end - HEADER_SIZE)
-        if entry.position <= position:
-            return position
-        # Loaded entries are only hints until they are checked against the log.
-        is_true = batch.peek_last_offset(read(entry.position, HEADER_SIZE)) == entry.last_offset
-        return entry.position if is_true else position
+            return positions[bisect_right(positions, end) - 1], -1
+        position, last_offset, _ = self.index.floor(end - HEADER_SIZE)
+        return position, last_offset
 
     # Indexes
 
