@@ -17,7 +17,6 @@ from ottla.replication.fetched import (
     READ_COMMITTED,
     RESPONSE_BYTES_MAX,
     Fetched,
-    FetchOptions,
 )
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
@@ -154,17 +153,14 @@ def read(
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
-    options = FetchOptions(
-        request.isolation_level,
-        context.connection.range_bytes_min,
-        only_if_cached,
-        context.api_version >= FIRST_VERSION_OF_FOLLOWERS,
-    )
+    or_follower = context.api_version >= FIRST_VERSION_OF_FOLLOWERS
+    range_bytes_min = context.connection.range_bytes_min
+    options = (request.isolation_level, range_bytes_min, only_if_cached, or_follower)
     remaining_bytes = bytes_max(broker, context.connection, request.max_bytes)
     if context.usage is not None:
         # A larger response would certainly be throttled, so its records would never be sent.
         remaining_bytes = int(min(remaining_bytes, context.usage.fetch_bytes_max))
-    is_rack_aware = options.or_follower and selects_by_rack(broker, request)
+    is_rack_aware = or_follower and selects_by_rack(broker, request)
     reading = FetchPass()
     for fetch in plan.partitions:
         if known is not None and fetch in known:

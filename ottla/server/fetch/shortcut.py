@@ -19,7 +19,7 @@ from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ApiError
 from ottla.net.connection import Connection, Reply
 from ottla.replication.delayed import FETCH, Watched
-from ottla.replication.fetched import READ_COMMITTED, Fetched, enough_bytes, new_options
+from ottla.replication.fetched import ENOUGH_BYTES, READ_COMMITTED, Fetched
 from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.server.fetch.parked import AwaitedBytes
 from ottla.server.fetch.reading import (
@@ -100,7 +100,7 @@ class FetchShortcut:
                 offset,
                 bytes_max(self.broker, connection, size if size < max_bytes else max_bytes),
                 known.leader_epoch,
-                new_options((isolation, connection.range_bytes_min, True, self.or_follower)),
+                (isolation, connection.range_bytes_min, True, self.or_follower),
                 at_least_one=True,
             )
         except ApiError:
@@ -114,7 +114,7 @@ class FetchShortcut:
             fetch = session.update_single(known.key, partition, isolation, offset, size)
             fetch.leader_epoch = known.leader_epoch
             self.broker.fetch_sessions.advance(session)
-        is_enough = len(records) >= enough_bytes(min_bytes)
+        is_enough = (size_bytes := len(records)) >= min_bytes or size_bytes >= ENOUGH_BYTES
         if records and is_enough and not fetched.aborted:
             connection.send(known_parts(known, session, correlation_id, isolation, fetched))
         else:
@@ -139,7 +139,7 @@ class FetchShortcut:
         if not layout.has_topic_ids:
             at += frame[position + layout.name_size_position]
         known = self._known.get(frame[position + head.size : at].tobytes())
-        if known is None or frame[at + numbers.size :] != known.rest:
+        if known is None or frame[at + numbers.size :].tobytes() != known.rest:
             return None
         if layout.has_sessions:
             replica, max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = (
@@ -331,9 +331,7 @@ class LoneFetch:
                 self._offset,
                 min(self._size, remaining_bytes),
                 known.leader_epoch,
-                new_options(
-                    (self._isolation, connection.range_bytes_min, True, shortcut.or_follower)
-                ),
+                (self._isolation, connection.range_bytes_min, True, shortcut.or_follower),
                 at_least_one=True,
             )
         except ApiError:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.files import File
 from ottla.storage.files.index import IndexPosition
 from ottla.wire.records import batch, legacy, records
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
@@ -24,11 +23,6 @@ _BACKWARDS_BYTES = 64 * 1024
 # The most bytes that a batch may unpack to if a single record is looked for.
 _OPENED_BYTES_MAX = 4 * 1024 * 1024
 _OPENED_RECORDS_MAX = 50_000
-
-
-def reader(file: File, *, only_if_cached: bool = False) -> Read:
-    """Return a function that reads `file`: it waits for the device, or raises NotCached instead."""
-    return file.read_at_if_cached if only_if_cached else file.read_at
 
 
 def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:

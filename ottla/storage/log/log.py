@@ -14,7 +14,6 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import NotCached
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.dependencies import Dependencies
-from ottla.storage.files import scan
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.files.scan import TimestampedOffset
 from ottla.storage.files.txn_index import AbortedTransaction
@@ -194,7 +193,8 @@ class Log(LogState):
         try:
             while offset < end_offset and at < len(self.segments):
                 segment = self.segments[at]
-                read = scan.reader(segment.files.log, only_if_cached=only_if_cached)
+                file = segment.files.opened or segment.files.log
+                read = file.read_at_if_cached if only_if_cached else file.read_at
                 at += 1
                 behind = self.bases[at] if at < len(self.bases) else self.log_end_offset
                 bound = None if end_offset >= behind else end_offset

@@ -131,7 +131,9 @@ def check(
     size = len(data)
     if size < HEADER_SIZE:
         raise _unreadable(data)
-    header = _new_header(BatchHeader, _unpack_header(data))
+    # Unpacking the plain tuple takes half as long as unpacking the named one.
+    fields = _unpack_header(data)
+    header = _new_header(BatchHeader, fields)
     (
         base_offset,
         length,
@@ -146,7 +148,7 @@ def check(
         _,
         sequence,
         count,
-    ) = header
+    ) = fields
     # One expression that nearly every batch passes; otherwise `_check_in_order` finds the error.
     is_sound = (
         magic == MAGIC

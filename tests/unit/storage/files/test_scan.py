@@ -82,7 +82,7 @@ def test_cache_reader_raises_if_the_bytes_are_not_cached() -> None:
         def read_at_if_cached(self, position: int, size_bytes: int) -> bytes:
             raise NotCached
 
-    read = scan.reader(ColdFile(), only_if_cached=True)  # type: ignore[arg-type]
+    read = ColdFile().read_at_if_cached
     with pytest.raises(NotCached):
         read(0, 10)
 

@@ -10,7 +10,6 @@ import pytest
 from ottla.base.buffers import FileRange
 from ottla.base.files import RealFileSystem
 from ottla.storage.config import LogConfig
-from ottla.storage.files import scan
 from ottla.storage.log.segment import Segment
 from tests.unit.storage.world import START_MS, make_batch
 
@@ -45,7 +44,7 @@ def test_range_has_the_records_of_a_read(tmp_path: Path, memory: str) -> None:
         segment.files.close()
         config = LogConfig(index_interval_bytes=400)
         segment = Segment.open(RealFileSystem(), str(tmp_path), BASE, config, START_MS)
-    read = scan.reader(segment.file)
+    read = segment.file.read_at
     ranges = 0
     for _ in range(1500):
         offset = rng.randrange(BASE, last_offset + 1)
@@ -74,7 +73,7 @@ def test_truncation_voids_the_ranges_behind_it(tmp_path: Path) -> None:
     """A range that ends before the cut can still be sent; one that crosses it cannot."""
     segment = filled(tmp_path, random.Random(1), 50)
     middle = segment.size_bytes // 2
-    read = scan.reader(segment.file)
+    read = segment.file.read_at
     records = [
         segment.read(BASE, size, None, read, 1, at_least_one=True)
         for size in (middle - 500, segment.size_bytes)

@@ -8,7 +8,6 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import RealFileSystem
 from ottla.storage.config import LONG_MAX, LogConfig
-from ottla.storage.files import scan
 from ottla.storage.files.file_names import base_offset_of, file_name
 from ottla.storage.files.index import OffsetIndex
 from ottla.storage.files.time_index import TimeIndex
@@ -163,7 +162,7 @@ def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix
 def read(segment: Segment, offset: int, max_bytes: int, end: int | None, **how: Any) -> Any:
     """Read without the limit to cached bytes."""
     arguments = {"at_least_one": True} | how
-    reader = scan.reader(segment.file)
+    reader = segment.file.read_at
     return segment.read(offset, max_bytes, end, reader, **arguments)
 
 
