@@ -7,7 +7,7 @@ import pytest
 
 from ottla.base.errors import ApiError
 from ottla.client import AsyncProducer, Serdes
-from ottla.client.errors import Closed, SerializationError, TimedOut
+from ottla.client.errors import ClientError, Closed, SerializationError, TimedOut
 from ottla.testing import Cluster
 from tests.client.test_producer import Recorder, records_of
 
@@ -81,3 +81,21 @@ async def test_use_after_close_raises(cluster: Cluster, topic: str) -> None:
         await producer.send(topic, b"")
     with pytest.raises(Closed):
         await producer.flush()
+
+
+def test_a_producer_belongs_to_one_event_loop(cluster: Cluster, topic: str) -> None:
+    """Another loop may use it only when the first one is closed."""
+    producer = producer_of(cluster)
+
+    async def sent() -> int:
+        return (await (await producer.send(topic, b"", partition=0))).offset
+
+    async def sent_in_another_loop() -> None:
+        await sent()
+        with pytest.raises(ClientError, match="another event loop"):
+            await asyncio.to_thread(lambda: asyncio.run(sent()))
+
+    assert asyncio.run(sent()) == 0
+    assert asyncio.run(sent()) == 1
+    asyncio.run(sent_in_another_loop())
+    asyncio.run(producer.close())

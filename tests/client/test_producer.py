@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import struct
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -244,6 +245,18 @@ def test_round_robin_uses_partitions_in_turn(cluster: Cluster, topic: str) -> No
         assert [future.result(10).partition for future in futures] == [0, 1, 2, 0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    "partitioner", ["sticky", "org.apache.kafka.clients.producer.UniformStickyPartitioner"]
+)
+def test_the_uniform_sticky_partitioner_ignores_keys(
+    cluster: Cluster, topic: str, partitioner: str
+) -> None:
+    """Records of one key are in more than one partition; all would be in one by chance of 3^-39."""
+    with producer_of(cluster, partitioner=partitioner) as producer:
+        futures = [producer.send(topic, b"", key=b"same") for _ in range(40)]
+        assert len({future.result(10).partition for future in futures}) > 1
+
+
 def test_own_partitioner_is_configured_used_and_closed(cluster: Cluster, topic: str) -> None:
     """A class sees the record before and after serialization; a function sees the key."""
     calls: list[Any] = []
@@ -403,10 +416,35 @@ def test_use_after_close_raises(cluster: Cluster, topic: str) -> None:
 def test_waiting_in_a_callback_is_an_error(
     cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A callback that waits would wait for itself."""
+    """A callback that waits, also for the end of the producer, would wait for itself."""
     with producer_of(cluster) as producer:
         producer.send(topic, b"", on_delivery=lambda *_: producer.flush()).result(10)
-    assert "would wait for itself" in caplog.text
+        producer.send(topic, b"", on_delivery=lambda *_: producer.close()).result(10)
+        producer.send(topic, b"").result(10)
+    for call in ("flush()", "close()"):
+        assert f"{call} in a callback would wait for itself" in caplog.text
+
+
+def test_timestamps_that_librdkafka_would_change_are_refused(cluster: Cluster, topic: str) -> None:
+    """librdkafka replaces a timestamp of 0 by the time of the call."""
+    with producer_of(cluster) as plain, producer_of(cluster, key_serializer="string") as prepared:
+        for producer in (plain, prepared):
+            for timestamp in (0, -1):
+                with pytest.raises(ClientError, match=f"timestamp={timestamp} cannot be sent"):
+                    producer.send(topic, b"", timestamp=timestamp)
+            assert producer.send(topic, b"", timestamp=1).result(10).timestamp == 1
+
+
+def test_errors_of_connections_are_no_unacknowledged_records(cluster: Cluster) -> None:
+    """A producer that has sent nothing closes without a TimedOut, although no broker answers."""
+    settings = {"bootstrap_servers": "127.0.0.1:1", "reconnect_backoff_ms": 1}
+    with producer_of(cluster, **settings) as producer:
+        deadline = time.monotonic() + 30
+        while not len(producer._producer) and time.monotonic() < deadline:
+            with producer._server.exclusive():
+                threading.Event().wait(0.05)
+        producer.flush(0)
+        producer.close(0)
 
 
 def test_threads_share_a_producer(cluster: Cluster, topic: str) -> None:

@@ -110,9 +110,16 @@ async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
                 raise RuntimeError("the application fails")
         async with producer.transaction():
             await producer.send(topic, b"b")
-            await producer.send_offsets(consumer, await consumer.positions())
+            await producer.send_offsets(consumer)
         assert [row.offset for row in (await consumer.committed()).values()] == [1]
-    assert committed_values(cluster, topic, 2) == [b"a", b"b"]
+        await producer.begin_transaction()
+        await producer.send(topic, b"aborted, too")
+        await producer.abort_transaction()
+        await producer.begin_transaction()
+        await producer.send(topic, b"c")
+        await producer.send_offsets(consumer, await consumer.positions())
+        await producer.commit_transaction()
+    assert committed_values(cluster, topic, 3) == [b"a", b"b", b"c"]
 
 
 @pytest.mark.parametrize("strategy", ["range", "sticky"])

@@ -38,13 +38,13 @@ _SHORT_SERDES: dict[str, Serde[Any]] = {
     "void": Serdes.void(),
     "json": Serdes.json(),
 }
-MURMUR2, ROUND_ROBIN = "murmur2", "round_robin"
+MURMUR2, ROUND_ROBIN, STICKY = "murmur2", "round_robin", "sticky"
 _PARTITIONERS = {
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner": MURMUR2,
-    "org.apache.kafka.clients.producer.UniformStickyPartitioner": "sticky",
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner": STICKY,
     "org.apache.kafka.clients.producer.RoundRobinPartitioner": ROUND_ROBIN,
     MURMUR2: MURMUR2,
-    "sticky": "sticky",
+    STICKY: STICKY,
     ROUND_ROBIN: ROUND_ROBIN,
 }
 _CONSUMER = "org.apache.kafka.clients.consumer."

@@ -6,7 +6,8 @@ are unacknowledged. Futures and callbacks are completed there, without a change 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -19,9 +20,9 @@ from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.delivery import AsyncDelivery
 from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.parts import open_parts
-from ottla.client.producer.preparation import PreparedRecord, plain_type_error
+from ottla.client.producer.preparation import PreparedRecord, native_timestamp, plain_type_error
 from ottla.client.producer.producer import INTERRUPTED, refusal
-from ottla.client.producer.transactions import GroupMember, Offsets
+from ottla.client.producer.transactions import AsyncGroupMember, GroupMember, Offsets
 from ottla.client.records import Headers, ProducerRecord, unsent
 
 _SERVED_EVERY = 15
@@ -64,15 +65,15 @@ class AsyncProducer:
 
         Waits up to `max.block.ms` while the queue is full, then raises TimedOut.
         """
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+        loop = get_running_loop()
+        if self._loop is not loop:
+            self._bind(loop)
         future = AsyncDelivery(on_delivery)
         if self._is_plain:
             partition_or_any = -1 if partition is None else partition
             try:
-                self._produce(
-                    topic, value, key, partition_or_any, future, future, timestamp or 0, headers
-                )
+                at = 0 if timestamp is None else native_timestamp(timestamp)
+                self._produce(topic, value, key, partition_or_any, future, future, at, headers)
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 await self._recover(record, future, error)
@@ -83,7 +84,7 @@ class AsyncProducer:
         if not sent_count & _SERVED_EVERY:
             self._serve()
         if self._ticker is None:
-            self._ticker = self._loop.call_later(_TICK_S, self._tick)
+            self._ticker = loop.call_later(_TICK_S, self._tick)
         return future
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -112,17 +113,30 @@ class AsyncProducer:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["AsyncProducer"]:
         """Send the records of the block atomically, as `Producer.transaction` does."""
-        self._check_open()
-        self._parts.check_transactional()
-        await asyncio.to_thread(self._transactions.begin)
+        await self.begin_transaction()
         try:
             yield self
         except asyncio.CancelledError:
             await self._abandon()
             raise
         except BaseException:
-            await self._abort()
+            await self.abort_transaction()
             raise
+        await self.commit_transaction()
+
+    async def init_transactions(self) -> None:
+        """Register the transactional id; `begin_transaction` does it if needed."""
+        self._check_open()
+        await asyncio.to_thread(self._transactions.initialize)
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction; `transaction` is the safer form."""
+        self._check_open()
+        self._parts.check_transactional()
+        await asyncio.to_thread(self._transactions.begin)
+
+    async def commit_transaction(self) -> None:
+        """Commit the transaction; TransactionAborted if it was aborted instead."""
         await self.flush()
         try:
             await asyncio.to_thread(self._transactions.commit)
@@ -130,10 +144,21 @@ class AsyncProducer:
             self._serve()
             raise
 
-    async def send_offsets(self, consumer: GroupMember, offsets: Offsets | None = None) -> None:
+    async def abort_transaction(self) -> None:
+        """Abort the transaction; its records are never visible to read_committed consumers."""
+        # Records are completed first, so that the thread below has no report to serve.
+        await self.flush()
+        await asyncio.to_thread(self._transactions.abort)
+
+    async def send_offsets(
+        self, consumer: GroupMember | AsyncGroupMember, offsets: Offsets | None = None
+    ) -> None:
         """Commit a consumer's offsets with the transaction; its positions by default."""
         self._check_open()
-        await asyncio.to_thread(self._transactions.send_offsets, consumer, offsets)
+        if offsets is None:
+            positions = consumer.positions()
+            offsets = positions if isinstance(positions, Mapping) else await positions
+        await asyncio.to_thread(self._transactions.send_offsets, offsets, consumer.group_metadata())
 
     async def close(self, timeout: float | None = None) -> None:
         """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent."""
@@ -142,7 +167,7 @@ class AsyncProducer:
         is_interrupted = False
         try:
             if self._transactions.is_open:
-                await self._abort()
+                await self.abort_transaction()
             await self.flush(timeout)
         except asyncio.CancelledError:
             is_interrupted = True
@@ -186,11 +211,6 @@ class AsyncProducer:
         self._serve()
         await asyncio.to_thread(self._transactions.abandon)
 
-    async def _abort(self) -> None:
-        # Records are completed first, so that the thread below has no report to serve.
-        await self.flush()
-        await asyncio.to_thread(self._transactions.abort)
-
     async def _send_prepared(self, sent: ProducerRecord, future: AsyncDelivery) -> None:
         preparation = self._preparation
         if preparation.interceptors:
@@ -212,7 +232,7 @@ class AsyncProducer:
         self._produce(
             record.topic, record.value, record.key,
             -1 if record.partition is None else record.partition,
-            future, future, record.timestamp or 0, record.headers,
+            future, future, native_timestamp(record.timestamp), record.headers,
         )  # fmt: skip
 
     async def _recover(
@@ -248,6 +268,13 @@ class AsyncProducer:
         self._ticker = None
         if len(self._producer) and self._loop is not None:
             self._ticker = self._loop.call_later(_TICK_S, self._tick)
+
+    def _bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Complete futures on the running loop from now on, if no other one runs them."""
+        if self._loop is not None and not self._loop.is_closed():
+            raise ClientError("the producer belongs to another event loop: create one for each")
+        self._loop = loop
+        self._ticker = None
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -70,12 +70,19 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
 
     def finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
         """Complete the future: interceptors first, then the callback, then those that wait."""
-        if self._observer is not None:
-            self._observer(metadata, error)
-        if self._on_delivery is not None:
-            with _user_code:
-                self._on_delivery(None if error else metadata, error)
-        self._outcome = metadata if error is None else error
+        try:
+            if self._observer is not None:
+                self._observer(metadata, error)
+        finally:
+            try:
+                if self._on_delivery is not None:
+                    with _user_code:
+                        self._on_delivery(None if error else metadata, error)
+            finally:
+                self._outcome = metadata if error is None else error
+                self._end_waits(error)
+
+    def _end_waits(self, error: Exception | None) -> None:
         if self._waited is not None:
             self._complete(self._waited)
         elif error is not None and not self._is_told(error):

@@ -75,28 +75,33 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
         on_delivery = self._on_delivery
         if on_delivery is None:
             self._outcome = metadata
-        else:
-            self._on_delivery = None
-            try:
-                on_delivery(metadata, None)
-            finally:
-                self._outcome = metadata
-        if self._waiting is not None:
-            self._notify(self._waiting)
+            if self._waiting is not None:
+                self._notify(self._waiting)
+            return
+        self._on_delivery = None
+        try:
+            on_delivery(metadata, None)
+        finally:
+            self._complete(metadata)
 
     def finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
         """Complete the future: interceptors first, then the callback, then those that wait."""
         observer, on_delivery = self._observer, self._on_delivery
         self._observer = self._on_delivery = None
-        if observer is not None:
-            observer(metadata, error)
         try:
-            if on_delivery is not None:
-                on_delivery(None if error else metadata, error)
+            if observer is not None:
+                observer(metadata, error)
         finally:
-            self._outcome = metadata if error is None else error
-            if self._waiting is not None:
-                self._notify(self._waiting)
+            try:
+                if on_delivery is not None:
+                    on_delivery(None if error else metadata, error)
+            finally:
+                self._complete(metadata if error is None else error)
+
+    def _complete(self, outcome: RecordMetadata | Exception) -> None:
+        self._outcome = outcome
+        if self._waiting is not None:
+            self._notify(self._waiting)
 
     def _notify(self, waiting: _Waiting) -> None:
         # A thread that creates the lock later finds the future finished.

@@ -5,6 +5,7 @@ from collections import deque
 from typing import Any
 
 from ottla.client import transport
+from ottla.client.config.classes import STICKY, partitioner_of
 from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, hint
 from ottla.client.errors import ClientError
@@ -40,7 +41,7 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
         native["delivery.timeout.ms"] = min(120_000, int(native["transaction.timeout.ms"]))
     if "transactional.id" in native:
         native.setdefault("connections.max.idle.ms", _IDLE_MS)
-    if settings.flag("partitioner.ignore.keys", False):
+    if settings.flag("partitioner.ignore.keys", False) or _is_sticky(settings):
         native["partitioner"] = "random"
     in_flight = int(native.get("max.in.flight.requests.per.connection", 5))
     contradicts = native.get("acks", "all") not in _ALL or in_flight > 5
@@ -50,6 +51,11 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
         limit = int(settings.native["delivery.timeout.ms"])
         native["request.timeout.ms"] = max(1, min(30_000, limit))
     return native
+
+
+def _is_sticky(settings: ClientSettings) -> bool:
+    """Return True for Java's UniformStickyPartitioner, which ignores keys."""
+    return bool(partitioner_of(settings.own.get("partitioner.class")) == STICKY)
 
 
 class ProducerErrors:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ottla.client.config.classes import interceptors_of, partitioner_of
 from ottla.client.config.serialization import UNFIT, SerdeFunction, function_from
 from ottla.client.config.settings import ClientSettings
-from ottla.client.errors import SerializationError
+from ottla.client.errors import ClientError, SerializationError
 from ottla.client.producer.interceptors import ProducerInterceptors
 from ottla.client.producer.partitioners import Topology, checked, partitioner_from
 from ottla.client.records import Headers, ProducerRecord
@@ -83,6 +83,21 @@ def _serialize(serializer: SerdeFunction, topic: str, data: Any, part: str) -> A
 def _shown(data: Any) -> str:
     text = repr(data)
     return text if len(text) <= 80 else text[:79] + "…"
+
+
+def native_timestamp(timestamp: int | None) -> int:
+    """Return a timestamp (ms) as librdkafka takes it: 0 is the time of the call.
+
+    Raises ClientError for 0, which Kafka would store, and for negative ones, which it refuses.
+    """
+    if timestamp is None:
+        return 0
+    if timestamp <= 0:
+        raise ClientError(
+            f"timestamp={timestamp} cannot be sent: it must be at least 1 (ms since 1970), or None "
+            "for the time of the call"
+        )
+    return timestamp
 
 
 def plain_type_error(record: PreparedRecord, error: Exception) -> SerializationError:

@@ -13,7 +13,7 @@ from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.futures import DeliveryFuture, OnDelivery
 from ottla.client.producer.parts import open_parts
-from ottla.client.producer.preparation import PreparedRecord, plain_type_error
+from ottla.client.producer.preparation import PreparedRecord, native_timestamp, plain_type_error
 from ottla.client.producer.serving import ReportServer
 from ottla.client.producer.transactions import GroupMember, Offsets
 from ottla.client.records import Headers, ProducerRecord, unsent
@@ -36,9 +36,10 @@ class Producer:
 
     Settings have Kafka's names in snake_case, or are in `config`, a dict or the path of a
     .properties file with Kafka's own names. `interceptors` are objects or classes; `partitioner` is
-    "murmur2" (Java's, with sticky partitions for records without a key), "round_robin", a function
-    of (key bytes, partitions) or an object with `partition`. Keys and values are bytes or text
-    unless a serializer is set. Defaults are Kafka's: acks=all, idempotent, at most 32 MB unsent.
+    "murmur2" (Java's, with sticky partitions for records without a key), "round_robin", "sticky"
+    (which ignores keys), a function of (key bytes, partitions) or an object with `partition`. Keys
+    and values are bytes or text unless a serializer is set. Defaults are Kafka's: acks=all,
+    idempotent, at most 32 MB unsent.
     """
 
     def __init__(self, config: Config = None, /, **settings: Any) -> None:
@@ -66,9 +67,9 @@ class Producer:
         """Queue a record and return the future of its position.
 
         Blocks up to `max.block.ms` while the queue is full, then raises TimedOut. `timestamp` is in
-        ms. `on_delivery(metadata, error)` is called once, with one of the two; it must not wait for
-        the producer. Raises SerializationError before anything is queued; errors of the broker are
-        raised by the future's `result()`.
+        ms since 1970, at least 1. `on_delivery(metadata, error)` is called once, with one of the
+        two; it must not wait for the producer. Raises SerializationError before anything is queued;
+        errors of the broker are raised by the future's `result()`.
         """
         future = self._new_future(on_delivery)
         if self._is_plain:
@@ -78,8 +79,9 @@ class Producer:
                 else:
                     partition_or_any = -1 if partition is None else partition
                     self._produce(
-                        topic, value, key, partition_or_any, future, future, timestamp or 0, headers
-                    )
+                        topic, value, key, partition_or_any, future, future,
+                        native_timestamp(timestamp), headers,
+                    )  # fmt: skip
             except _REFUSALS as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 self._recover(record, future, error)
@@ -160,7 +162,8 @@ class Producer:
         Offsets are the next ones to read. The consumer must have `enable_auto_commit=False`.
         """
         self._check_open()
-        self._transactions.send_offsets(consumer, offsets)
+        chosen = consumer.positions() if offsets is None else offsets
+        self._transactions.send_offsets(chosen, consumer.group_metadata())
 
     def close(self, timeout: float | None = None) -> None:
         """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent.
@@ -169,6 +172,7 @@ class Producer:
         """
         if self._is_closed:
             return
+        self._server.check_thread("close()")
         is_interrupted = False
         try:
             if self._transactions.is_open:
@@ -223,7 +227,7 @@ class Producer:
             try:
                 self._produce(
                     record.topic, record.value, record.key, partition_or_any, future, future,
-                    record.timestamp or 0, record.headers,
+                    native_timestamp(record.timestamp), record.headers,
                 )  # fmt: skip
             except _REFUSALS as error:
                 self._recover(record, future, error)
@@ -242,7 +246,7 @@ class Producer:
             try:
                 self._produce(
                     record.topic, record.value, record.key, partition_or_any, future, future,
-                    record.timestamp or 0, record.headers,
+                    native_timestamp(record.timestamp), record.headers,
                 )  # fmt: skip
                 return
             except (BufferError, transport.LibrdkafkaError) as again:

@@ -98,7 +98,7 @@ class ReportServer:
 
     def wait_for(self, future: Awaited, timeout_s: float | None) -> None:
         """Serve reports, or wait while another thread serves them, for a short time."""
-        self._check_thread("result()")
+        self.check_thread("result()")
         step = _STEP_S if timeout_s is None else min(_STEP_S, timeout_s)
         if not self.serve(min(step, _TICK_S)):
             condition = future.condition
@@ -112,18 +112,20 @@ class ReportServer:
 
     def flush(self, timeout_s: float | None) -> int:
         """Send everything now and serve its reports; return the number of unacknowledged records."""
-        self._check_thread("flush()")
+        self.check_thread("flush()")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while unacknowledged := len(self._producer):
             remaining = _STEP_S if deadline is None else deadline - time.monotonic()
-            if remaining <= 0:
-                return unacknowledged
             try:
                 with self.exclusive(), self.user_code:
-                    self._producer.flush(min(_STEP_S, remaining))
+                    # librdkafka counts its events, too, such as errors: zero seconds serve them.
+                    self._producer.flush(max(0.0, min(_STEP_S, remaining)))
+                    unacknowledged = len(self._producer)
             except transport.LibrdkafkaError as error:
                 raise transport.translate(error.args[0]) from error
             self._errors.log()
+            if remaining <= 0:
+                return unacknowledged
         return 0
 
     @contextmanager
@@ -143,7 +145,8 @@ class ReportServer:
         if self._thread is not threading.current_thread():
             self._thread.join()
 
-    def _check_thread(self, call: str) -> None:
+    def check_thread(self, call: str) -> None:
+        """Raise ClientError in the thread that serves reports now, that is, in a callback."""
         if self._owner == threading.get_ident():
             raise ClientError(
                 f"{call} in a callback would wait for itself: callbacks run in the thread that "

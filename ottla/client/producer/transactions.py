@@ -31,6 +31,16 @@ class GroupMember(Protocol):
         """Return the next offsets to read."""
 
 
+class AsyncGroupMember(Protocol):
+    """The same on an event loop."""
+
+    def group_metadata(self) -> Any:
+        """Return librdkafka's description of the member."""
+
+    async def positions(self) -> Mapping[Any, int]:
+        """Return the next offsets to read."""
+
+
 class Transactions:
     """The transactions of one producer, one after the other."""
 
@@ -40,6 +50,8 @@ class Transactions:
         self._timeout_s = timeout_s
         self._is_initialized = False
         self.is_open = False
+        # True if `abandon` has not completed an abort.
+        self._must_abort = False
 
     def initialize(self) -> None:
         """Register the transactional id: fences older producers, aborts what they left open."""
@@ -50,6 +62,8 @@ class Transactions:
     def begin(self) -> None:
         """Begin a transaction."""
         self.initialize()
+        if self._must_abort:
+            self.abort()
         try:
             self._producer.begin_transaction()
         except transport.LibrdkafkaError as error:
@@ -68,27 +82,27 @@ class Transactions:
     def abort(self) -> None:
         """Discard the records and offsets of the transaction."""
         self._call(self._producer.abort_transaction)
-        self.is_open = False
+        self.is_open = self._must_abort = False
 
     def abandon(self) -> None:
         """Abort, but wait for a moment only: the program was interrupted.
 
-        The coordinator aborts the transaction after `transaction.timeout.ms` if this fails.
+        If this fails, the next transaction completes the abort before it begins, or the coordinator
+        aborts after `transaction.timeout.ms`.
         """
         self.is_open = False
         try:
             self._producer.abort_transaction(transport.INTERRUPTED_S)
         except transport.LibrdkafkaError as error:
+            self._must_abort = True
             _log.warning("the transaction is left to its timeout: %s", error.args[0].str())
 
-    def send_offsets(self, member: GroupMember, offsets: Offsets | None) -> None:
-        """Commit offsets of a consumer with the transaction; its positions by default."""
-        chosen = member.positions() if offsets is None else offsets
+    def send_offsets(self, offsets: Offsets, metadata: Any) -> None:
+        """Commit offsets of the group whose member has this `group_metadata`."""
         rows = {}
-        for key, value in chosen.items():
+        for key, value in offsets.items():
             plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
             rows[key[0], key[1]] = (plain.offset, plain.metadata)
-        metadata = member.group_metadata()
         listed = transport.commit_list(rows)
         send = self._producer.send_offsets_to_transaction
         self._call(

@@ -188,3 +188,19 @@ async def test_the_garbage_collector_does_not_visit_acknowledged_records() -> No
     asyncio.get_running_loop().call_soon(acknowledge, waited)
     await waited
     assert gc.is_tracked(waited)
+
+
+async def test_an_interceptor_that_is_interrupted_leaves_no_task_waiting() -> None:
+    """Ctrl-C in `on_acknowledgement` is raised after the callback and the future are complete."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    calls: list[Any] = []
+    delivery = AsyncDelivery(lambda *words: calls.append(words))
+    delivery._observer = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        fail(delivery)
+    assert calls == [(None, FAILURE)]
+    with pytest.raises(ApiError):
+        await delivery
