@@ -50,7 +50,8 @@ class TopicView:
         return connection
 
     def _repr_html_(self) -> str:
-        """Return the last records of each partition as an HTML table."""
-        table = self.to_arrow(start=-_SHOWN_ROWS).slice(0, _SHOWN_ROWS)
-        rows = zip(*(table[name].to_pylist() for name in DEFAULT_COLUMNS), strict=True)
+        """Return the last records of the topic, by timestamp, as an HTML table."""
+        table = self.to_arrow(start=-_SHOWN_ROWS).sort_by("timestamp")
+        last = table.slice(max(0, len(table) - _SHOWN_ROWS))
+        rows = zip(*(last[name].to_pylist() for name in DEFAULT_COLUMNS), strict=True)
         return html_table(DEFAULT_COLUMNS, rows)

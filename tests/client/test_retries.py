@@ -1,12 +1,14 @@
 """Retry topics: a failing record is tried again after each delay, then it is a dead letter."""
 
 import time
+from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.client import ConsumerRecord, Producer, RetryingConsumer
 from ottla.client.consumer.retries import ATTEMPT, DUE, ERROR, ORIGIN, RetryPlan
+from ottla.client.errors import CommitFailed
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, read
 
@@ -103,3 +105,54 @@ def test_plan_needs_delays() -> None:
     with pytest.raises(ConfigError, match="at least one number of seconds"):
         RetryPlan("t", [])
     assert RetryPlan("t", [1, 2]).topics() == ["t", "t-retry-1", "t-retry-2"]
+
+
+def test_settings_come_from_a_file_for_both_clients(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """Serializers, interceptors and transactions of the file are not those of the copies."""
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={cluster.bootstrap}\n"
+        "group.id=from-the-file\n"
+        "acks=all\n"
+        "transactional.id=payments\n"
+        "value.serializer=org.apache.kafka.common.serialization.LongSerializer\n"
+    )
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(topic, b"text", partition=0)
+    retrying = RetryingConsumer(topic, failing, delays_s=[0], config=file)
+    deadline = time.monotonic() + 30
+    while not retrying.step():
+        assert time.monotonic() < deadline
+    retrying.stop()
+    retrying.run()
+    with consumer_of(cluster) as consumer:
+        consumer.assign([(f"{topic}-retry-1", 0)])
+        assert [record.value for record in read(consumer, 1)] == [b"text"]
+
+
+def failing(record: ConsumerRecord) -> None:
+    """Fail, as a handler may."""
+    raise ValueError("no")
+
+
+def test_a_record_whose_commit_fails_is_no_end(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The member joins again, and the next owner handles the record again."""
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(topic, b"x", partition=0)
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    retrying = RetryingConsumer(topic, lambda _: None, delays_s=[10], **settings)
+
+    def fail(record: ConsumerRecord) -> None:
+        raise CommitFailed("the member is no longer in its group")
+
+    monkeypatch.setattr(retrying._consumer, "commit", fail)
+    deadline = time.monotonic() + 30
+    while not retrying.step():
+        assert time.monotonic() < deadline
+    assert "offset 0 of" in caplog.text
+    retrying.stop()
+    retrying.run()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ottla.client import TopicView
+from ottla.client import Producer, TopicView
 from ottla.client.doors import open_door
 from ottla.testing import Cluster
 from tests.client.test_consumer import fill
@@ -40,6 +40,17 @@ def test_notebook_shows_the_last_records(cluster: Cluster, topic: str) -> None:
     html = TopicView(topic, cluster.bootstrap)._repr_html_()
     assert html.startswith("<table><thead><tr><th>key</th><th>value</th>")
     assert "<td>&lt;b&gt;</td>" in html
+
+
+def test_notebook_shows_the_newest_records_of_all_partitions(cluster: Cluster, topic: str) -> None:
+    """A partition with many records does not hide the others."""
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        for number in range(40):
+            producer.send(topic, b"old", partition=0, timestamp=1000 + number)
+        producer.send(topic, b"newest", partition=2, timestamp=2000)
+    html = TopicView(topic, cluster.bootstrap)._repr_html_()
+    assert html.count("<td>old</td>") == 19
+    assert html.count("<td>newest</td>") == 1
 
 
 def test_missing_library_is_named() -> None:

@@ -40,7 +40,7 @@ class _Connected:
     """A connection to one cluster."""
 
     def __init__(self, config: Config, settings: Mapping[str, Any]) -> None:
-        merged = read_settings(Role.CONSUMER, config, settings).merged
+        merged = read_settings(Role.ADMIN, config, settings).merged
         self._open: Brokers | None = Brokers(
             merged["bootstrap.servers"],
             timeout_s=float(merged.get("default.api.timeout.ms", _TIMEOUT_MS)) / 1000,

@@ -24,6 +24,7 @@ from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, Descri
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
+    PartitionResult,
     TopicPartitions,
 )
 from ottla.wire.messages.list_partition_reassignments import (
@@ -90,18 +91,25 @@ def elect_leaders(
         timeout_ms=int(brokers.timeout_s * 1000),
     )
 
+    # A repeated request finds the leaders of the first one elected already.
+    elected: dict[Key, None] = {}
+
     def attempt() -> list[Key]:
         response = brokers.ask_controller(request, ElectLeadersResponse)
         check(response.error_code)
-        elected = []
+        failed: tuple[str, PartitionResult] | None = None
         for topic in response.replica_election_results:
             for row in topic.partition_result:
                 if row.error_code == ErrorCode.ELECTION_NOT_NEEDED:
                     continue
-                subject = f"{topic.topic}-{row.partition_id}"
-                check(row.error_code, row.error_message, subject=subject)
-                elected.append((topic.topic, row.partition_id))
-        return elected
+                if row.error_code:
+                    failed = failed or (topic.topic, row)
+                else:
+                    elected[topic.topic, row.partition_id] = None
+        if failed is not None:
+            name, row = failed
+            check(row.error_code, row.error_message, subject=f"{name}-{row.partition_id}")
+        return list(elected)
 
     return brokers.retry(attempt)
 

@@ -3,17 +3,20 @@
 Options that are missing here are passed to librdkafka unchanged: it has most of Kafka's names.
 The tables follow ProducerConfig, ConsumerConfig and CommonClientConfigs of Apache Kafka 4.3.
 
-Not done: JKS key stores, and OAuth through `sasl.login.callback.handler.class`.
+Not done: JKS key stores, OAuth through `sasl.login.callback.handler.class`, and providers of
+configuration (`config.providers`), which are refused. `request.timeout.ms` and `retries` of an
+`AdminClient` have no effect: `default.api.timeout.ms` bounds each call with its retries.
 """
 
 from enum import Enum
 
 
 class Role(Enum):
-    """The two kinds of client, with the options that only Ottla's part of the client reads."""
+    """The kinds of client."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
+    ADMIN = "admin client"
 
 
 # Options that librdkafka does not have, or does not act on as Kafka's clients do.
@@ -36,7 +39,34 @@ OWN = {
         "max.poll.records",
         "default.api.timeout.ms",
     },
+    # All of its options: librdkafka takes no part.
+    Role.ADMIN: frozenset(
+        {
+            "bootstrap.servers",
+            "client.dns.lookup",
+            "client.id",
+            "connections.max.idle.ms",
+            "default.api.timeout.ms",
+            "enable.metrics.push",
+            "enable.ssl.certificate.verification",
+            "metadata.max.age.ms",
+            "metadata.recovery.strategy",
+            "receive.buffer.bytes",
+            "reconnect.backoff.max.ms",
+            "reconnect.backoff.ms",
+            "request.timeout.ms",
+            "retries",
+            "retry.backoff.max.ms",
+            "retry.backoff.ms",
+            "security.protocol",
+            "send.buffer.bytes",
+            "socket.connection.setup.timeout.max.ms",
+            "socket.connection.setup.timeout.ms",
+        }
+    ),
 }
+"""Options that only Ottla's part of a client reads."""
+
 RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.request.size": "message.max.bytes",
@@ -53,7 +83,6 @@ IGNORED = frozenset(
     {
         "auto.include.jmx.reporter",
         "client.dns.lookup.timeout.ms",
-        "config.providers",
         "exclude.internal.topics",
         "metadata.max.idle.ms",
         "metadata.recovery.rebootstrap.trigger.ms",
@@ -90,7 +119,6 @@ _ONLY_PRODUCER = frozenset(
         "linger.ms",
         "max.in.flight.requests.per.connection",
         "max.request.size",
-        "request.timeout.ms",
         "retries",
         "transaction.timeout.ms",
         "transaction.two.phase.commit.enable",
@@ -121,8 +149,12 @@ _ONLY_CONSUMER = frozenset(
 OF_THE_OTHER = {
     Role.PRODUCER: (_ONLY_CONSUMER | OWN[Role.CONSUMER]) - OWN[Role.PRODUCER],
     Role.CONSUMER: (_ONLY_PRODUCER | OWN[Role.PRODUCER]) - OWN[Role.CONSUMER],
+    Role.ADMIN: (
+        _ONLY_PRODUCER | OWN[Role.PRODUCER] | _ONLY_CONSUMER | OWN[Role.CONSUMER] | RENAMED.keys()
+    )
+    - OWN[Role.ADMIN],
 }
-"""Options of the other kind of client: one file may serve both, so they are ignored in files."""
+"""Options of other kinds of client: one file may serve all, so they are ignored in files."""
 
 _SHARED = frozenset(
     {
@@ -132,6 +164,7 @@ _SHARED = frozenset(
         "metadata.max.age.ms",
         "reconnect.backoff.max.ms",
         "reconnect.backoff.ms",
+        "request.timeout.ms",
         "retry.backoff.max.ms",
         "retry.backoff.ms",
         "sasl.jaas.config",
@@ -148,6 +181,7 @@ _SHARED = frozenset(
 KNOWN = {
     Role.PRODUCER: _SHARED | _ONLY_PRODUCER | OWN[Role.PRODUCER] | RENAMED.keys(),
     Role.CONSUMER: _SHARED | _ONLY_CONSUMER | OWN[Role.CONSUMER] | RENAMED.keys(),
+    Role.ADMIN: _SHARED | OWN[Role.ADMIN],
 }
 """Names that an error may suggest for a misspelled one."""
 

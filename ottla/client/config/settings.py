@@ -22,6 +22,8 @@ _ALIASES = {
     "partitioner": "partitioner.class",
     "sasl.mechanisms": "sasl.mechanism",
 }
+_BUFFERS = ("receive.buffer.bytes", "send.buffer.bytes")
+_PROVIDERS = "config.providers"
 _LONGEST_REFRESH_MS = 3_600_000
 _WORDS = {"true": True, "false": False}
 
@@ -58,8 +60,8 @@ class ClientSettings:
 def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> ClientSettings:
     """Return the settings of a client; keyword arguments override `config`.
 
-    Raises ConfigError for a missing or malformed file, and for names that belong to the other kind
-    of client. In files such names are ignored: one file may serve producers and consumers.
+    Raises ConfigError for a missing or malformed file, and for names that belong to another kind of
+    client. In files such names are ignored: one file may serve all clients.
     """
     is_file = isinstance(config, str | Path)
     merged = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
@@ -67,6 +69,11 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
     merged = {_ALIASES.get(name, name): value for name, value in merged.items()}
     merged.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
     merged["bootstrap.servers"] = _addresses(merged["bootstrap.servers"])
+    if _PROVIDERS in merged:
+        raise ConfigError(f"{_PROVIDERS} is not supported: write the values instead of ${{…}}")
+    if role is Role.ADMIN:
+        _check_names_of_admin(merged, set() if is_file else set(merged), keywords)
+        return ClientSettings({}, merged, merged)
     own = {name: value for name, value in merged.items() if name in OWN[role]}
     native: dict[str, Any] = {}
     for name, value in merged.items():
@@ -78,12 +85,26 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
             other = Role.CONSUMER if role is Role.PRODUCER else Role.PRODUCER
             raise ConfigError(f"{name!r} is an option of a {other.value}, not of a {role.value}")
         if not _is_level_of_another_codec(name, merged.get("compression.type")):
-            native.update(_native(name, value))
+            native.update(_native(role, name, value))
     pem = pem_key_store(merged)
     if pem is not None:
         del native["ssl.keystore.location"]
         native |= {"ssl.certificate.location": pem, "ssl.key.location": pem}
     return ClientSettings(native, own, merged)
+
+
+def _check_names_of_admin(
+    merged: Mapping[str, Any], given: set[str], keywords: Mapping[str, Any]
+) -> None:
+    """Raise ConfigError for an unknown option; in a file only if it seems to be misspelled."""
+    given |= set(map(dotted, keywords))
+    for name in merged.keys() - OWN[Role.ADMIN] - IGNORED:
+        if name.startswith(("sasl.", "ssl.")):
+            continue
+        suggestion = "" if name in OF_THE_OTHER[Role.ADMIN] else hint(Role.ADMIN, name)
+        if suggestion or name in given:
+            kind = Role.ADMIN.value
+            raise ConfigError(f"{name!r} is not an option of an {kind}{suggestion}")
 
 
 def hint(role: Role, name: str) -> str:
@@ -115,8 +136,13 @@ def _is_level_of_another_codec(name: str, codec: Any) -> bool:
     return is_level and parts[1] != codec
 
 
-def _native(name: str, value: Any) -> dict[str, Any]:
+def _native(role: Role, name: str, value: Any) -> dict[str, Any]:
     check_value(name, value)
+    if name in _BUFFERS and str(value) == "-1":
+        # The system's own size.
+        return {RENAMED[name]: 0}
+    if name == "request.timeout.ms" and role is Role.CONSUMER:
+        return {"socket.timeout.ms": value}
     if name == "buffer.memory":
         # librdkafka also limits the number of records, which bounds the memory of tiny ones.
         return {"queue.buffering.max.kbytes": max(1, int(value) // 1024)}

@@ -5,13 +5,17 @@ after the last to `<topic>-dlt`. Records behind it are not held up. The copy is 
 the offset of the original is committed: at least once.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.names import OF_THE_OTHER, Role, dotted
+from ottla.client.config.names import OF_THE_OTHER, Role
+from ottla.client.config.settings import Config, read_settings
 from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.membership import RebalanceListener
+from ottla.client.errors import CommitFailed
 from ottla.client.producer.producer import Producer
 from ottla.client.records import ConsumerRecord, Header, TopicPartition
 
@@ -27,6 +31,15 @@ ORIGIN = f"{_PREFIX}origin"
 ERROR = f"{_PREFIX}error"
 """The header with type and text of the last error."""
 _POLL_S = 0.2
+# Copies are bytes, outside of transactions, and are not the application's own records.
+_NOT_FOR_COPIES = {
+    "interceptor.classes",
+    "key.serializer",
+    "partitioner.class",
+    "transactional.id",
+    "value.serializer",
+}
+_log = logging.getLogger("ottla.client")
 
 
 class RetryPlan:
@@ -87,6 +100,8 @@ class RetryingConsumer:
         delays_s: Sequence[float],
         retry_on: tuple[type[Exception], ...] = (Exception,),
         clock_ms: Callable[[], int] | None = None,
+        config: Config = None,
+        listener: RebalanceListener | None = None,
         **settings: Any,
     ) -> None:
         self.plan = RetryPlan(topic, delays_s)
@@ -95,16 +110,15 @@ class RetryingConsumer:
         self._clock_ms = clock_ms or _now_ms
         self._waiting: dict[TopicPartition, int] = {}
         self._is_stopped = False
-        consumers = OF_THE_OTHER[Role.PRODUCER]
-        shared = {name: row for name, row in settings.items() if dotted(name) not in consumers}
-        shared.pop("interceptors", None)
+        merged = read_settings(Role.CONSUMER, config, settings).merged
+        others = OF_THE_OTHER[Role.PRODUCER] | _NOT_FOR_COPIES
+        shared = {name: value for name, value in merged.items() if name not in others}
         self._producer = Producer({**shared, "linger.ms": 0})
-        consumer_settings = {
-            "auto_offset_reset": "earliest",
-            **settings,
-            "enable_auto_commit": False,
-        }
-        self._consumer = Consumer(*self.plan.topics(), **consumer_settings)
+        settings["enable_auto_commit"] = False
+        if "auto.offset.reset" not in merged:
+            settings["auto_offset_reset"] = "earliest"
+        topics = self.plan.topics()
+        self._consumer = Consumer(*topics, config=config, listener=listener, **settings)
 
     def run(self) -> None:
         """Handle records until `stop` is called, in this thread."""
@@ -131,8 +145,12 @@ class RetryingConsumer:
                 self._hold(record, due_ms)
                 continue
             self._handle(record)
-            self._consumer.commit(record)
             handled += 1
+            try:
+                self._consumer.commit(record)
+            except CommitFailed as error:
+                # The new owner of the partition handles the record again.
+                _log.warning("offset %d of %s was not committed: %s", record.offset, key, error)
         return handled
 
     def _handle(self, record: ConsumerRecord) -> None:

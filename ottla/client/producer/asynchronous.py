@@ -70,10 +70,13 @@ class AsyncProducer:
             self._bind(loop)
         future = AsyncDelivery(on_delivery)
         if self._is_plain:
-            partition_or_any = -1 if partition is None else partition
             try:
-                at = 0 if timestamp is None else native_timestamp(timestamp)
-                self._produce(topic, value, key, partition_or_any, future, future, at, headers)
+                if headers is None and partition is None and timestamp is None:
+                    self._produce(topic, value, key, -1, future)
+                else:
+                    partition_or_any = -1 if partition is None else partition
+                    at = native_timestamp(timestamp)
+                    self._produce(topic, value, key, partition_or_any, future, future, at, headers)
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 await self._recover(record, future, error)

@@ -32,8 +32,8 @@ _IDLE_MS = 3_000
 def native_options(settings: ClientSettings) -> dict[str, Any]:
     """Return librdkafka's options.
 
-    As in Kafka, `enable.idempotence` is true unless `acks` or the number of requests in flight
-    contradict it. `batch.size` has librdkafka's default (1 MB), because it bounds a request.
+    As in Kafka, `enable.idempotence` is true unless `acks`, `retries` or the number of requests in
+    flight contradict it. `batch.size` has librdkafka's default (1 MB), because it bounds a request.
     """
     native = {**_DEFAULTS, **settings.native}
     if "transactional.id" in native and "delivery.timeout.ms" not in settings.native:
@@ -44,7 +44,8 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
     if settings.flag("partitioner.ignore.keys", False) or _is_sticky(settings):
         native["partitioner"] = "random"
     in_flight = int(native.get("max.in.flight.requests.per.connection", 5))
-    contradicts = native.get("acks", "all") not in _ALL or in_flight > 5
+    is_tried_once = str(native.get("retries", "")) == "0"
+    contradicts = native.get("acks", "all") not in _ALL or in_flight > 5 or is_tried_once
     native.setdefault("enable.idempotence", "false" if contradicts else "true")
     native.setdefault("max.in.flight.requests.per.connection", in_flight)
     if "delivery.timeout.ms" in settings.native and "request.timeout.ms" not in settings.native:

@@ -131,3 +131,37 @@ def test_values_are_checked() -> None:
         wrong.number("max.poll.records", 1)
     with pytest.raises(ConfigError, match="must be true or false"):
         wrong.flag("enable.auto.commit", True)
+
+
+def test_admin_clients_refuse_what_they_do_not_know(file: Path, tmp_path: Path) -> None:
+    """A misspelled address would be that of this machine; a file may serve all clients."""
+    options = read_settings(Role.ADMIN, file, {"client_id": "me", "ssl_ca_location": "ca.pem"})
+    assert options.merged["bootstrap.servers"] == "one:9092,two:9093"
+    for keywords, sentence in (
+        ({"bootstrap_sever": "x:1"}, "'bootstrap.sever' is not an option of an admin client; did"),
+        ({"acks": "all"}, "'acks' is not an option of an admin client$"),
+        ({"no_such_option": 1}, "'no.such.option' is not an option"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            read_settings(Role.ADMIN, None, keywords)
+    misspelled = tmp_path / "misspelled.properties"
+    misspelled.write_text("bootstrap.sever=x:1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"did you mean 'bootstrap\.servers'"):
+        read_settings(Role.ADMIN, misspelled, {})
+
+
+def test_options_with_other_values_in_librdkafka() -> None:
+    """The time-out of a consumer's requests, and the system's own size of a buffer."""
+    consumer = read_settings(Role.CONSUMER, None, {"request_timeout_ms": 5000})
+    assert consumer.native["socket.timeout.ms"] == 5000
+    producer = read_settings(
+        Role.PRODUCER, None, {"send_buffer_bytes": -1, "receive_buffer_bytes": 9}
+    )
+    assert producer.native["socket.send.buffer.bytes"] == 0
+    assert producer.native["socket.receive.buffer.bytes"] == 9
+
+
+def test_providers_of_configuration_are_refused() -> None:
+    """Their placeholders would stay in the values."""
+    with pytest.raises(ConfigError, match=r"config\.providers is not supported"):
+        read_settings(Role.PRODUCER, {"config.providers": "file"}, {})
