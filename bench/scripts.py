@@ -2,7 +2,7 @@
 
 Each round starts every script once with `--no-such-option`: the interpreter, the imports of the
 script and its command line, without a cluster. The table has the least and the median time of the
-rounds and the least processor time, which does not depend on what else runs on the machine.
+rounds and the least processor time. The median must be below the limit: use an idle machine.
 """
 
 import argparse
@@ -59,8 +59,8 @@ def table(times: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
     for name, rounds in times.items():
         elapsed = [pair[0] for pair in rounds]
         processor = min(pair[1] for pair in rounds)
-        is_fast = "yes" if min(elapsed) < _LIMIT_MS else "NO"
         median = statistics.median(elapsed)
+        is_fast = "yes" if median < _LIMIT_MS else "NO"
         lines.append(
             f"| {name} | {min(elapsed):.0f} | {median:.0f} | {processor:.0f} | {is_fast} |"
         )
