@@ -1,14 +1,15 @@
 """The admin client: one method for each admin API."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client import AdminClient, OffsetAndMetadata, Producer
+from ottla.client import AdminClient, Consumer, OffsetAndMetadata, Producer
 from ottla.client.admin.configs import Resource, ResourceType
-from ottla.client.errors import ClientError, Closed, Unsupported
+from ottla.client.errors import ClientError, Closed, Fenced, Unsupported
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
 
@@ -190,3 +191,94 @@ def test_no_transaction_hangs(cluster: Cluster, topic: str) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         now_ms = int(time.time() * 1000)
         assert admin.find_hanging_transactions([(topic, 0)], now_ms=now_ms, max_timeout_ms=0) == []
+
+
+def test_replicas_of_new_partitions_are_chosen(cluster: Cluster, topic: str) -> None:
+    """A validation creates nothing."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        (node,) = (broker.node_id for broker in admin.describe_cluster().brokers)
+        name = f"{topic}-chosen"
+        created = admin.create_topic(name, assignments=[[node], [node]])
+        assert (created.partitions, created.replication_factor) == (2, 1)
+        admin.create_partitions(name, 3, assignments=[[node]], validate_only=True)
+        assert len(admin.describe_topic(name).partitions) == 2
+        admin.create_partitions(name, 3, assignments=[[node]])
+        assert len(admin.describe_topic(name).partitions) == 3
+        with pytest.raises(ApiError):
+            admin.create_partitions(name, 4, assignments=[[node + 1]])
+
+
+def test_lists_gain_and_lose_elements(cluster: Cluster, topic: str) -> None:
+    """Options of topics and groups, and levels of loggers, are changed by the same two methods."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        (node,) = (broker.node_id for broker in admin.describe_cluster().brokers)
+
+        def value(resource: Resource, name: str) -> str | None:
+            (row,) = admin.describe_config(resource, names=[name])
+            return row.value
+
+        policy, subject = "cleanup.policy", Resource(ResourceType.TOPIC, topic)
+        admin.alter_config(subject, append={policy: "compact"}, validate_only=True)
+        assert value(subject, policy) == "delete"
+        admin.alter_config(subject, append={policy: "compact"})
+        assert value(subject, policy) == "delete,compact"
+        admin.alter_config(subject, subtract={policy: "delete"})
+        assert value(subject, policy) == "compact"
+        group = Resource(ResourceType.GROUP, topic)
+        admin.alter_config(group, {"consumer.session.timeout.ms": 50_000})
+        assert value(group, "consumer.session.timeout.ms") == "50000"
+        logger = Resource(ResourceType.BROKER_LOGGER, str(node))
+        name = admin.describe_config(logger)[0].name
+        admin.alter_config(logger, {name: "DEBUG"})
+        assert value(logger, name) == "DEBUG"
+        admin.alter_config(logger, delete=[name])
+
+
+def test_static_members_are_removed_by_their_id(cluster: Cluster, topic: str) -> None:
+    """The other member stays; groups are listed by their type."""
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        members = [
+            Consumer(topic, **settings, group_instance_id=name, heartbeat_interval_ms=100)
+            for name in ("one", "two")
+        ]
+
+        def names() -> set[str | None]:
+            for member in members:
+                with suppress(Fenced):
+                    member.poll(0.05)
+            return {row.instance_id for row in admin.describe_group(topic).members}
+
+        deadline = time.monotonic() + 30
+        while names() != {"one", "two"}:
+            assert time.monotonic() < deadline
+        admin.remove_members(topic, instance_ids=["one", "nobody"])
+        assert {row.instance_id for row in admin.describe_group(topic).members} == {"two"}
+        assert topic in {row.group_id for row in admin.list_groups(types=["classic"])}
+        assert topic not in {row.group_id for row in admin.list_groups(types=["consumer"])}
+        for member in members:
+            member.close()
+
+
+def test_transactions_and_ends_are_filtered(cluster: Cluster, topic: str) -> None:
+    """Transactions by pattern and duration; the end for read_committed is the open transaction."""
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap, transactional_id=topic) as producer,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+        producer.transaction(),
+    ):
+        producer.send(topic, b"a", partition=0).result(10)
+        ends = [
+            admin.list_offsets({(topic, 0): -1}, read_committed=flag)[topic, 0].offset
+            for flag in (False, True)
+        ]
+        assert ends == [1, 0]
+        listed = admin.list_transactions(pattern=f"{topic[:-1]}.")
+        assert [row.transactional_id for row in listed] == [topic]
+        assert not admin.list_transactions(pattern=topic, min_duration_ms=3_600_000)
+
+
+def test_kraft_clusters_unregister_brokers(cluster: Cluster) -> None:
+    """Ottla's registrations end with their session, so there is no such request."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin, pytest.raises(Unsupported):
+        admin.unregister_broker(7)

@@ -1,10 +1,13 @@
 """The administration of a cluster as one object: a method for each admin API.
 
-Not done: delegation tokens. Ottla's broker has no access control lists and SCRAM users yet: their
-methods are for other clusters.
+Not done: delegation tokens; quorums of KRaft controllers; share groups and streams groups; the
+client's own metrics. Operations that a principal is authorized for are not returned. Ottla's broker
+has no access control lists and SCRAM users yet, and registrations that end with their session:
+their methods are for other clusters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -79,10 +82,14 @@ class _TopicMethods(_Connected):
         *,
         partitions: int = topics.BROKER_DEFAULT,
         replication_factor: int = topics.BROKER_DEFAULT,
+        assignments: Sequence[Sequence[int]] = (),
         config: Mapping[str, ConfigValue] | None = None,
         validate_only: bool = False,
     ) -> topics.CreatedTopic:
         """Create a topic; the broker's defaults replace numbers that are not given.
+
+        `assignments` replaces the numbers: the brokers of each partition, the preferred leader
+        first.
 
         Raises ApiError TOPIC_ALREADY_EXISTS, INVALID_CONFIG, INVALID_REPLICATION_FACTOR and others.
         """
@@ -91,13 +98,26 @@ class _TopicMethods(_Connected):
             name,
             partitions=partitions,
             replication_factor=replication_factor,
+            assignments=assignments,
             config=config,
             validate_only=validate_only,
         )
 
-    def create_partitions(self, name: str, total: int) -> None:
-        """Increase a topic to `total` partitions; keys may move to other partitions."""
-        topics.add_partitions(self._brokers, name, total)
+    def create_partitions(
+        self,
+        name: str,
+        total: int,
+        *,
+        assignments: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Increase a topic to `total` partitions; keys may move to other partitions.
+
+        `assignments` has the brokers of each new partition, the preferred leader first.
+        """
+        topics.add_partitions(
+            self._brokers, name, total, assignments=assignments, validate_only=validate_only
+        )
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; ApiError if there is none."""
@@ -107,12 +127,16 @@ class _TopicMethods(_Connected):
         """Delete the records before an offset (-1: all); return the new start of each partition."""
         return records.delete_records(self._brokers, before)
 
-    def list_offsets(self, timestamps: Mapping[Key, int]) -> dict[Key, offsets.FoundOffset]:
+    def list_offsets(
+        self, timestamps: Mapping[Key, int], *, read_committed: bool = False
+    ) -> dict[Key, offsets.FoundOffset]:
         """Return the first offset at or after a time (ms) in each partition.
 
-        -1 is the end, -2 the beginning, and -3 the record with the largest timestamp.
+        -1 is the end, -2 the beginning, and -3 the record with the largest timestamp. With
+        `read_committed` the end is before the first open transaction.
         """
-        return offsets.list_offsets(self._brokers, timestamps)
+        level = offsets.READ_COMMITTED if read_committed else offsets.READ_UNCOMMITTED
+        return offsets.list_offsets(self._brokers, timestamps, isolation_level=level)
 
     def describe_topic_config(self, name: str) -> list[configs.ConfigEntry]:
         """Return the options of a topic, each with its source."""
@@ -134,9 +158,14 @@ class _TopicMethods(_Connected):
 class _GroupMethods(_Connected):
     """Consumer groups and their offsets."""
 
-    def list_groups(self, *, states: Sequence[str] = ()) -> list[groups.GroupListing]:
-        """Return the groups by id, optionally only those in some states."""
-        return groups.list_groups(self._brokers, states=states)
+    def list_groups(
+        self, *, states: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> list[groups.GroupListing]:
+        """Return the groups by id, optionally only those in some states, or of some types.
+
+        The types are "classic" and "consumer".
+        """
+        return groups.list_groups(self._brokers, states=states, types=types)
 
     def describe_group(self, group_id: str) -> groups.Group:
         """Return a group with its members; ApiError GROUP_ID_NOT_FOUND."""
@@ -146,11 +175,19 @@ class _GroupMethods(_Connected):
         """Delete a group without members; ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
         groups.delete_group(self._brokers, group_id)
 
-    def remove_members(self, group_id: str, *, reason: str = "") -> None:
-        """Remove all members of a group; running consumers rejoin."""
-        groups.remove_members(
-            self._brokers, groups.describe_group(self._brokers, group_id), reason=reason
-        )
+    def remove_members(
+        self, group_id: str, *, instance_ids: Iterable[str] | None = None, reason: str = ""
+    ) -> None:
+        """Remove the static members with these `group.instance.id`, or all members of a group.
+
+        Running consumers rejoin, unless they are static. Ids that are not in the group are skipped.
+        """
+        group = groups.describe_group(self._brokers, group_id)
+        if instance_ids is not None:
+            chosen = set(instance_ids)
+            members = tuple(row for row in group.members if row.instance_id in chosen)
+            group = replace(group, members=members)
+        groups.remove_members(self._brokers, group, reason=reason)
 
     def list_group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group; empty if it does not exist."""
@@ -181,6 +218,37 @@ class _ClusterMethods(_Connected):
     def describe_cluster(self) -> cluster.ClusterDescription:
         """Return the cluster's id, controller and brokers."""
         return cluster.describe_cluster(self._brokers)
+
+    def unregister_broker(self, node_id: int) -> None:
+        """Remove the registration of a broker that is gone from a KRaft cluster."""
+        cluster.unregister_broker(self._brokers, node_id)
+
+    def describe_config(
+        self, resource: configs.Resource, *, names: Sequence[str] | None = None
+    ) -> list[configs.ConfigEntry]:
+        """Return the options of a topic, broker, logger, group or subscription to client metrics."""
+        return configs.describe_config(self._brokers, resource, names=names)
+
+    def alter_config(
+        self,
+        resource: configs.Resource,
+        assign: Mapping[str, ConfigValue] | None = None,
+        *,
+        delete: Sequence[str] = (),
+        append: Mapping[str, ConfigValue] | None = None,
+        subtract: Mapping[str, ConfigValue] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Set options, reset others, and add or remove elements of lists: all or nothing."""
+        configs.alter_config(
+            self._brokers,
+            resource,
+            assign=assign,
+            delete=delete,
+            append=append,
+            subtract=subtract,
+            validate_only=validate_only,
+        )
 
     def describe_broker_config(self, node_id: int) -> list[configs.ConfigEntry]:
         """Return the options of a broker, each with its source."""
@@ -219,10 +287,23 @@ class _ClusterMethods(_Connected):
         return replicas.list_reassignments(self._brokers)
 
     def list_transactions(
-        self, *, states: Sequence[str] = ()
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        min_duration_ms: int = -1,
+        pattern: str | None = None,
     ) -> list[transactions.TransactionListing]:
-        """Return the transactional ids of the cluster."""
-        return transactions.list_transactions(self._brokers, states=states)
+        """Return the transactional ids of the cluster, or those that fit all filters; a pattern is
+        a regular expression of RE2.
+        """
+        return transactions.list_transactions(
+            self._brokers,
+            states=states,
+            producer_ids=producer_ids,
+            min_duration_ms=min_duration_ms,
+            pattern=pattern,
+        )
 
     def describe_transaction(self, transactional_id: str) -> transactions.Transaction:
         """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND."""

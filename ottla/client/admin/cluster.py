@@ -1,10 +1,11 @@
-"""The cluster: its id, brokers and controller (DescribeCluster, KIP-700)."""
+"""The cluster: its id, brokers and controller (DescribeCluster, KIP-700; UnregisterBroker)."""
 
 from dataclasses import dataclass
 
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers, Controllers
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 _BROKERS, _CONTROLLERS = 1, 2
 
@@ -47,3 +48,14 @@ def describe_cluster(brokers: Brokers) -> ClusterDescription:
         )
 
     return brokers.retry(attempt)
+
+
+def unregister_broker(brokers: Brokers, node_id: int) -> None:
+    """Remove the registration of a broker that is gone; Unsupported unless the cluster is KRaft."""
+    request = UnregisterBrokerRequest(broker_id=node_id)
+
+    def attempt() -> None:
+        response = brokers.ask_controller(request, UnregisterBrokerResponse)
+        check(response.error_code, response.error_message)
+
+    brokers.retry(attempt)

@@ -31,6 +31,7 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
 
@@ -52,14 +53,25 @@ class ConfigSource(IntEnum):
 class _Operation(IntEnum):
     SET = 0
     DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A topic by name, or a broker by id as text."""
+    """A topic, group or subscription to client metrics by name, or a broker by id as text.
+
+    A broker without a name is the default of all brokers.
+    """
 
     type: ResourceType
     name: str
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker that alone knows the options and changes them; None if any broker does."""
+        is_of_one = self.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and self.name
+        return int(self.name) if is_of_one else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +109,9 @@ def describe_config(
     )
 
     def attempt() -> list[ConfigEntry]:
-        if resource.type is ResourceType.BROKER and resource.name:
-            # Static broker configuration is known only to that broker.
-            response = brokers.ask_node(int(resource.name), request, DescribeConfigsResponse)
+        node_id = resource.node_id
+        if node_id is not None:
+            response = brokers.ask_node(node_id, request, DescribeConfigsResponse)
         else:
             response = brokers.ask(request, DescribeConfigsResponse)
         (result,) = response.results
@@ -126,12 +138,22 @@ def alter_config(
     *,
     assign: Mapping[str, ConfigValue] | None = None,
     delete: Sequence[str] = (),
+    append: Mapping[str, ConfigValue] | None = None,
+    subtract: Mapping[str, ConfigValue] | None = None,
     validate_only: bool = False,
 ) -> None:
-    """Set some options and reset others to their defaults, all or nothing; ApiError INVALID_CONFIG."""
+    """Set some options, reset others to their defaults, and add or remove elements of lists: all or
+    nothing; ApiError INVALID_CONFIG.
+    """
+    operations = (
+        (_Operation.SET, assign),
+        (_Operation.APPEND, append),
+        (_Operation.SUBTRACT, subtract),
+    )
     changes = [
-        AlterableConfig(name=name, config_operation=_Operation.SET, value=config_text(value))
-        for name, value in (assign or {}).items()
+        AlterableConfig(name=name, config_operation=operation, value=config_text(value))
+        for operation, values in operations
+        for name, value in (values or {}).items()
     ]
     changes += [
         AlterableConfig(name=name, config_operation=_Operation.DELETE, value=None)
@@ -147,10 +169,9 @@ def alter_config(
     )
 
     def attempt() -> None:
-        if resource.type is ResourceType.BROKER and resource.name:
-            response = brokers.ask_node(
-                int(resource.name), request, IncrementalAlterConfigsResponse
-            )
+        node_id = resource.node_id
+        if node_id is not None:
+            response = brokers.ask_node(node_id, request, IncrementalAlterConfigsResponse)
         else:
             response = brokers.ask_controller(request, IncrementalAlterConfigsResponse)
         (done,) = response.responses

@@ -83,9 +83,13 @@ class Group:
     members: tuple[Member, ...]
 
 
-def list_groups(brokers: Brokers, *, states: Sequence[str] = ()) -> list[GroupListing]:
-    """Return the groups of all brokers, by id, optionally only those in one of `states`."""
-    request = ListGroupsRequest(states_filter=list(states))
+def list_groups(
+    brokers: Brokers, *, states: Sequence[str] = (), types: Sequence[str] = ()
+) -> list[GroupListing]:
+    """Return the groups of all brokers, by id, optionally only those in one of `states` or of one
+    of `types`.
+    """
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
     def ask(node_id: int) -> list[GroupListing]:
         response = brokers.ask_node(node_id, request, ListGroupsResponse)

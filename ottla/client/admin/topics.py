@@ -1,6 +1,6 @@
 """Topics: list, describe, create, add partitions, delete."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,13 @@ from ottla.client.admin.answers import check
 from ottla.client.admin.config_values import ConfigValue, config_text
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
 from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
@@ -92,16 +94,25 @@ def create_topic(
     *,
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
+    assignments: Sequence[Sequence[int]] = (),
     config: Mapping[str, ConfigValue] | None = None,
     validate_only: bool = False,
 ) -> CreatedTopic:
-    """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG…"""
+    """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG…
+
+    `assignments` has the brokers of each partition, the preferred leader first; it replaces both
+    numbers.
+    """
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
                 name=name,
                 num_partitions=partitions,
                 replication_factor=replication_factor,
+                assignments=[
+                    CreatableReplicaAssignment(partition_index=number, broker_ids=list(replicas))
+                    for number, replicas in enumerate(assignments)
+                ],
                 configs=[
                     CreatableTopicConfig(name=key, value=config_text(value))
                     for key, value in (config or {}).items()
@@ -123,11 +134,25 @@ def create_topic(
     return brokers.retry(attempt)
 
 
-def add_partitions(brokers: Brokers, name: str, total: int) -> None:
-    """Increase a topic to `total` partitions; ApiError INVALID_PARTITIONS if it is not an increase."""
+def add_partitions(
+    brokers: Brokers,
+    name: str,
+    total: int,
+    *,
+    assignments: Sequence[Sequence[int]] | None = None,
+    validate_only: bool = False,
+) -> None:
+    """Increase a topic to `total` partitions; ApiError INVALID_PARTITIONS if it is not an increase.
+
+    `assignments` has the brokers of each new partition, the preferred leader first.
+    """
+    chosen = None
+    if assignments is not None:
+        chosen = [CreatePartitionsAssignment(broker_ids=list(row)) for row in assignments]
     request = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=name, count=total, assignments=None)],
+        topics=[CreatePartitionsTopic(name=name, count=total, assignments=chosen)],
         timeout_ms=int(brokers.timeout_s * 1000),
+        validate_only=validate_only,
     )
 
     def attempt() -> None:

@@ -76,13 +76,21 @@ class HangingTransaction(NamedTuple):
 
 
 def list_transactions(
-    brokers: Brokers, *, states: Sequence[str] = (), producer_ids: Sequence[int] = ()
+    brokers: Brokers,
+    *,
+    states: Sequence[str] = (),
+    producer_ids: Sequence[int] = (),
+    min_duration_ms: int = -1,
+    pattern: str | None = None,
 ) -> list[TransactionListing]:
-    """Return the transactional ids of all coordinators, optionally only those in some states or of
-    some producers.
+    """Return the transactional ids of all coordinators, optionally only those in some states, of
+    some producers, that have been open for longer, or that match a regular expression of RE2.
     """
     request = ListTransactionsRequest(
-        state_filters=list(states), producer_id_filters=list(producer_ids)
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=min_duration_ms,
+        transactional_id_pattern=pattern,
     )
 
     def ask(node_id: int) -> list[TransactionListing]:
