@@ -1,8 +1,9 @@
 """OpenTelemetry interceptors: spans and the header `traceparent` (W3C Trace Context).
 
 The spans follow the messaging conventions of OpenTelemetry (status: Development): a `send` span for
-each record, and a `process` span link for each batch. Only the package opentelemetry-api is needed;
-without a configured SDK its spans cost little and record nothing.
+each record, and a `poll` span for each record that is received, with the sent one as its parent.
+Only the package opentelemetry-api is needed; without a configured SDK its spans cost little and
+record nothing.
 """
 
 import dataclasses
@@ -22,6 +23,8 @@ _PARTITION = "messaging.destination.partition.id"
 _OFFSET = "messaging.kafka.offset"
 _GROUP = "messaging.consumer.group.name"
 _OPERATION = "messaging.operation.type"
+_OPERATION_NAME = "messaging.operation.name"
+_CLIENT = "messaging.client.id"
 
 
 class TracingProducerInterceptor(ProducerInterceptor):
@@ -31,13 +34,16 @@ class TracingProducerInterceptor(ProducerInterceptor):
         self._trace = open_door("opentelemetry.trace", "OpenTelemetry", _INSTALL)
         self._propagate = open_door("opentelemetry.propagate", "OpenTelemetry", _INSTALL)
         self._tracer = self._trace.get_tracer(_SCOPE)
+        self._client_id = ""
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Read the client's id."""
+        self._client_id = str(configs.get("client.id", ""))
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record with the header `traceparent` of its span."""
         attributes: dict[str, Any] = {
-            _SYSTEM: "kafka",
-            _DESTINATION: record.topic,
-            _OPERATION: "send",
+            **self._attributes(record.topic),
             "messaging.kafka.message.tombstone": record.value is None,
         }
         if isinstance(record.key, str):
@@ -55,9 +61,26 @@ class TracingProducerInterceptor(ProducerInterceptor):
     def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
         """Record a failed record as a span of its own."""
         if error is not None:
-            span = self._tracer.start_span(f"send {metadata.topic} failed")
+            span = self._tracer.start_span(
+                f"send {metadata.topic} failed",
+                kind=self._trace.SpanKind.PRODUCER,
+                attributes={
+                    **self._attributes(metadata.topic),
+                    "error.type": type(error).__qualname__,
+                },
+            )
             span.record_exception(error)
+            span.set_status(self._trace.StatusCode.ERROR, str(error))
             span.end()
+
+    def _attributes(self, topic: str) -> dict[str, Any]:
+        return {
+            _SYSTEM: "kafka",
+            _DESTINATION: topic,
+            _OPERATION: "send",
+            _OPERATION_NAME: "send",
+            _CLIENT: self._client_id,
+        }
 
 
 class TracingConsumerInterceptor(ConsumerInterceptor):
@@ -67,17 +90,18 @@ class TracingConsumerInterceptor(ConsumerInterceptor):
         self._trace = open_door("opentelemetry.trace", "OpenTelemetry", _INSTALL)
         self._propagate = open_door("opentelemetry.propagate", "OpenTelemetry", _INSTALL)
         self._tracer = self._trace.get_tracer(_SCOPE)
-        self._group = ""
+        self._group = self._client_id = ""
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Read the group id."""
+        """Read the ids of group and client."""
         self._group = str(configs.get("group.id", ""))
+        self._client_id = str(configs.get("client.id", ""))
 
     def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """Record that the records were received."""
         for record in records:
             self._tracer.start_span(
-                f"receive {record.topic}",
+                f"poll {record.topic}",
                 context=self.context_of(record),
                 kind=self._trace.SpanKind.CONSUMER,
                 attributes={
@@ -87,6 +111,8 @@ class TracingConsumerInterceptor(ConsumerInterceptor):
                     _OFFSET: record.offset,
                     _GROUP: self._group,
                     _OPERATION: "receive",
+                    _OPERATION_NAME: "poll",
+                    _CLIENT: self._client_id,
                 },
             ).end()
         return records
