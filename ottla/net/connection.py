@@ -204,8 +204,9 @@ class Connection(SendHalf):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
         budget = self.budget
-        if self.received.filled or budget.held_bytes >= budget.short_read_bytes:
-            return self.received.free_room()
+        if self.received.filled or budget.held_bytes >= budget.host_bytes_max:
+            # An address holds at most `host_bytes_max`, so it may hold too much from here on.
+            return self.received.free_room(self.peer_address[0])
         return self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -413,9 +414,10 @@ class Connection(SendHalf):
 
     def silent_seconds(self, now: float) -> float:
         """Return for how long (s) an unfinished frame made no progress; 0 if it is not being read."""
-        if not self.received.frame_started_at or not self._is_reading:
+        if not self._is_reading:
             return 0.0
-        return self.received.memory.silent_seconds(now, self.active_at, self.received.filled)
+        is_established = self.frames_count > 0
+        return self.received.silent_seconds(now, self.active_at, is_established=is_established)
 
     # -- flow -----------------------------------------------------------------------------------
 

@@ -21,8 +21,11 @@ _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0
 # Seconds without progress after which an unfinished request is closed if others wait for memory.
 _SILENT_SECONDS = 2.0
-# The same for a connection that has completed a request before.
-_ESTABLISHED_SILENT_SECONDS = 10.0
+# Seconds without a single byte after which the same is done to a connection that has completed a
+# request before: networks have interruptions of half this time.
+_ESTABLISHED_SILENT_SECONDS = 30.0
+# It is not done if the connection holds less than this part of the memory.
+_MATERIAL_SHARE = 1 / 64
 
 
 class Endpoint:
@@ -164,23 +167,34 @@ class Endpoint:
     def _reclaim(self) -> None:
         """Close silent unfinished requests if others wait for memory: the largest first."""
         if self.budget.has_waiting:
+            now = asyncio.get_running_loop().time()
+            silent = [
+                connection
+                for connection in self._connections
+                if not connection.is_closed and connection.silent_seconds(now) >= _SILENT_SECONDS
+            ]
             freed_bytes = 0
-            for connection in self._silent_connections():
+            for connection in self._reclaimable(silent, now):
                 freed_bytes += connection.received.memory.held_bytes
                 connection.close("request made no progress while others wait for memory")
                 if freed_bytes >= self.budget.limit_bytes // 4:
                     break
+            for connection in silent:
+                connection.received.memory.stall()
         self._schedule_reclaim()
 
-    def _silent_connections(self) -> list[Connection]:
-        now = asyncio.get_running_loop().time()
-        silent = []
-        for connection in self._connections:
-            is_established = connection.frames_count > 0
-            enough = _ESTABLISHED_SILENT_SECONDS if is_established else _SILENT_SECONDS
-            if not connection.is_closed and connection.silent_seconds(now) >= enough:
-                silent.append(connection)
-        return sorted(silent, key=_reclaim_order)
+    def _reclaimable(self, silent: list[Connection], now: float) -> list[Connection]:
+        """Return the connections to close: an established one only if there is no other."""
+        chosen = [connection for connection in silent if not connection.frames_count]
+        if not chosen:
+            share_bytes = self.budget.limit_bytes * _MATERIAL_SHARE
+            chosen = [
+                connection
+                for connection in silent
+                if connection.received.memory.held_bytes >= share_bytes
+                and connection.silent_seconds(now) >= _ESTABLISHED_SILENT_SECONDS
+            ]
+        return sorted(chosen, key=_held_bytes, reverse=True)
 
     def _reason_to_close(self, connection: Connection, now: float) -> str:
         limits = self.limits
@@ -245,6 +259,5 @@ class Endpoint:
             return
 
 
-def _reclaim_order(connection: Connection) -> tuple[bool, int]:
-    """Sort connections that never completed a request first, then those that hold the most memory."""
-    return connection.frames_count > 0, -connection.received.memory.held_bytes
+def _held_bytes(connection: Connection) -> int:
+    return connection.received.memory.held_bytes
