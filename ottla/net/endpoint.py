@@ -1,12 +1,13 @@
 """One listening address and its connections: admission, sweeping, draining.
 
-A single timer serves all connections, so a connection needs no timer of its own.
+Two background tasks serve all connections, so a connection needs no timer of its own.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
+from ottla.base.tasks import Tasks
 from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, FrameHandler
@@ -31,7 +32,8 @@ _MATERIAL_SHARE = 1 / 64
 class Endpoint:
     """Owns every connection it accepted, on one event loop, from `open` to `close`.
 
-    `name` is the listener's, as in `listeners`.
+    `name` is the listener's, as in `listeners`. `tasks` are those of the broker; they report the
+    failures of the endpoint's own.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Endpoint:
         budget: ReceiveBudget,
         unsent: Budget,
         buffers: ReceiveBuffers,
+        tasks: Tasks | None = None,
     ) -> None:
         self.name = name
         self.limits = limits
@@ -65,8 +68,8 @@ class Endpoint:
         self._unsent_bytes: dict[Connection, int] = {}
         self._net: port.Net | None = None
         self._listener: port.Listener | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._reclaim_timer: asyncio.TimerHandle | None = None
+        self._tasks = tasks or Tasks()
+        self._upkeep: list[asyncio.Task[None]] = []
         self._all_gone: asyncio.Future[None] | None = None
         self._is_hurried = False
 
@@ -79,8 +82,11 @@ class Endpoint:
         buffers = self.limits.socket_buffers
         self._listener = await net.listen(host, port_number, self._accept, buffers)
         self.host, self.port = self._listener.host, self._listener.port
-        self._schedule_sweep()
-        self._schedule_reclaim()
+        supervise = self._tasks.supervise
+        self._upkeep = [
+            supervise(self._close_slow_connections, "timeouts of connections", self.name),
+            supervise(self._reclaim_memory, "memory of requests", self.name),
+        ]
 
     def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests, also those of the connections that have been waiting."""
@@ -140,14 +146,16 @@ class Endpoint:
         """Return the means to send files through a transport; None if it cannot send files."""
         return None if self._net is None else self._net.file_socket(transport)
 
-    def _schedule_sweep(self) -> None:
+    async def _close_slow_connections(self) -> None:
         seconds = min(
             _SWEEP_SECONDS,
             self.limits.idle_seconds / 2,
             self.limits.frame_seconds / 2,
             self.limits.first_frame_seconds / 2,
         )
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._sweep)
+        while True:
+            await asyncio.sleep(seconds)
+            self._sweep()
 
     def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -158,30 +166,29 @@ class Endpoint:
                 # A peer that reads nothing would keep a closing connection open for ever.
                 if connection.unsent_bytes:
                     connection.abort()
-        self._schedule_sweep()
 
-    def _schedule_reclaim(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._reclaim_timer = loop.call_later(_RECLAIM_SECONDS, self._reclaim)
+    async def _reclaim_memory(self) -> None:
+        while True:
+            await asyncio.sleep(_RECLAIM_SECONDS)
+            if self.budget.has_waiting:
+                self._reclaim()
 
     def _reclaim(self) -> None:
-        """Close silent unfinished requests if others wait for memory: the largest first."""
-        if self.budget.has_waiting:
-            now = asyncio.get_running_loop().time()
-            silent = [
-                connection
-                for connection in self._connections
-                if not connection.is_closed and connection.silent_seconds(now) >= _SILENT_SECONDS
-            ]
-            freed_bytes = 0
-            for connection in self._reclaimable(silent, now):
-                freed_bytes += connection.received.memory.held_bytes
-                connection.close("request made no progress while others wait for memory")
-                if freed_bytes >= self.budget.limit_bytes // 4:
-                    break
-            for connection in silent:
-                connection.received.memory.stall()
-        self._schedule_reclaim()
+        """Close silent unfinished requests, because others wait for memory: the largest first."""
+        now = asyncio.get_running_loop().time()
+        silent = [
+            connection
+            for connection in self._connections
+            if not connection.is_closed and connection.silent_seconds(now) >= _SILENT_SECONDS
+        ]
+        freed_bytes = 0
+        for connection in self._reclaimable(silent, now):
+            freed_bytes += connection.received.memory.held_bytes
+            connection.close("request made no progress while others wait for memory")
+            if freed_bytes >= self.budget.limit_bytes // 4:
+                break
+        for connection in silent:
+            connection.received.memory.stall()
 
     def _reclaimable(self, silent: list[Connection], now: float) -> list[Connection]:
         """Return the connections to close: an established one only if there is no other."""
@@ -234,10 +241,9 @@ class Endpoint:
     async def close(self, drain_seconds: float) -> None:
         """Stop accepting, send pending responses for up to `drain_seconds`, close every connection."""
         await self.stop_accepting()
-        for timer in (self._timer, self._reclaim_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._reclaim_timer = None
+        for task in self._upkeep:
+            task.cancel()
+        self._upkeep.clear()
         for connection in list(self._connections):
             connection.drain()
         await self._wait_until_all_gone(0 if self._is_hurried else drain_seconds)

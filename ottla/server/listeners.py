@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import option_tables
 from ottla.net.buffers import ReceiveBuffers
@@ -67,6 +68,7 @@ class Listeners:
         *,
         net: Net,
         files: FileSystem,
+        tasks: Tasks,
     ) -> None:
         """Bind every address, without handling requests yet.
 
@@ -85,6 +87,7 @@ class Listeners:
                 budget=budget,
                 unsent=unsent,
                 buffers=buffers,
+                tasks=tasks,
             )
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
