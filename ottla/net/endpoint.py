@@ -7,14 +7,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from ottla.base.clock import RealClock
 from ottla.base.tasks import Tasks
 from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, FrameHandler
 from ottla.net.descriptors import DescriptorLimit
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
+from ottla.net.unsent import UnsentBudget
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class Endpoint:
         *,
         limits: Limits,
         budget: ReceiveBudget,
-        unsent: Budget,
+        unsent: UnsentBudget,
         buffers: ReceiveBuffers,
         tasks: Tasks | None = None,
     ) -> None:
@@ -68,6 +70,7 @@ class Endpoint:
         self._unsent_bytes: dict[Connection, int] = {}
         self._net: port.Net | None = None
         self._listener: port.Listener | None = None
+        self._clock = RealClock()
         self._tasks = tasks or Tasks()
         self._upkeep: list[asyncio.Task[None]] = []
         self._all_gone: asyncio.Future[None] | None = None
@@ -154,7 +157,7 @@ class Endpoint:
             self.limits.first_frame_seconds / 2,
         )
         while True:
-            await asyncio.sleep(seconds)
+            await self._clock.sleep(seconds)
             self._sweep()
 
     def _sweep(self) -> None:
@@ -169,7 +172,7 @@ class Endpoint:
 
     async def _reclaim_memory(self) -> None:
         while True:
-            await asyncio.sleep(_RECLAIM_SECONDS)
+            await self._clock.sleep(_RECLAIM_SECONDS)
             if self.budget.has_waiting:
                 self._reclaim()
 

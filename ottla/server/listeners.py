@@ -13,9 +13,10 @@ from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.unsent import UnsentBudget
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
@@ -28,7 +29,8 @@ DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
 # How many requests one log line names as possible causes of a blocked event loop.
 _NAMED_MAX = 5
-# Bytes of unsent responses above which fetches get the smallest response possible.
+# Bytes of unsent responses in memory above which fetches return less. Half as much above it,
+# connections that do not read are closed.
 _UNSENT_BYTES_MAX = 256 * 1024**2
 
 
@@ -76,7 +78,7 @@ class Listeners:
         """
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
-        unsent, buffers = Budget(_UNSENT_BYTES_MAX), ReceiveBuffers()
+        unsent, buffers = UnsentBudget(_UNSENT_BYTES_MAX), ReceiveBuffers()
         descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(files))
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints

@@ -12,9 +12,10 @@ from ottla.base.tasks import Tasks
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, Reply
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.listener import RealNet
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.unsent import UnsentBudget
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -42,7 +43,7 @@ class Site:
             "PLAINTEXT",
             limits=limits,
             budget=ReceiveBudget(10**8),
-            unsent=Budget(10**8),
+            unsent=UnsentBudget(10**8),
             buffers=ReceiveBuffers(),
             tasks=self.tasks,
         )

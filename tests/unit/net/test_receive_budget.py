@@ -14,8 +14,9 @@ from ottla.base.rng import SeededRng
 from ottla.net.buffers import SHARED_BYTES, ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
+from ottla.net.unsent import UnsentBudget
 from ottla.testing.sim.loop import SimLoop
 from ottla.testing.sim.net import SimNetwork
 
@@ -80,7 +81,7 @@ class Site:
             "PLAINTEXT",
             limits=Limits(frame_bytes_max=LIMIT),
             budget=self.budget,
-            unsent=Budget(LIMIT),
+            unsent=UnsentBudget(LIMIT),
             buffers=ReceiveBuffers(),
         )
 
