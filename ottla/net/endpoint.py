@@ -88,7 +88,7 @@ class Endpoint:
         supervise = self._tasks.supervise
         self._upkeep = [
             supervise(self._close_slow_connections, "timeouts of connections", self.name),
-            supervise(self._reclaim_memory, "memory of requests", self.name),
+            supervise(self._reclaim_regularly, "memory and descriptors", self.name),
         ]
 
     def serve(self, handler: FrameHandler) -> None:
@@ -170,11 +170,13 @@ class Endpoint:
                 if connection.unsent_bytes:
                     connection.abort()
 
-    async def _reclaim_memory(self) -> None:
+    async def _reclaim_regularly(self) -> None:
         while True:
             await self._clock.sleep(_RECLAIM_SECONDS)
             if self.budget.has_waiting:
                 self._reclaim()
+            if self._descriptors is not None:
+                self._descriptors.relieve()
 
     def _reclaim(self) -> None:
         """Close silent unfinished requests, because others wait for memory: the largest first."""

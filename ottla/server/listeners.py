@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
-from ottla.base.files import FileSystem
+from ottla.base.files import FileSystem, lent_count
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
@@ -79,7 +79,9 @@ class Listeners:
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent, buffers = UnsentBudget(_UNSENT_BYTES_MAX), ReceiveBuffers()
-        descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(files))
+        descriptors = DescriptorLimit(
+            lambda: len(directories.logs()) + lent_count(), open_count(files)
+        )
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints
         for listener in option_tables.parse_listeners(self._static):
