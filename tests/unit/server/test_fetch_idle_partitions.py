@@ -96,6 +96,31 @@ async def test_ended_sessions_wait_on_nothing(broker: LogsBroker) -> None:
     assert not broker.partition("t", 1).waiters
 
 
+async def test_sessions_keep_no_partition_that_changed_was_forgotten_or_deleted(
+    broker: LogsBroker,
+) -> None:
+    """A session that lives long would otherwise keep the logs of all topics that were deleted."""
+    broker.create("t", partitions=4)
+    positions = [("t", number, 0) for number in range(4)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
+    (session,) = broker.fetch_sessions._sessions.values()
+    assert len(session.seen_bytes) == 4
+    broker.write("t", b"a", number=0)
+    await asyncio.sleep(0)
+    assert len(session.seen_bytes) == 3
+    following = request(broker, session_id=first.session_id, session_epoch=1)
+    following.forgotten_topics_data = [ForgottenTopic(topic="t", partitions=[1])]
+    await broker.ask(fetch, following, 12)
+    assert set(session.seen_bytes) == {broker.partition("t", 2), broker.partition("t", 3)}
+    assert not broker.partition("t", 1).waiters
+    broker.replicas.stop_replicas(1, [("t", 2)], delete=True)
+    await asyncio.sleep(0)
+    assert set(session.seen_bytes) == {broker.partition("t", 3)}
+    last = request(broker, session_id=first.session_id, session_epoch=-1)
+    await broker.ask(fetch, last, 12)
+    assert not session.seen_bytes
+
+
 async def test_advanced_log_start_is_reported_in_time(broker: LogsBroker) -> None:
     """Retention marks no partition as changed; a read of all partitions after seconds finds it."""
     broker.create("t", partitions=2)
