@@ -6,6 +6,8 @@ import random
 import pytest
 
 from ottla.replication import leading
+from ottla.replication.delayed import Watched
+from ottla.server.fetch.parked import Parked
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import FetchResponse, ForgottenTopic
 from tests.handlers.logs import LogsBroker, batch, values
@@ -119,6 +121,37 @@ async def test_sessions_keep_no_partition_that_changed_was_forgotten_or_deleted(
     last = request(broker, session_id=first.session_id, session_epoch=-1)
     await broker.ask(fetch, last, 12)
     assert not session.seen_bytes
+
+
+async def test_failing_fetch_of_a_session_does_not_lose_changes_of_other_partitions(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the check of one waiting fetch raises, the fetches of other sessions are still woken."""
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    broker.create("t", partitions=3)
+    check = Parked.check
+
+    def fail_once(parked: Parked, changed: Watched) -> FetchResponse | None:
+        if changed is broker.partition("t", 0):
+            raise RuntimeError("a fault")
+        return check(parked, changed)
+
+    monkeypatch.setattr(Parked, "check", fail_once)
+    waiting = []
+    for number in range(3):
+        opened = await broker.ask(fetch, request(broker, ("t", number, 0), session_epoch=0), 12)
+        following = request(broker, max_wait_ms=60_000)
+        following.session_id, following.session_epoch = opened.session_id, 1
+        waiting.append(broker.begin(fetch, following, 12))
+    for number in range(3):
+        broker.write("t", b"z", number=number)
+    async with asyncio.timeout(5):
+        for number in (1, 2):
+            assert mentioned(await waiting[number]) == [number]
+    with pytest.raises(RuntimeError):
+        await waiting[0]
+    assert len(errors) == 1
 
 
 async def test_advanced_log_start_is_reported_in_time(broker: LogsBroker) -> None:
