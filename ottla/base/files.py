@@ -15,6 +15,7 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from weakref import WeakValueDictionary
 
 from ottla.base.buffers import Buffer as Buffer
 from ottla.base.buffers import FileRange
@@ -237,10 +238,11 @@ async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
 class Descriptor:
     """A descriptor shared by its file and the ranges of that file; the last owner closes it.
 
-    Implements RangeSource.
+    A file that is opened again while ranges use its descriptor gets the same one. Implements
+    RangeSource.
     """
 
-    __slots__ = ("_fd",)
+    __slots__ = ("__weakref__", "_fd")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -266,6 +268,27 @@ class Descriptor:
         os.close(self._fd)
 
 
+# The descriptors of closed files that ranges still use, by device and inode.
+_lent: WeakValueDictionary[tuple[int, int], Descriptor] = WeakValueDictionary()
+
+
+def lent_count() -> int:
+    """Return the number of descriptors that are open for ranges of closed files."""
+    return len(_lent)
+
+
+def open_descriptor(path: str, *, create: bool = False) -> Descriptor:
+    """Open a file in append mode, so that every write goes to the end."""
+    if _lent:
+        with suppress(FileNotFoundError):
+            status = os.stat(path)
+            descriptor = _lent.get((status.st_dev, status.st_ino))
+            if descriptor is not None:
+                return descriptor
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    return Descriptor(SPARES.run(lambda: os.open(path, flags, 0o644)))
+
+
 def read_at(fd: int, position: int, size_bytes: int) -> bytes:
     """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
     data = os.pread(fd, size_bytes, position)
@@ -282,11 +305,11 @@ class RealFile:
 
     __slots__ = ("_descriptor", "_fd", "_size", "path")
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, descriptor: Descriptor) -> None:
         self.path = path
-        self._descriptor: Descriptor | None = Descriptor(fd)
-        self._fd = fd
-        self._size = os.fstat(fd).st_size
+        self._descriptor: Descriptor | None = descriptor
+        self._fd = descriptor.fileno()
+        self._size = os.fstat(self._fd).st_size
 
     def append(self, data: Buffer) -> None:
         """Write all of `data` at the end."""
@@ -370,8 +393,12 @@ class RealFile:
 
     def close(self) -> None:
         """Close the descriptor, once no range of the file exists; idempotent."""
-        self._descriptor = None
-        self._fd = -1
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            status = os.fstat(self._fd)
+            self._fd = -1
+            # The entry disappears on return if no range uses the descriptor.
+            _lent[status.st_dev, status.st_ino] = descriptor
 
 
 class RealLock:
@@ -392,8 +419,7 @@ class RealFileSystem:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         """Open in append mode, so that every write goes to the end."""
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(path, SPARES.run(lambda: os.open(path, flags, 0o644)))
+        return RealFile(path, open_descriptor(path, create=create))
 
     def exists(self, path: str) -> bool:
         """Return True if a file or folder has this name."""

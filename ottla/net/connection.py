@@ -16,12 +16,13 @@ from typing import Any, Protocol, cast
 from ottla.base.buffers import Part
 from ottla.base.errors import ProtocolError
 from ottla.net.buffers import ReceiveBuffers
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.muting import NEVER_MUTED, Mute
 from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
 from ottla.net.receiving import PREFIX_BYTES, SIZE, UnhandledBytes, impossible_size
-from ottla.net.sending import SendHalf, forget_warmth
+from ottla.net.sending import SendHalf, memory_bytes
+from ottla.net.unsent import UnsentBudget
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class EndpointState(Protocol):
     buffers: ReceiveBuffers
     # Bytes of requests, and bytes of responses that peers have not received.
     budget: ReceiveBudget
-    unsent: Budget
+    unsent: UnsentBudget
     # Shared by all connections that have never had unhandled bytes.
     nothing_received: UnhandledBytes
     limits: Limits
@@ -90,9 +91,11 @@ class Reply:
         """Set the response (without size prefix); dropped if the connection is closed."""
         assert self.parts is None, "a request can only be answered once"
         self.parts = parts
-        if not self._connection.is_next(self):
-            forget_warmth(parts)
-        self._connection.replied()
+        connection = self._connection
+        if connection.is_next(self):
+            connection.replied()
+        elif not connection.is_closed:
+            connection.delay(parts)
 
     def send_nothing(self) -> None:
         """Complete the request without a response."""
@@ -134,7 +137,6 @@ class Connection(SendHalf):
         "_shared",
         "_time",
         "_unsent_bytes_high",
-        "active_at",
         "budget",
         "connected_at",
         "frames_count",
@@ -204,8 +206,9 @@ class Connection(SendHalf):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
         budget = self.budget
-        if self.received.filled or budget.held_bytes >= budget.short_read_bytes:
-            return self.received.free_room()
+        if self.received.filled or budget.held_bytes >= budget.host_bytes_max:
+            # An address holds at most `host_bytes_max`, so it may hold too much from here on.
+            return self.received.free_room(self.peer_address[0])
         return self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -248,7 +251,7 @@ class Connection(SendHalf):
         if self._queue or not self._peer_reads:
             return
         self._takes_requests = not self.is_muted
-        self._release_unsent()
+        self._hold_unsent()
         self._go_on()
 
     # -- answers --------------------------------------------------------------------------------
@@ -258,8 +261,8 @@ class Connection(SendHalf):
         if self._pending:
             reply = Reply(self, False, 0)
             reply.parts = parts
-            forget_warmth(parts)
             self._pending.append(reply)
+            self.delay(parts)
             return
         self._enqueue(parts)
         if not self._is_parsing:
@@ -294,7 +297,7 @@ class Connection(SendHalf):
         """Send the deferred responses that are complete and first in line (called by Reply)."""
         if self.is_closed:
             return
-        pending = self._pending
+        pending, waiting_bytes = self._pending, self._waiting_bytes
         while pending and pending[0].parts is not None:
             reply = pending.popleft()
             assert reply.parts is not None
@@ -303,10 +306,13 @@ class Connection(SendHalf):
                 self.budget.give_back(reply.held_bytes)
             if reply.parts:
                 self._enqueue(reply.parts)
-        if self._is_parsing:
-            return
-        self._flush()
-        self._go_on()
+        if not self._is_parsing:
+            self._flush()
+        if waiting_bytes:
+            self._waiting_bytes = sum(memory_bytes(reply.parts or ()) for reply in pending)
+            self._hold_unsent()
+        if not self._is_parsing:
+            self._go_on()
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -315,7 +321,7 @@ class Connection(SendHalf):
             self._blocking_count > 0
             or not self._takes_requests
             or self.is_closed
-            or self._out_bytes > self._unsent_bytes_high
+            or self._out_bytes + self._waiting_bytes > self._unsent_bytes_high
             or len(self._pending) >= self._endpoint.limits.pending_max
         )
 
@@ -413,9 +419,10 @@ class Connection(SendHalf):
 
     def silent_seconds(self, now: float) -> float:
         """Return for how long (s) an unfinished frame made no progress; 0 if it is not being read."""
-        if not self.received.frame_started_at or not self._is_reading:
+        if not self._is_reading:
             return 0.0
-        return self.received.memory.silent_seconds(now, self.active_at, self.received.filled)
+        is_established = self.frames_count > 0
+        return self.received.silent_seconds(now, self.active_at, is_established=is_established)
 
     # -- flow -----------------------------------------------------------------------------------
 

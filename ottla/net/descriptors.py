@@ -1,8 +1,9 @@
 """The limit of descriptors for connections, so that some are always free for files.
 
-Above that limit, connections that are silent or idle are closed for new ones; if there is none, new
-connections are refused. Kafka leaves this to the operating system: `accept` and `open` fail
-together.
+Above that limit, connections that do not read, are silent or idle are closed for new ones; if there
+is none, new connections are refused. Responses that are sent from files need descriptors, too:
+therefore connections that do not read are closed above the limit even if there is no new one.
+Kafka leaves this to the operating system: `accept` and `open` fail together.
 """
 
 import asyncio
@@ -20,6 +21,9 @@ _CONNECTIONS_MIN = 32
 # request, otherwise the second.
 _SILENT_SECONDS = 1.0
 _IDLE_SECONDS = 10.0
+# Seconds after which a peer that has read nothing of a response is closed before all others. An
+# endpoint notices within two of its checks, 10 s, that a peer reads.
+_UNREAD_SECONDS = 15.0
 # Fraction of the connections that are closed at a time: finding them takes time.
 _CLOSED_AT_ONCE = 0.05
 _PAUSE_SECONDS = 0.25
@@ -75,14 +79,31 @@ class DescriptorLimit:
         return True
 
     def _make_room(self, count: int, now: float) -> int:
+        closed_count = self._close_unread(count, now)
         everyone = chain.from_iterable(self._endpoints)
         idle = sorted(
             (connection for connection in everyone if _is_idle(connection, now)), key=_order
         )
-        for connection in idle[:count]:
+        for connection in idle[: count - closed_count]:
             connection.close("idle, and its descriptor is needed")
-        self.closed_count += len(idle[:count])
-        return len(idle[:count])
+            closed_count += 1
+            self.closed_count += 1
+        return closed_count
+
+    def relieve(self) -> None:
+        """Close connections that do not read if files need their descriptors."""
+        excess = sum(map(len, self._endpoints)) - self.connections_max
+        if excess > 0:
+            self._close_unread(excess, asyncio.get_running_loop().time())
+
+    def _close_unread(self, count: int, now: float) -> int:
+        everyone = chain.from_iterable(self._endpoints)
+        unread = [connection for connection in everyone if _is_unread(connection, now)]
+        unread.sort(key=lambda connection: connection.active_at)
+        for connection in unread[:count]:
+            connection.drop("responses are not read, and its descriptor is needed")
+        self.closed_count += len(unread[:count])
+        return len(unread[:count])
 
     def _warn(self, most: int, now: float) -> None:
         if now - self._warned_at >= _WARNING_SECONDS:
@@ -94,6 +115,14 @@ class DescriptorLimit:
                 self.closed_count,
                 self.refused_count,
             )
+
+
+def _is_unread(connection: Connection, now: float) -> bool:
+    return (
+        not connection.is_closed
+        and connection.unsent_bytes > 0
+        and now - connection.active_at >= _UNREAD_SECONDS
+    )
 
 
 def _is_idle(connection: Connection, now: float) -> bool:

@@ -1,19 +1,22 @@
 """One listening address and its connections: admission, sweeping, draining.
 
-A single timer serves all connections, so a connection needs no timer of its own.
+Two background tasks serve all connections, so a connection needs no timer of its own.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
+from ottla.base.clock import RealClock
+from ottla.base.tasks import Tasks
 from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, FrameHandler
 from ottla.net.descriptors import DescriptorLimit
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
+from ottla.net.unsent import UnsentBudget
 
 _log = logging.getLogger(__name__)
 
@@ -21,14 +24,18 @@ _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0
 # Seconds without progress after which an unfinished request is closed if others wait for memory.
 _SILENT_SECONDS = 2.0
-# The same for a connection that has completed a request before.
-_ESTABLISHED_SILENT_SECONDS = 10.0
+# Seconds without a single byte after which the same is done to a connection that has completed a
+# request before: networks have interruptions of half this time.
+_ESTABLISHED_SILENT_SECONDS = 30.0
+# It is not done if the connection holds less than this part of the memory.
+_MATERIAL_SHARE = 1 / 64
 
 
 class Endpoint:
     """Owns every connection it accepted, on one event loop, from `open` to `close`.
 
-    `name` is the listener's, as in `listeners`.
+    `name` is the listener's, as in `listeners`. `tasks` are those of the broker; they report the
+    failures of the endpoint's own.
     """
 
     def __init__(
@@ -37,8 +44,9 @@ class Endpoint:
         *,
         limits: Limits,
         budget: ReceiveBudget,
-        unsent: Budget,
+        unsent: UnsentBudget,
         buffers: ReceiveBuffers,
+        tasks: Tasks | None = None,
     ) -> None:
         self.name = name
         self.limits = limits
@@ -62,8 +70,9 @@ class Endpoint:
         self._unsent_bytes: dict[Connection, int] = {}
         self._net: port.Net | None = None
         self._listener: port.Listener | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._reclaim_timer: asyncio.TimerHandle | None = None
+        self._clock = RealClock()
+        self._tasks = tasks or Tasks()
+        self._upkeep: list[asyncio.Task[None]] = []
         self._all_gone: asyncio.Future[None] | None = None
         self._is_hurried = False
 
@@ -76,8 +85,11 @@ class Endpoint:
         buffers = self.limits.socket_buffers
         self._listener = await net.listen(host, port_number, self._accept, buffers)
         self.host, self.port = self._listener.host, self._listener.port
-        self._schedule_sweep()
-        self._schedule_reclaim()
+        supervise = self._tasks.supervise
+        self._upkeep = [
+            supervise(self._close_slow_connections, "timeouts of connections", self.name),
+            supervise(self._reclaim_regularly, "memory and descriptors", self.name),
+        ]
 
     def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests, also those of the connections that have been waiting."""
@@ -137,14 +149,16 @@ class Endpoint:
         """Return the means to send files through a transport; None if it cannot send files."""
         return None if self._net is None else self._net.file_socket(transport)
 
-    def _schedule_sweep(self) -> None:
+    async def _close_slow_connections(self) -> None:
         seconds = min(
             _SWEEP_SECONDS,
             self.limits.idle_seconds / 2,
             self.limits.frame_seconds / 2,
             self.limits.first_frame_seconds / 2,
         )
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._sweep)
+        while True:
+            await self._clock.sleep(seconds)
+            self._sweep()
 
     def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -155,32 +169,44 @@ class Endpoint:
                 # A peer that reads nothing would keep a closing connection open for ever.
                 if connection.unsent_bytes:
                     connection.abort()
-        self._schedule_sweep()
 
-    def _schedule_reclaim(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._reclaim_timer = loop.call_later(_RECLAIM_SECONDS, self._reclaim)
+    async def _reclaim_regularly(self) -> None:
+        while True:
+            await self._clock.sleep(_RECLAIM_SECONDS)
+            if self.budget.has_waiting:
+                self._reclaim()
+            if self._descriptors is not None:
+                self._descriptors.relieve()
 
     def _reclaim(self) -> None:
-        """Close silent unfinished requests if others wait for memory: the largest first."""
-        if self.budget.has_waiting:
-            freed_bytes = 0
-            for connection in self._silent_connections():
-                freed_bytes += connection.received.memory.held_bytes
-                connection.close("request made no progress while others wait for memory")
-                if freed_bytes >= self.budget.limit_bytes // 4:
-                    break
-        self._schedule_reclaim()
-
-    def _silent_connections(self) -> list[Connection]:
+        """Close silent unfinished requests, because others wait for memory: the largest first."""
         now = asyncio.get_running_loop().time()
-        silent = []
-        for connection in self._connections:
-            is_established = connection.frames_count > 0
-            enough = _ESTABLISHED_SILENT_SECONDS if is_established else _SILENT_SECONDS
-            if not connection.is_closed and connection.silent_seconds(now) >= enough:
-                silent.append(connection)
-        return sorted(silent, key=_reclaim_order)
+        silent = [
+            connection
+            for connection in self._connections
+            if not connection.is_closed and connection.silent_seconds(now) >= _SILENT_SECONDS
+        ]
+        freed_bytes = 0
+        for connection in self._reclaimable(silent, now):
+            freed_bytes += connection.received.memory.held_bytes
+            connection.close("request made no progress while others wait for memory")
+            if freed_bytes >= self.budget.limit_bytes // 4:
+                break
+        for connection in silent:
+            connection.received.memory.stall()
+
+    def _reclaimable(self, silent: list[Connection], now: float) -> list[Connection]:
+        """Return the connections to close: an established one only if there is no other."""
+        chosen = [connection for connection in silent if not connection.frames_count]
+        if not chosen:
+            share_bytes = self.budget.limit_bytes * _MATERIAL_SHARE
+            chosen = [
+                connection
+                for connection in silent
+                if connection.received.memory.held_bytes >= share_bytes
+                and connection.silent_seconds(now) >= _ESTABLISHED_SILENT_SECONDS
+            ]
+        return sorted(chosen, key=_held_bytes, reverse=True)
 
     def _reason_to_close(self, connection: Connection, now: float) -> str:
         limits = self.limits
@@ -220,10 +246,9 @@ class Endpoint:
     async def close(self, drain_seconds: float) -> None:
         """Stop accepting, send pending responses for up to `drain_seconds`, close every connection."""
         await self.stop_accepting()
-        for timer in (self._timer, self._reclaim_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._reclaim_timer = None
+        for task in self._upkeep:
+            task.cancel()
+        self._upkeep.clear()
         for connection in list(self._connections):
             connection.drain()
         await self._wait_until_all_gone(0 if self._is_hurried else drain_seconds)
@@ -245,6 +270,5 @@ class Endpoint:
             return
 
 
-def _reclaim_order(connection: Connection) -> tuple[bool, int]:
-    """Sort connections that never completed a request first, then those that hold the most memory."""
-    return connection.frames_count > 0, -connection.received.memory.held_bytes
+def _held_bytes(connection: Connection) -> int:
+    return connection.received.memory.held_bytes

@@ -6,11 +6,13 @@ waits, and the slowest requests are closed first (`Endpoint`). Kafka's SimpleMem
 announced size.
 
 Frames that wait for growth could wait for each other. Therefore some may grow although the budget
-is exhausted: while nearly all of it belongs to waiting frames, up to twice the budget, and beyond
-that one frame at a time. The frame that lacks the fewest bytes grows first.
+is exhausted: while nearly all of it belongs to waiting frames and to stalled ones, whose senders
+have stopped, up to twice the budget. Beyond that, one frame at a time may grow, while all others
+wait. The frame that lacks the fewest bytes grows first.
 """
 
 from collections.abc import Callable
+from enum import IntEnum
 from heapq import heappop, heappush
 
 from ottla.net.buffers import room_bytes
@@ -23,6 +25,16 @@ TRUSTED_BYTES = 2 * 1024 * 1024
 _PROGRESS_BYTES = 64 * 1024
 
 
+class _State(IntEnum):
+    """The state of a connection's unhandled bytes."""
+
+    ACTIVE = 0
+    # Not read: the frame waits for more memory, or for an earlier response.
+    PARKED = 1
+    # The sender has stopped in the middle of a frame.
+    STALLED = 2
+
+
 class _HostShare:
     """The memory of one client address, and its connections that wait for more."""
 
@@ -31,7 +43,6 @@ class _HostShare:
         "connections_count",
         "held_bytes",
         "host",
-        "parked_bytes",
         "waiting_count",
     )
 
@@ -39,9 +50,6 @@ class _HostShare:
         self.host = host
         self.connections_count = self.waiting_count = 0
         self.held_bytes = 0
-        # The part of these bytes that belongs to frames waiting for more memory, or for an earlier
-        # response.
-        self.parked_bytes = 0
         # A heap by missing bytes; it may contain entries of connections that no longer wait.
         self._line: list[tuple[int, int, ReceiveMemory]] = []
 
@@ -72,11 +80,11 @@ class ReceiveMemory:
 
     __slots__ = (
         "_budget",
-        "_is_parked",
         "_on_grant",
         "_seen_at",
         "_seen_bytes",
         "_share",
+        "_state",
         "_wanted_bytes",
         "held_bytes",
         "ticket",
@@ -86,7 +94,7 @@ class ReceiveMemory:
         self._budget = budget
         self._on_grant = on_grant
         self._share = budget.join(host)
-        self._is_parked = False
+        self._state = _State.ACTIVE
         self._wanted_bytes = 0
         self._seen_at = self._seen_bytes = 0.0
         # The size of the connection's private buffer, or of the part of a frame without one.
@@ -112,7 +120,7 @@ class ReceiveMemory:
             trusted = room_bytes(min(wanted_bytes, TRUSTED_BYTES))
             if budget.has_plenty(share, trusted):
                 size_bytes = max(size_bytes, trusted)
-        self._hold(size_bytes, is_parked=filled_bytes >= wanted_bytes)
+        self._hold(size_bytes, _State.ACTIVE if filled_bytes < wanted_bytes else _State.PARKED)
         return size_bytes
 
     def keep(self, filled_bytes: int) -> None:
@@ -125,7 +133,7 @@ class ReceiveMemory:
     def grow(self) -> bool:
         """Double the held memory, up to the frame's size; return False if that has to wait."""
         if self._budget.may_grow(self._share):
-            self._hold(self._grown_bytes(), is_parked=False)
+            self._hold(self._grown_bytes(), _State.ACTIVE)
             return True
         self.ticket = self._budget.next_ticket()
         missing_bytes = room_bytes(self._wanted_bytes) - self.held_bytes
@@ -136,15 +144,23 @@ class ReceiveMemory:
 
     def park(self) -> None:
         """Note that the connection is not being read, because its frame waits."""
-        self._hold(self.held_bytes, is_parked=True)
+        self._hold(self.held_bytes, _State.PARKED)
+
+    def stall(self) -> None:
+        """Note that the sender has stopped in the middle of a frame.
+
+        Counts until the memory changes: a frame that continues meanwhile uses what it has.
+        """
+        if self._state == _State.ACTIVE:
+            self._hold(self.held_bytes, _State.STALLED)
 
     def release(self) -> None:
         """Release all memory and stop waiting."""
         held_bytes, self._wanted_bytes = self.held_bytes, 0
         if self.ticket:
             self._stop_waiting()
-        if self._is_parked:
-            self._hold(0, is_parked=False)
+        if self._state:
+            self._hold(0, _State.ACTIVE)
         elif held_bytes:
             self.held_bytes = 0
             self._share.held_bytes -= held_bytes
@@ -167,7 +183,7 @@ class ReceiveMemory:
         size_bytes = room_bytes(self._wanted_bytes)
         if 4 * (size_bytes - self.held_bytes) > self._budget.limit_bytes:
             size_bytes = self._grown_bytes()
-        self._hold(size_bytes, is_parked=False)
+        self._hold(size_bytes, _State.ACTIVE)
         self._seen_at = 0.0
         self._on_grant()
 
@@ -186,17 +202,20 @@ class ReceiveMemory:
         self.ticket = 0
         self._share.waiting_count -= 1
 
-    def _hold(self, size_bytes: int, *, is_parked: bool) -> None:
-        parked = (size_bytes if is_parked else 0) - (self.held_bytes if self._is_parked else 0)
-        more = size_bytes - self.held_bytes
-        self.held_bytes, self._is_parked = size_bytes, is_parked
+    def _hold(self, size_bytes: int, state: _State) -> None:
+        budget = self._budget
+        former_bytes, former = self.held_bytes, self._state
+        self.held_bytes, self._state = size_bytes, state
+        more = size_bytes - former_bytes
         self._share.held_bytes += more
-        self._share.parked_bytes += parked
-        self._budget.parked_bytes += parked
+        if former:
+            budget.count_idle(former, -former_bytes)
+        if state:
+            budget.count_idle(state, size_bytes)
         if more > 0:
-            self._budget.hold(more)
-        elif more or parked:
-            self._budget.give_back(-more)
+            budget.hold(more)
+        elif more or former or state:
+            budget.give_back(-more)
 
 
 class ReceiveBudget(Budget):
@@ -208,7 +227,8 @@ class ReceiveBudget(Budget):
         self.short_read_bytes = limit_bytes + limit_bytes // 2
         # One address leaves a quarter to the others.
         self.host_bytes_max = limit_bytes - limit_bytes // 4
-        self.parked_bytes = 0
+        # The parts of the held bytes that belong to frames in the two other states than ACTIVE.
+        self.parked_bytes = self.stalled_bytes = 0
         self._shares: dict[str, _HostShare] = {}
         self._waiting_shares: dict[_HostShare, None] = {}
         self._last_ticket = 0
@@ -234,6 +254,20 @@ class ReceiveBudget(Budget):
             del self._shares[share.host]
             self._waiting_shares.pop(share, None)
 
+    def count_idle(self, state: _State, more_bytes: int) -> None:
+        """Count bytes of frames that are parked or stalled."""
+        if state == _State.PARKED:
+            self.parked_bytes += more_bytes
+        else:
+            self.stalled_bytes += more_bytes
+
+    def reads_short(self, host: str) -> bool:
+        """Return True if reads of an address must be short because it, or all, hold too much."""
+        if self.held_bytes >= self.short_read_bytes:
+            return True
+        share = self._shares.get(host)
+        return share is not None and share.held_bytes >= self.host_bytes_max
+
     def has_plenty(self, share: _HostShare, more_bytes: int) -> bool:
         """Return True if `more_bytes` may be held for a frame that has only been announced."""
         limit_bytes = self.limit_bytes
@@ -252,6 +286,7 @@ class ReceiveBudget(Budget):
         if not active_bytes:
             # Only waiting frames are left.
             return True
+        active_bytes -= self.stalled_bytes
         # Of the memory beyond the budget, an address that holds its share gets half.
         if has_share:
             return held_bytes < 2 * limit_bytes and active_bytes < limit_bytes // 4

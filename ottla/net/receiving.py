@@ -81,12 +81,15 @@ class UnhandledBytes:
         """True if the private buffer begins with a whole frame."""
         return self.private is not None and self.filled >= self.wanted
 
-    def free_room(self) -> memoryview:
-        """Return the buffer for the next read: the missing rest of a frame, or the shared buffer."""
+    def free_room(self, host: str = "") -> memoryview:
+        """Return the buffer for the next read: the missing rest of a frame, or the shared buffer.
+
+        Of the latter, a small part is used if the client address `host` holds too much memory.
+        """
         if self.private is not None:
             return self.view[self.filled : min(self.wanted, len(self.private))]
-        start = self.filled
-        if self._budget.held_bytes < self._budget.short_read_bytes:
+        start, budget = self.filled, self._budget
+        if budget.held_bytes < budget.host_bytes_max or not budget.reads_short(host):
             return self._shared[start:]
         return self._shared[start : start + _SHORT_READ_BYTES]
 
@@ -145,6 +148,17 @@ class UnhandledBytes:
             self.frame_started_at = 0.0
             return True
         return self.filled < len(private) or self._grow()
+
+    def silent_seconds(self, now: float, active_at: float, *, is_established: bool) -> float:
+        """Return for how long (s) an unfinished frame made no progress; 0 if there is none.
+
+        After the first request of a connection, every byte is progress.
+        """
+        if not self.frame_started_at:
+            return 0.0
+        if is_established:
+            return now - active_at
+        return self.memory.silent_seconds(now, active_at, self.filled)
 
     def _grow(self) -> bool:
         if not self.memory.grow():

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ottla.base.buffers import Buffer, FileRange, Part
-from ottla.net.limits import Budget
 from ottla.net.port import FileSocket
+from ottla.net.unsent import UnsentBudget
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +33,10 @@ _GATHERED_BYTES_MAX = 256 * 1024
 RANGE_BYTES_MIN = 256 * 1024
 # The same if more than half of the memory for unsent bytes is used: a batch of any size would
 # otherwise stay in memory for each client that does not read.
-_RANGE_BYTES_MIN_IF_SCARCE = 4 * 1024
-_NO_RANGES = 2**63 - 1
+RANGE_BYTES_MIN_IF_SCARCE = 4 * 1024
+_UNLIMITED = 2**63 - 1
+# More bytes than this of responses that wait for an earlier one are counted as unsent.
+_UNCOUNTED_BYTES = 4 * 1024
 _UNKNOWN = -1
 # The most bytes passed to `sendfile` in one call, after a check of the page cache.
 _CHUNK_BYTES = 1024 * 1024
@@ -55,11 +57,16 @@ def forget_warmth(parts: Iterable[Part]) -> None:
             part.is_warm = False
 
 
+def memory_bytes(parts: Iterable[Part]) -> int:
+    """Return how many bytes of a response are in memory."""
+    return sum(len(part) for part in parts if not isinstance(part, FileRange))
+
+
 class AnswerSinks(Protocol):
     """The state shared by the send halves of one endpoint."""
 
     # Bytes of responses in memory that peers have not received.
-    unsent: Budget
+    unsent: UnsentBudget
 
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
         """Return the means to send files through a transport; None if it cannot send files."""
@@ -85,7 +92,8 @@ class SendHalf(asyncio.BufferedProtocol):
         "_sinks",
         "_takes_requests",
         "_transport",
-        "_unsent_held_bytes",
+        "_waiting_bytes",
+        "active_at",
         "is_closed",
         "peer_address",
     )
@@ -93,6 +101,7 @@ class SendHalf(asyncio.BufferedProtocol):
     _transport: asyncio.Transport
     _loop: asyncio.AbstractEventLoop
     peer_address: tuple[str, int]
+    active_at: float
 
     def __init__(self, sinks: AnswerSinks) -> None:
         self._sinks = sinks
@@ -104,7 +113,8 @@ class SendHalf(asyncio.BufferedProtocol):
         self._peer_reads = True
         # True if the peer reads its responses and is not muted; a single check for every frame.
         self._takes_requests = True
-        self._unsent_held_bytes = 0
+        # Bytes in memory of responses that wait for an earlier one.
+        self._waiting_bytes = 0
         self._file_socket: FileSocket | None = None
         self._range_bytes_min = _UNKNOWN
         # Behind a range that the socket has not taken whole; of the first part, so much is sent.
@@ -118,12 +128,15 @@ class SendHalf(asyncio.BufferedProtocol):
     def range_bytes_min(self) -> int:
         """Records of at least this size should be sent as a FileRange."""
         if self._range_bytes_min == _UNKNOWN:
-            self._file_socket = self._sinks.file_socket(self._transport)
-            self._range_bytes_min = _NO_RANGES if self._file_socket is None else RANGE_BYTES_MIN
+            self._find_file_socket()
         unsent = self._sinks.unsent
         if 2 * unsent.held_bytes > unsent.limit_bytes and self._file_socket is not None:
-            return _RANGE_BYTES_MIN_IF_SCARCE
+            return RANGE_BYTES_MIN_IF_SCARCE
         return self._range_bytes_min
+
+    def _find_file_socket(self) -> None:
+        self._file_socket = self._sinks.file_socket(self._transport)
+        self._range_bytes_min = _UNLIMITED if self._file_socket is None else RANGE_BYTES_MIN
 
     # -- answers of one read --------------------------------------------------------------------
 
@@ -182,7 +195,7 @@ class SendHalf(asyncio.BufferedProtocol):
                     queue.popleft()
                     self._sent_bytes = 0
         except OSError as error:
-            self._drop(f"the response cannot be sent: {error.strerror or error}")
+            self.drop(f"the response cannot be sent: {error.strerror or error}")
             return
         if queue:
             self._takes_requests = False
@@ -238,7 +251,7 @@ class SendHalf(asyncio.BufferedProtocol):
         source, size_bytes = records.source, records.size_bytes
         while self._sent_bytes < size_bytes:
             if records.is_void:
-                self._drop("records were truncated while they were sent")
+                self.drop("records were truncated while they were sent")
                 return False
             position = records.position + self._sent_bytes
             count = min(size_bytes - self._sent_bytes, _CHUNK_BYTES)
@@ -276,11 +289,11 @@ class SendHalf(asyncio.BufferedProtocol):
             return
         error = done.exception()
         if error is not None or not done.result():
-            self._drop(f"the response cannot be read: {error}")
+            self.drop(f"the response cannot be read: {error}")
             return
         first = self._queue[0]
         if isinstance(first, FileRange) and first.is_void:
-            self._drop("records were truncated while they were sent")
+            self.drop("records were truncated while they were sent")
             return
         data = done.result()
         self._count_sent(len(data))
@@ -294,11 +307,12 @@ class SendHalf(asyncio.BufferedProtocol):
         """Send more of the queue; `Connection` handles requests again when the queue is empty."""
         self._send_queue()
 
-    def _drop(self, reason: str) -> None:
-        """Close the connection: the response that has begun cannot be completed."""
+    def drop(self, reason: str) -> None:
+        """Close the connection at once: the response that has begun cannot be completed."""
         _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
         self._forget_queue()
         self.is_closed = True
+        self._sinks.unsent.release(self)
         self._transport.abort()
 
     def _forget_queue(self) -> None:
@@ -328,22 +342,26 @@ class SendHalf(asyncio.BufferedProtocol):
 
     def _hold_unsent(self) -> None:
         """Count the waiting bytes in the budget of all connections."""
-        in_memory = self.unsent_bytes - self._queued_range_bytes
-        more = in_memory - self._unsent_held_bytes
-        self._unsent_held_bytes = in_memory
-        if more > 0:
-            self._sinks.unsent.hold(more)
-        elif more:
-            self._sinks.unsent.give_back(-more)
+        in_memory = self.unsent_bytes - self._queued_range_bytes + self._waiting_bytes
+        self._sinks.unsent.hold_for(self, in_memory)
 
-    def _release_unsent(self) -> None:
-        held, self._unsent_held_bytes = self._unsent_held_bytes, 0
-        if held:
-            self._sinks.unsent.give_back(held)
+    def delay(self, parts: Iterable[Part]) -> None:
+        """Note that a response has to wait for an earlier one; many small ones are not counted."""
+        forget_warmth(parts)
+        self._waiting_bytes += memory_bytes(parts)
+        if self._waiting_bytes > _UNCOUNTED_BYTES:
+            self._hold_unsent()
 
     @property
     def answer_room_bytes(self) -> int:
-        """Bytes left for responses while others are unsent; handlers request less data then."""
+        """Bytes left for records while others are unsent; handlers request less data then.
+
+        Unlimited if the connection sends records from their file, without memory.
+        """
+        if self._range_bytes_min == _UNKNOWN:
+            self._find_file_socket()
+        if self._file_socket is not None:
+            return _UNLIMITED
         unsent = self._sinks.unsent
         room_bytes = unsent.limit_bytes - unsent.held_bytes
         return room_bytes if room_bytes > 0 else 0
@@ -371,8 +389,7 @@ class SendHalf(asyncio.BufferedProtocol):
         """Release the bytes that waited to be sent."""
         if self._queue or self._out:
             self._forget_queue()
-        if self._unsent_held_bytes:
-            self._release_unsent()
+        self._sinks.unsent.release(self)
         if self._linger_timer is not None:
             self._linger_timer.cancel()
             self._linger_timer = None

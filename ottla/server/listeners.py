@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
-from ottla.base.files import FileSystem
+from ottla.base.files import FileSystem, lent_count
 from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import option_tables
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.unsent import UnsentBudget
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
@@ -27,7 +29,8 @@ DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
 # How many requests one log line names as possible causes of a blocked event loop.
 _NAMED_MAX = 5
-# Bytes of unsent responses above which fetches get the smallest response possible.
+# Bytes of unsent responses in memory above which fetches return less. Half as much above it,
+# connections that do not read are closed.
 _UNSENT_BYTES_MAX = 256 * 1024**2
 
 
@@ -67,6 +70,7 @@ class Listeners:
         *,
         net: Net,
         files: FileSystem,
+        tasks: Tasks,
     ) -> None:
         """Bind every address, without handling requests yet.
 
@@ -74,8 +78,10 @@ class Listeners:
         """
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
-        unsent, buffers = Budget(_UNSENT_BYTES_MAX), ReceiveBuffers()
-        descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(files))
+        unsent, buffers = UnsentBudget(_UNSENT_BYTES_MAX), ReceiveBuffers()
+        descriptors = DescriptorLimit(
+            lambda: len(directories.logs()) + lent_count(), open_count(files)
+        )
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints
         for listener in option_tables.parse_listeners(self._static):
@@ -85,6 +91,7 @@ class Listeners:
                 budget=budget,
                 unsent=unsent,
                 buffers=buffers,
+                tasks=tasks,
             )
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms

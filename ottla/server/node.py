@@ -216,7 +216,12 @@ class Node:
         self._undo.callback(peers.close)
         self._undo.push_async_callback(self._close_endpoints)
         await self._listeners.open(
-            replicas.directories, settings.quotas, self.sources, net=self._net, files=self._files
+            replicas.directories,
+            settings.quotas,
+            self.sources,
+            net=self._net,
+            files=self._files,
+            tasks=self._tasks,
         )
         coordinators = coordinators_of(
             environment, peers, self._current_session, is_mixed=identity.secret is None

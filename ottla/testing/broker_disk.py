@@ -1,11 +1,16 @@
 """The files of one broker in a test: can be slow, and can lose everything that follows a kill."""
 
-import os
 import time
 from collections.abc import Sequence
 
-from ottla.base.descriptors import SPARES
-from ottla.base.files import Buffer, RealFile, RealFileSystem, RealLock
+from ottla.base.files import (
+    Buffer,
+    Descriptor,
+    RealFile,
+    RealFileSystem,
+    RealLock,
+    open_descriptor,
+)
 from ottla.testing.volatile import VolatileFileSystem
 
 
@@ -14,8 +19,8 @@ class BrokerFile(RealFile):
 
     __slots__ = ("_disk",)
 
-    def __init__(self, path: str, fd: int, disk: "BrokerDisk") -> None:
-        super().__init__(path, fd)
+    def __init__(self, path: str, descriptor: Descriptor, disk: "BrokerDisk") -> None:
+        super().__init__(path, descriptor)
         self._disk = disk
 
     def append(self, data: Buffer) -> None:
@@ -77,10 +82,8 @@ class BrokerDisk(VolatileFileSystem):
 
     def open(self, path: str, *, create: bool = False) -> BrokerFile:  # type: ignore[override]
         """Open in append mode, like the real file system."""
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-        if create and self._is_alive:
-            flags |= os.O_CREAT
-        return BrokerFile(path, SPARES.run(lambda: os.open(path, flags, 0o644)), self)
+        descriptor = open_descriptor(path, create=create and self._is_alive)
+        return BrokerFile(path, descriptor, self)
 
     def lock(self, path: str) -> RealLock:
         """Lock a file; `kill` releases it."""

@@ -6,7 +6,7 @@ the process. Without device flushes a cluster starts and stops in a third of the
 
 import os
 
-from ottla.base.files import RealFile, RealFileSystem
+from ottla.base.files import RealFile, RealFileSystem, open_descriptor
 
 
 class VolatileFile(RealFile):
@@ -23,8 +23,7 @@ class VolatileFileSystem(RealFileSystem):
 
     def open(self, path: str, *, create: bool = False) -> VolatileFile:
         """Open in append mode, like the real file system."""
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return VolatileFile(path, os.open(path, flags, 0o644))
+        return VolatileFile(path, open_descriptor(path, create=create))
 
     def replace(self, path: str, data: bytes) -> None:
         """Replace the content of the file atomically."""

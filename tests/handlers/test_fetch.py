@@ -22,6 +22,7 @@ from ottla.wire.messages.fetch import (
     ReplicaState,
 )
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
+from tests.handlers.peers import accept_peer
 from tests.handlers.transactions import transactions_broker
 
 VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
@@ -223,6 +224,17 @@ async def test_clients_that_do_not_read_get_small_responses(broker: LogsBroker) 
     context.connection.answer_room_bytes = 0
     fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0))
     assert counts(fetch.handle(context, fetch_request)) == [1, 0]
+
+
+async def test_replicas_do_not_suffer_from_clients_that_do_not_read(broker: LogsBroker) -> None:
+    """A follower gets all records that it requests although responses of clients are unsent."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a", b"b", b"c")
+    accept_peer(broker, OTHER)
+    context = broker.context(fetch, 12)
+    context.connection.answer_room_bytes = 0
+    fetch_request = request(broker, ("t", 0, 0), replica_id=OTHER)
+    assert counts(fetch.handle(context, fetch_request)) == [3]
 
 
 async def test_min_bytes_above_the_response_limit_do_not_wait(

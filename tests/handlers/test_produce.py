@@ -367,6 +367,18 @@ async def test_error_of_a_batch_validated_off_the_loop_is_complete(broker: LogsB
     assert broker.partition("t", 0).log.log_end_offset == 0
 
 
+async def test_rejected_heavy_batch_with_acks_0_closes_the_connection(broker: LogsBroker) -> None:
+    """Kafka closes the connection; the valid batch of the same request is written before."""
+    broker.create("t", partitions=2, config=COMPACTED)
+    unkeyed = request(broker, bytearray(heavy(keyed=False)), acks=0)
+    sound = bytearray(heavy())
+    unkeyed.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=sound))
+    with pytest.raises(ProtocolError):
+        await broker.ask(produce, unkeyed, 9)
+    assert broker.partition("t", 0).log.log_end_offset == 0
+    assert broker.partition("t", 1).log.log_end_offset == 3000
+
+
 async def test_heavy_batches_are_validated_one_at_a_time_and_in_order(broker: LogsBroker) -> None:
     """The decompressed contents of several batches are never in memory together."""
     broker.create("t", config=COMPACTED)

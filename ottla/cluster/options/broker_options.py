@@ -154,7 +154,8 @@ _NETWORK = (
         256 * 1024**2,
         "Maximum bytes of requests in memory, counted as they arrive. At the limit, requests that "
         "need more memory wait, and connections that stop sending in the middle of a request are "
-        "closed. One address can use at most three quarters. Kafka: no limit.",
+        "closed: those without an earlier request after 2 s, others only if there are no such "
+        "connections and after 30 s. One address can use at most three quarters. Kafka: no limit.",
     ),
     _broker(
         "queued.max.requests",

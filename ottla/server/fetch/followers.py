@@ -178,9 +178,8 @@ class _FollowerFetch:
     def read(self, *, only_if_cached: bool = True) -> None:
         """Read every partition of the plan up to the end of its log."""
         self._start()
-        remaining_bytes = min(
-            self._request.max_bytes, RESPONSE_BYTES_MAX, self._context.connection.answer_room_bytes
-        )
+        # Whatever other clients have not read: a replica must not fall behind because of them.
+        remaining_bytes = min(self._request.max_bytes, RESPONSE_BYTES_MAX)
         for fetch in self._plan.partitions:
             try:
                 refused = self._refused.get(fetch)

@@ -253,7 +253,7 @@ def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) ->
     """Return how many bytes of records a response on a connection may contain.
 
     It is the smallest of the client's limit, fetch.max.bytes, the largest response of this broker,
-    and the bytes that may wait to be sent.
+    and the bytes in memory that may wait to be sent.
     """
     allowed: int = broker.current.options["fetch.max.bytes"]
     return min(wanted_bytes, allowed, RESPONSE_BYTES_MAX, connection.answer_room_bytes)

@@ -12,7 +12,13 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
 from ottla.replication.delayed import Waiter, Watched
 from ottla.replication.partition import Partition
-from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from ottla.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 
 NO_SESSION = 0
 NO_EPOCH = -1
@@ -128,7 +134,7 @@ class Session:
         # The partitions to read, in the order in which they are served.
         self.due: dict[Key, PartitionFetch] = {}
         self._idle: dict[Watched, PartitionFetch] = {}
-        # Bytes appended to a partition by the time it became idle.
+        # Bytes appended to each idle partition by the time it became idle.
         self.seen_bytes: dict[Watched, int] = {}
         self._isolation_level = 0
         # The fetches that wait for a partition to change.
@@ -153,11 +159,23 @@ class Session:
                 else:
                     known.update(requested)
                 due[key] = known
-        for forgotten in request.forgotten_topics_data:
-            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
-            for partition in forgotten.partitions:
-                partitions.pop((name, partition), None)
-                due.pop((name, partition), None)
+        if request.forgotten_topics_data:
+            self._forget(request.forgotten_topics_data)
+
+    def _forget(self, topics: Iterable[ForgottenTopic]) -> None:
+        for topic in topics:
+            name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
+            for partition in topic.partitions:
+                self.partitions.pop((name, partition), None)
+                self.due.pop((name, partition), None)
+        for watched, fetch in list(self._idle.items()):
+            if self._key(fetch) not in self.partitions:
+                self._stop_waiting(watched)
+
+    def _stop_waiting(self, partition: Watched) -> None:
+        del self._idle[partition]
+        self.seen_bytes.pop(partition, None)
+        partition.waiters.pop(self, None)
 
     def update_single(
         self, key: Key, partition: Watched, isolation_level: int, offset: int, max_bytes: int
@@ -169,8 +187,8 @@ class Session:
         self._isolation_level = isolation_level
         fetch = self.due[key] = self.partitions[key]
         fetch.offset, fetch.max_bytes = offset, max_bytes
-        if self._idle and self._idle.pop(partition, None) is not None:
-            partition.waiters.pop(self, None)
+        if self._idle and partition in self._idle:
+            self._stop_waiting(partition)
         return fetch
 
     def read_all_next(self) -> None:
@@ -200,11 +218,15 @@ class Session:
         """Make the next fetch, and waiting fetches, read a partition (implements Waiter)."""
         changed.waiters.pop(self, None)
         fetch = self._idle.pop(changed, None)
-        if fetch is None or self.partitions.get(self._key(fetch)) is not fetch:
-            return
-        self.due[self._key(fetch)] = fetch
-        for waiter in list(self.waiters):
-            waiter.look(changed)
+        try:
+            if fetch is not None and self.partitions.get(self._key(fetch)) is fetch:
+                self.due[self._key(fetch)] = fetch
+                for waiter in list(self.waiters):
+                    waiter.look(changed)
+        finally:
+            # Only now, because the waiters compare. They may have made the partition idle again.
+            if changed not in self._idle:
+                self.seen_bytes.pop(changed, None)
 
     def finish(self) -> None:
         """Complete the waiting fetches (implements Waiter)."""
@@ -214,9 +236,8 @@ class Session:
     def close(self) -> None:
         """Complete the waiting fetches and stop waiting for partitions."""
         self.finish()
-        for partition in self._idle:
-            partition.waiters.pop(self, None)
-        self._idle.clear()
+        for partition in list(self._idle):
+            self._stop_waiting(partition)
 
 
 # A partition whose end the client has reached, and the result of a fetch for it.

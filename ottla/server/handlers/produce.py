@@ -61,6 +61,8 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _ATTRIBUTES_POSITION = 22
 # How often a heavy batch is validated if its topic's configuration keeps changing.
 _VALIDATIONS_MAX = 5
+# The reason to close a connection, as Kafka does.
+_UNREPORTED = "a produce request with acks=0 failed; closing is the only way to report it"
 
 # Errors for which Kafka does not return the log start offset; with all others it does.
 _WITHOUT_LOG_START = frozenset(
@@ -142,9 +144,7 @@ def _append_all(
             )
     if request.acks == 0:
         if has_failed:
-            raise ProtocolError(
-                "a produce request with acks=0 failed; closing is the only way to report it"
-            )
+            raise ProtocolError(_UNREPORTED)
         # The following requests of this connection wait for the batches that are still pending.
         return _when_committed(None, waits) if waits else None
     response = ProduceResponse(responses=responses)
@@ -400,18 +400,24 @@ def _when_committed(
 ) -> "asyncio.Future[ProduceResponse | None]":
     answered: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
     pending_count = len(waits)
+    has_failed = False
 
     def committed(
         partition_response: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]"
     ) -> None:
-        nonlocal pending_count
+        nonlocal pending_count, has_failed
         pending_count -= 1
         if done.cancelled() or done.exception() is not None:
             # The broker is stopping, or there is a bug, which is logged elsewhere.
             answered.cancel()
             return
         settle(partition_response, done.result())
-        if pending_count == 0 and not answered.done():
+        has_failed = has_failed or partition_response.error_code != 0
+        if pending_count or answered.done():
+            return
+        if response is None and has_failed:
+            answered.set_exception(ProtocolError(_UNREPORTED))
+        else:
             answered.set_result(response)
 
     for partition_response, future in waits:

@@ -9,9 +9,10 @@ import pytest
 
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
+from ottla.net.unsent import UnsentBudget
 
 
 class HandTransport(asyncio.Transport):
@@ -73,7 +74,7 @@ class HandHousehold:
         self.buffers = ReceiveBuffers()
         self.budget = ReceiveBudget(1_000_000)
         self.nothing_received = nothing_received(self.buffers, self.budget)
-        self.unsent = Budget(10_000)
+        self.unsent = UnsentBudget(10_000)
         self.limits = limits
         self.handler = self
         self.frames: list[bytes] = []

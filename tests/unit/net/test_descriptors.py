@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import struct
 
 import pytest
 
 from ottla.base import descriptors
 from ottla.net.descriptors import DescriptorLimit
 
-from .test_receive_budget import Scene, Site, play
+from .test_receive_budget import BODY, Client, Scene, Site, play
 
 __all__ = ["play"]
 
@@ -65,6 +66,66 @@ def test_silent_connections_are_closed_for_new_ones(limited, caplog) -> None:
     with caplog.at_level(logging.WARNING):
         limited(scene)
     assert len([record for record in caplog.records if "scarce" in record.getMessage()]) == 1
+
+
+async def stop_reading(site: Site) -> Client:
+    """Return a client that has requested more than the socket accepts and does not read it."""
+    client = await site.connect("shared")
+    client.transport.pause_reading()
+    client.transport.write(struct.pack(">i", len(BODY)) + BODY)
+    await asyncio.sleep(1.0)
+    return client
+
+
+def test_connections_that_do_not_read_are_closed_first(limited) -> None:
+    """They hold files besides their sockets; even longer idle ones stay, and so does a slow reader."""
+
+    async def scene(site: Site) -> None:
+        idle = [await site.connect("shared") for _ in range(CONNECTIONS_MAX - 3)]
+        for client in idle:
+            await client.ask(b"once", 1.0)
+        await asyncio.sleep(20.0)
+        unread = [await stop_reading(site) for _ in range(2)]
+        slow = await stop_reading(site)
+        for _ in range(25):
+            await asyncio.sleep(1.0)
+            slow.transport.resume_reading()
+            await asyncio.sleep(0)
+            slow.transport.pause_reading()
+        newcomer = await site.connect("shared")
+        await newcomer.ask(b"served", 1.0)
+        for client in unread:
+            client.transport.resume_reading()
+        await asyncio.sleep(0.5)
+        assert all(client.is_lost for client in unread)
+        assert not any(client.is_lost for client in [*idle, slow])
+
+    limited(scene)
+
+
+def test_connections_that_do_not_read_are_closed_if_files_need_descriptors(
+    monkeypatch, play
+) -> None:
+    """The responses themselves may be ranges of many files, without any new connection."""
+    monkeypatch.setattr(descriptors, "soft_limit", lambda: 1024)
+
+    async def scene(site: Site) -> None:
+        files = [0]
+        site.endpoint.limit_descriptors(DescriptorLimit(lambda: files[0], 0))
+        idle = [await site.connect("shared") for _ in range(CONNECTIONS_MAX)]
+        for client in idle:
+            await client.ask(b"once", 1.0)
+        unread = await stop_reading(site)
+        await asyncio.sleep(20.0)
+        assert site.endpoint.connections_count == CONNECTIONS_MAX + 1
+        files[0] = 900
+        await asyncio.sleep(2.0)
+        assert site.endpoint.connections_count == CONNECTIONS_MAX
+        unread.transport.resume_reading()
+        await asyncio.sleep(0.5)
+        assert unread.is_lost
+
+    play(scene)
 
 
 def test_new_connections_are_rejected_if_none_is_idle(limited) -> None:

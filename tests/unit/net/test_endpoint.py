@@ -3,15 +3,19 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable
+from unittest.mock import PropertyMock
 
 import pytest
 
+from ottla.base import tasks as supervision
+from ottla.base.tasks import Tasks
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, Reply
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.listener import RealNet
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.unsent import UnsentBudget
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -34,12 +38,14 @@ class Site:
 
     def __init__(self, limits: Limits) -> None:
         self.echo = Echo()
+        self.tasks = Tasks()
         self.endpoint = Endpoint(
             "PLAINTEXT",
             limits=limits,
             budget=ReceiveBudget(10**8),
-            unsent=Budget(10**8),
+            unsent=UnsentBudget(10**8),
             buffers=ReceiveBuffers(),
+            tasks=self.tasks,
         )
         self.clients: list[asyncio.StreamWriter] = []
 
@@ -124,6 +130,26 @@ async def test_slow_clients_are_closed(open_site, limits: Limits, sent: bytes) -
     async with asyncio.timeout(5):
         data = await reader.read()
     assert data in (b"", struct.pack(">i", 1) + b"x")
+
+
+async def test_failure_does_not_end_the_timeouts(open_site, monkeypatch, caplog) -> None:
+    """An exception while connections are checked is reported, and idle ones are closed later."""
+    monkeypatch.setattr(supervision, "RESTART_SECONDS", 0.01)
+    site = await open_site(Limits(idle_seconds=0.05))
+    reader, writer = await site.connect()
+    writer.write(struct.pack(">i", 4) + b"slow")
+    while not site.echo.replies:
+        await asyncio.sleep(0)
+    (connection,) = site.endpoint._connections
+    failing = PropertyMock(side_effect=RuntimeError("a fault"))
+    with monkeypatch.context() as patches:
+        patches.setattr(type(connection), "undelivered_bytes", failing)
+        while not site.tasks.failures["timeouts of connections"]:
+            await asyncio.sleep(0)
+    assert "timeouts of connections PLAINTEXT" in caplog.text
+    site.echo.replies[0].send([b"done"])
+    async with asyncio.timeout(5):
+        assert await reader.read() == struct.pack(">i", 4) + b"done"
 
 
 async def test_connection_with_a_pending_request_is_not_idle(open_site) -> None:

@@ -17,10 +17,11 @@ import pytest
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.listener import ACCEPTS_PER_TURN, RealListener, RealNet, Turns
 from ottla.net.port import SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.unsent import UnsentBudget
 from ottla.server.loop import event_loops
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -50,7 +51,7 @@ async def opened(*, serves: bool = True, limits: Limits | None = None) -> Endpoi
         "PLAINTEXT",
         limits=limits or Limits(),
         budget=ReceiveBudget(10**8),
-        unsent=Budget(10**8),
+        unsent=UnsentBudget(10**8),
         buffers=ReceiveBuffers(),
     )
     await endpoint.open(RealNet(), "127.0.0.1", 0)

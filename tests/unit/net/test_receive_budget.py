@@ -11,11 +11,12 @@ from typing import cast
 import pytest
 
 from ottla.base.rng import SeededRng
-from ottla.net.buffers import ReceiveBuffers
+from ottla.net.buffers import SHARED_BYTES, ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
+from ottla.net.unsent import UnsentBudget
 from ottla.testing.sim.loop import SimLoop
 from ottla.testing.sim.net import SimNetwork
 
@@ -58,6 +59,10 @@ class Client(asyncio.BufferedProtocol):
         """Send a request and wait for its response."""
         expected = self.received_bytes + 4 + len(body)
         self.transport.write(struct.pack(">i", len(body)) + body)
+        await self.receive(expected, seconds)
+
+    async def receive(self, expected: int, seconds: float) -> None:
+        """Wait until so many bytes have been received since the connection was made."""
         async with asyncio.timeout(seconds):
             while self.received_bytes < expected:
                 assert not self.is_lost, "the connection was closed"
@@ -76,7 +81,7 @@ class Site:
             "PLAINTEXT",
             limits=Limits(frame_bytes_max=LIMIT),
             budget=self.budget,
-            unsent=Budget(LIMIT),
+            unsent=UnsentBudget(LIMIT),
             buffers=ReceiveBuffers(),
         )
 
@@ -95,6 +100,16 @@ class Site:
         # The bytes have arrived, or wait in the kernel because the broker does not read them.
         await asyncio.sleep(0.5)
         return clients
+
+
+async def exhaust(site: Site) -> "asyncio.Future[None]":
+    """Use up the memory; return the request of a client that waits until it is given back."""
+    await asyncio.sleep(0.5)
+    site.budget.hold(2 * LIMIT)
+    waiting = asyncio.ensure_future((await site.connect("waiting")).ask(BODY, 100.0))
+    await asyncio.sleep(0.5)
+    assert site.budget.has_waiting
+    return waiting
 
 
 Scene = Callable[[Site], Awaitable[None]]
@@ -161,6 +176,87 @@ def test_silent_requests_of_established_connections_are_closed_later(play) -> No
     play(scene)
 
 
+def test_slow_upload_of_an_established_connection_is_not_closed(play) -> None:
+    """A request of 100 KB at 5 KB/s is answered although others wait for memory all the time."""
+
+    async def scene(site: Site) -> None:
+        honest = await site.connect("shared")
+        await honest.ask(b"established", 1.0)
+        honest.announce(100_000, 5_000)
+        await asyncio.sleep(0.5)
+        honest.transport.write(bytes(5_000))
+        waiting = await exhaust(site)
+        for _ in range(18):
+            await asyncio.sleep(1.0)
+            honest.transport.write(bytes(5_000))
+        await honest.receive(15 + 4 + 100_000, 5.0)
+        site.budget.give_back(2 * LIMIT)
+        await waiting
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("sent_bytes", "seconds"), [(10_000, 40.0), (400_000, 20.0)], ids=["small", "large"]
+)
+def test_interrupted_upload_of_an_established_connection_is_not_closed(
+    play, sent_bytes: int, seconds: float
+) -> None:
+    """A request continues after an interruption of the network, however scarce memory is."""
+
+    async def scene(site: Site) -> None:
+        honest = await site.connect("shared")
+        await honest.ask(b"established", 1.0)
+        honest.announce(2 * sent_bytes, sent_bytes)
+        waiting = await exhaust(site)
+        await asyncio.sleep(seconds)
+        assert not honest.is_lost
+        site.budget.give_back(2 * LIMIT)
+        honest.transport.write(bytes(sent_bytes))
+        await honest.receive(15 + 4 + 2 * sent_bytes, 5.0)
+        await waiting
+
+    play(scene)
+
+
+def test_silent_established_connection_is_closed_last(play) -> None:
+    """If memory is scarce for long, the silent request that holds much of it is closed."""
+
+    async def scene(site: Site) -> None:
+        silent, small = await site.connect("shared"), await site.connect("shared")
+        for client in (silent, small):
+            await client.ask(b"established", 1.0)
+        silent.announce(LIMIT, 600_000)
+        small.announce(20_000, 10_000)
+        waiting = await exhaust(site)
+        await asyncio.sleep(25.0)
+        assert not silent.is_lost
+        await asyncio.sleep(10.0)
+        assert silent.is_lost
+        assert not small.is_lost
+        site.budget.give_back(2 * LIMIT)
+        await waiting
+
+    play(scene)
+
+
+def test_established_connections_that_stop_do_not_stop_other_addresses(play) -> None:
+    """A client is served before the requests that have stopped are closed, and none is closed."""
+
+    async def scene(site: Site) -> None:
+        honest = await site.connect("other")
+        stopped = [await site.connect(f"host{number % 4}") for number in range(40)]
+        for client in stopped:
+            await client.ask(b"established", 1.0)
+            client.announce(LIMIT, 127 * 1024)
+        await asyncio.sleep(0.5)
+        assert site.budget.held_bytes > LIMIT
+        await honest.ask(BODY, 5.0)
+        assert not any(client.is_lost for client in stopped)
+
+    play(scene)
+
+
 def test_slow_trickle_is_no_progress(play) -> None:
     """One byte a second is not enough to keep the memory of a request."""
 
@@ -186,6 +282,19 @@ def test_one_address_leaves_memory_to_others(play) -> None:
 
     async def scene(site: Site) -> None:
         await site.attackers(40, LIMIT, 300_000)
+        honest = await site.connect("other")
+        await honest.ask(BODY, 0.5)
+
+    play(scene)
+
+
+def test_first_reads_count_for_the_share_of_an_address(play) -> None:
+    """Many connections of one address that send 31 KiB and stop leave memory to other addresses."""
+
+    async def scene(site: Site) -> None:
+        await site.attackers(200, LIMIT, 31 * 1024)
+        # The last read may exceed the share.
+        assert site.budget.held_bytes <= site.budget.host_bytes_max + SHARED_BYTES + 200 * 4096
         honest = await site.connect("other")
         await honest.ask(BODY, 0.5)
 

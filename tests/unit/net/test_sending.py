@@ -16,11 +16,12 @@ from ottla.base.files import RealFile, RealFileSystem
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.net.limits import Limits
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.sending import RANGE_BYTES_MIN
+from ottla.net.unsent import UnsentBudget
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.world import World
 
@@ -56,7 +57,7 @@ class Site:
             "PLAINTEXT",
             limits=Limits(),
             budget=ReceiveBudget(10**8),
-            unsent=Budget(10**8),
+            unsent=UnsentBudget(10**8),
             buffers=ReceiveBuffers(),
         )
 
@@ -241,6 +242,22 @@ def test_small_records_are_ranges_if_memory_is_scarce(run: Run) -> None:
         scarce = site.connection.range_bytes_min
         unsent.give_back(unsent.limit_bytes // 2 + 1)
         assert scarce <= 4096 < usual == site.connection.range_bytes_min
+
+    run(scenario)
+
+
+def test_records_that_are_sent_from_a_file_need_no_memory(run: Run) -> None:
+    """Fetches are not cut if the memory for unsent responses is used up: they return ranges."""
+
+    async def scenario(site: Site) -> None:
+        site.handler.answers = [[b"one"]]
+        reader = await connect(site)
+        reader.ask(1)
+        await reader.read(4 + 3)
+        unsent = site.endpoint.unsent
+        unsent.hold(unsent.limit_bytes)
+        assert site.connection.answer_room_bytes > LARGE
+        unsent.give_back(unsent.limit_bytes)
 
     run(scenario)
 

@@ -6,6 +6,8 @@ import random
 import pytest
 
 from ottla.replication import leading
+from ottla.replication.delayed import Watched
+from ottla.server.fetch.parked import Parked
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import FetchResponse, ForgottenTopic
 from tests.handlers.logs import LogsBroker, batch, values
@@ -94,6 +96,62 @@ async def test_ended_sessions_wait_on_nothing(broker: LogsBroker) -> None:
     await broker.ask(fetch, last, 12)
     assert not broker.partition("t", 0).waiters
     assert not broker.partition("t", 1).waiters
+
+
+async def test_sessions_keep_no_partition_that_changed_was_forgotten_or_deleted(
+    broker: LogsBroker,
+) -> None:
+    """A session that lives long would otherwise keep the logs of all topics that were deleted."""
+    broker.create("t", partitions=4)
+    positions = [("t", number, 0) for number in range(4)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
+    (session,) = broker.fetch_sessions._sessions.values()
+    assert len(session.seen_bytes) == 4
+    broker.write("t", b"a", number=0)
+    await asyncio.sleep(0)
+    assert len(session.seen_bytes) == 3
+    following = request(broker, session_id=first.session_id, session_epoch=1)
+    following.forgotten_topics_data = [ForgottenTopic(topic="t", partitions=[1])]
+    await broker.ask(fetch, following, 12)
+    assert set(session.seen_bytes) == {broker.partition("t", 2), broker.partition("t", 3)}
+    assert not broker.partition("t", 1).waiters
+    broker.replicas.stop_replicas(1, [("t", 2)], delete=True)
+    await asyncio.sleep(0)
+    assert set(session.seen_bytes) == {broker.partition("t", 3)}
+    last = request(broker, session_id=first.session_id, session_epoch=-1)
+    await broker.ask(fetch, last, 12)
+    assert not session.seen_bytes
+
+
+async def test_failing_fetch_of_a_session_does_not_lose_changes_of_other_partitions(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the check of one waiting fetch raises, the fetches of other sessions are still woken."""
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    broker.create("t", partitions=3)
+    check = Parked.check
+
+    def fail_once(parked: Parked, changed: Watched) -> FetchResponse | None:
+        if changed is broker.partition("t", 0):
+            raise RuntimeError("a fault")
+        return check(parked, changed)
+
+    monkeypatch.setattr(Parked, "check", fail_once)
+    waiting = []
+    for number in range(3):
+        opened = await broker.ask(fetch, request(broker, ("t", number, 0), session_epoch=0), 12)
+        following = request(broker, max_wait_ms=60_000)
+        following.session_id, following.session_epoch = opened.session_id, 1
+        waiting.append(broker.begin(fetch, following, 12))
+    for number in range(3):
+        broker.write("t", b"z", number=number)
+    async with asyncio.timeout(5):
+        for number in (1, 2):
+            assert mentioned(await waiting[number]) == [number]
+    with pytest.raises(RuntimeError):
+        await waiting[0]
+    assert len(errors) == 1
 
 
 async def test_advanced_log_start_is_reported_in_time(broker: LogsBroker) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import os
 import struct
 import time
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError, ErrorCode, StorageError
-from ottla.base.files import RealFile, RealFileSystem
+from ottla.base.files import RealFile, RealFileSystem, open_descriptor
 from ottla.base.rng import SeededRng
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.znodes import BrokerIdNode
@@ -413,12 +412,10 @@ class BreakableFiles(RealFileSystem):
         self._breakable = breakable
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        real = super().open(path, create=create)
         if self._breakable not in path:
-            return real
-        guarded = GuardedFile(path, os.dup(real.fileno()))
+            return super().open(path, create=create)
+        guarded = GuardedFile(path, open_descriptor(path, create=create))
         guarded.files = self
-        real.close()
         return guarded
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,11 @@ from ottla.cluster.options import option_tables
 from ottla.cluster.zk.embedded import EmbeddedSession, EmbeddedTree
 from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
 from ottla.server.config.store import ConfigSource, ConfigStore, Described
+from ottla.server.handlers import produce
+from ottla.storage.log.validation import Vetted
+from tests.handlers.logs import LogsBroker
+from tests.handlers.test_produce import heavy
+from tests.handlers.test_produce import request as produce_request
 
 TOPICS, BROKERS, DEFAULT = ConfigNode.TOPICS, ConfigNode.BROKERS, ConfigNode.DEFAULT
 
@@ -137,6 +143,34 @@ async def test_a_change_of_the_broker_changes_topics_that_set_nothing(tree: Tree
     assert store.broker["max.connections"] == 3
     assert store.topic("t")["retention.ms"] == 7
     assert store.topic("own")["retention.ms"] == 1
+
+
+async def test_a_change_of_the_broker_does_not_refuse_a_heavy_batch(
+    tree: Tree, broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An option that does not affect records changes while the batch is validated: once is enough."""
+    await tree.write(TOPICS, "t", cleanup_policy="compact")
+    store = await tree.store()
+    await store.load_topics(["t"])
+    broker.create("t")
+    replicas = broker.replicas
+    monkeypatch.setattr(replicas, "_topic_options", store.topic)
+    replicas.update_configs()
+    store.on_broker.append(lambda _: replicas.update_configs())
+    log, validate, calls = broker.partition("t").log, broker.heavy_batches.validate, 0
+
+    async def change_and_validate(*of_batch: Any) -> Vetted:
+        nonlocal calls
+        calls += 1
+        vetted = await validate(*of_batch)
+        await tree.change(BROKERS, DEFAULT, log_retention_ms=str(calls))
+        await until(lambda: log.config.retention_ms == calls)
+        return vetted
+
+    monkeypatch.setattr(broker.heavy_batches, "validate", change_and_validate)
+    response = await broker.ask(produce, produce_request(broker, bytearray(heavy())), 9)
+    assert response.responses[0].partition_responses[0].error_code == 0
+    assert (log.log_end_offset, calls) == (3000, 1)
 
 
 async def test_consecutive_changes_are_all_applied(tree: Tree) -> None:
