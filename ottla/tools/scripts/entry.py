@@ -74,13 +74,13 @@ def _run(name: str, script: Script, command_line: list[str]) -> int:
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
         return _run_plain(module, name, command_line)
-    if not command_line or "--help" in command_line:
+    if not command_line or _position_of(command_line, "help") is not None:
         _print_help(name, spec)
         return 1
-    if "--version" in command_line:
+    if _position_of(command_line, "version") is not None:
         out(KAFKA_VERSION)
         return 0
-    used_zookeeper = "--zookeeper" in (word.partition("=")[0] for word in command_line)
+    used_zookeeper = _position_of(command_line, "zookeeper") is not None
     if "zookeeper" in spec.old:
         command_line = _without_zookeeper(command_line)
     handler = getattr(module, "on_parse_error", None)
@@ -109,21 +109,30 @@ def _run_plain(module: ModuleType, name: str, command_line: list[str]) -> int:
 
 def _without_zookeeper(command_line: list[str]) -> list[str]:
     """Replace `--zookeeper` by the brokers that are registered there."""
-    flat = [part for word in command_line for part in _split(word)]
-    if "--zookeeper" not in flat[:-1]:
+    at = _position_of(command_line, "zookeeper")
+    if at is None:
         return command_line
-    at = flat.index("--zookeeper")
-    remaining = [*flat[:at], *flat[at + 2 :]]
-    if "--bootstrap-server" in remaining:
+    _, has_value, address = command_line[at].partition("=")
+    following = command_line[at + 1 :]
+    if not has_value:
+        if not following:
+            return command_line
+        address, *following = following
+    remaining = [*command_line[:at], *following]
+    if _position_of(remaining, "bootstrap-server") is not None:
         err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
         return remaining
-    brokers = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
+    brokers = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(address)
     err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {brokers} instead.")
     return [*remaining, "--bootstrap-server", brokers]
 
 
-def _split(word: str) -> list[str]:
-    return word.split("=", 1) if word.startswith("--zookeeper=") else [word]
+def _position_of(command_line: Sequence[str], name: str) -> int | None:
+    """Return the place of an option in a command line, with or without `=value`."""
+    forms = (f"-{name}", f"--{name}")
+    return next(
+        (at for at, word in enumerate(command_line) if word.partition("=")[0] in forms), None
+    )
 
 
 def _print_help(name: str, spec: Spec) -> None:

@@ -1,9 +1,9 @@
 """Command lines as joptsimple reads them, the library under most of Apache Kafka's tools.
 
-`--name value`, `--name=value`, unambiguous abbreviations, options that may be repeated. Other words
-of a command line are ignored. Errors have joptsimple's sentences, because scripts look for them. A
-flag of an earlier generation (KIP-1147 and before) is read as its successor, which is named on
-standard error.
+`--name value`, `--name=value`, either with one dash, unambiguous abbreviations, options that may be
+repeated. Other words of a command line are ignored. Errors have joptsimple's sentences, because
+scripts look for them. A flag of an earlier generation (KIP-1147 and before) is read as its
+successor, which is named on standard error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +30,16 @@ class Flag(NamedTuple):
 class Old(NamedTuple):
     """The successor of a flag of an earlier generation, and the notice that names it.
 
-    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently.
+    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently. A switch without
+    effect has no successor: `new` is empty.
     """
 
     new: str
     notice: str = "Option --{old} is from an earlier version; use --{new} instead."
 
 
+_OUTPUTS = ("text", "json")
+WITHOUT_EFFECT = Old("", "Option --{old} is from an earlier version; it has no effect.")
 # Options that every tool has.
 COMMON: Mapping[str, Flag] = {
     "help": Flag("Print the options."),
@@ -120,8 +123,10 @@ class Options:
 
 def parse(spec: Spec, command_line: Sequence[str]) -> Options:
     """Read a command line; errors are UsageError with joptsimple's sentences."""
-    reader = _Reader(spec, command_line)
-    return Options(spec, reader.read())
+    options = Options(spec, _Reader(spec, command_line).read())
+    for form in options.all("output"):
+        _check_output(form)
+    return options
 
 
 def integer(text: str) -> int:
@@ -147,13 +152,23 @@ def pairs(values: Sequence[str]) -> dict[str, str]:
 
 def split_output(command_line: Sequence[str]) -> tuple[list[str], bool]:
     """Remove `--output json`, for scripts without Spec: the rest, and True if it was there."""
-    rest = [word for word in command_line if word != "--output=json"]
-    is_json = len(rest) < len(command_line)
-    while "--output" in rest and rest[rest.index("--output") + 1 :][:1] == ["json"]:
-        at = rest.index("--output")
-        del rest[at : at + 2]
-        is_json = True
+    rest: list[str] = []
+    is_json = False
+    words = iter(command_line)
+    for word in words:
+        name, has_value, form = word.partition("=")
+        if name != "--output":
+            rest.append(word)
+            continue
+        form = form if has_value else next(words, "")
+        _check_output(form)
+        is_json = is_json or form == "json"
     return rest, is_json
+
+
+def _check_output(form: str) -> None:
+    if form not in _OUTPUTS:
+        _refuse(f"--output must be {' or '.join(_OUTPUTS)}, not '{form}'")
 
 
 class _Reader:
@@ -175,12 +190,19 @@ class _Reader:
             if word.startswith("--") and len(word) > 2:
                 self._read_option(word[2:])
             elif word.startswith("-") and len(word) > 1:
-                _refuse(f"{word[1]} is not a recognized option")
+                # joptsimple reads `-name` as `--name`, but then it knows no abbreviations.
+                if not self._is_known(word[1:].partition("=")[0]):
+                    _refuse(f"{word[1]} is not a recognized option")
+                self._read_option(word[1:])
         return self._occurrences
 
     def _read_option(self, text: str) -> None:
         typed, has_value, value = text.partition("=")
         name = self._resolve(typed)
+        if not name:
+            if has_value:
+                _refuse(f"Option {typed} does not accept an argument")
+            return
         flag = self._flags[name]
         if not flag.value:
             if has_value:
@@ -205,7 +227,11 @@ class _Reader:
             "-"
         )
 
+    def _is_known(self, name: str) -> bool:
+        return name in self._flags or name in self._spec.old
+
     def _resolve(self, typed: str) -> str:
+        """Return the option's name; it is empty if the flag has no effect any more."""
         if typed in self._flags:
             return typed
         old = self._spec.old.get(typed)

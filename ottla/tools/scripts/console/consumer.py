@@ -25,6 +25,7 @@ from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    WITHOUT_EFFECT,
     Flag,
     Old,
     Options,
@@ -72,7 +73,7 @@ SPEC = Spec(
     },
     {
         "zookeeper": Old("bootstrap-server"),
-        "new-consumer": Old("from-beginning", ""),
+        "new-consumer": WITHOUT_EFFECT,
         "whitelist": Old("include"),
     },
 )

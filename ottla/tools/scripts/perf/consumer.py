@@ -14,6 +14,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    WITHOUT_EFFECT,
     Flag,
     Old,
     Options,
@@ -52,7 +53,7 @@ SPEC = Spec(
         "threads": Flag("Accepted, without effect.", "count", integer),
         "plot": Flag("Write the rate as a picture (an extension of Ottla).", "FILE.svg"),
     },
-    {"broker-list": Old("bootstrap-server")},
+    {"broker-list": Old("bootstrap-server"), "new-consumer": WITHOUT_EFFECT},
 )  # fmt: skip
 _COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 _MB = 1024 * 1024

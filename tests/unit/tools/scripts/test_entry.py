@@ -113,7 +113,18 @@ def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str
             assert main.run([*row["command"].split()[1:], "--help"]) == 0
 
 
-@pytest.mark.parametrize("command_line", [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"]])
+@pytest.mark.parametrize("option", ["-help", "--help"])
+def test_help_may_have_one_dash(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As every option of these tools."""
+    assert entry.run("kafka-topics", [option]) == 1
+    assert "--partitions" in capsys.readouterr().err
+    assert entry.run("kafka-topics", ["-version"]) == 0
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"], ["-zookeeper", "zk:2181"]],
+)
 def test_zookeeper_is_asked_for_the_brokers(
     command_line: list[str],
     nowhere: str,
@@ -147,13 +158,24 @@ def test_deletion_through_zookeeper_prints_what_it_printed(
     )
 
 
+@pytest.mark.parametrize("words", [["--output", "json"], ["--output=json"]])
+def test_notice_of_a_former_script_is_no_json(
+    words: list[str], ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The standard output of kafka-preferred-replica-election has JSON only."""
+    arguments = ["--bootstrap-server", ottla_cluster.bootstrap, *words]
+    assert entry.run("kafka-preferred-replica-election", arguments) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert set(json.loads(line)) == {"elected", "not_needed", "failed"}
+
+
 def test_bootstrap_server_wins_over_zookeeper(
     nowhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A ZooKeeper that is named as well is not looked up."""
-    arguments = ["--zookeeper", "zk:2181", "--bootstrap-server", nowhere, "--list"]
-    assert entry.run("kafka-topics", arguments) == 1
-    assert "--zookeeper is ignored" in capsys.readouterr().err
+    for words in (["--bootstrap-server", nowhere], [f"--bootstrap-server={nowhere}"]):
+        assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *words, "--list"]) == 1
+        assert "--zookeeper is ignored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", list(REASONS))
