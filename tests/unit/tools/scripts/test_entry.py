@@ -205,10 +205,11 @@ def test_server_needs_a_properties_file(
     assert capsys.readouterr().err
 
 
-def test_daemon_is_started_and_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("selection", [["--node-id=7"], ["--node-id", "7"], []])
+def test_daemon_is_started_and_stopped(tmp_path: Path, selection: list[str]) -> None:
     """`kafka-server-stop` ends the broker that `kafka-server-start -daemon` started, and no other."""
     (tmp_path / "server.properties").write_text(
-        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n"
+        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\nnode.id=7\n"
     )
 
     def run(name: str, *command_line: str) -> subprocess.CompletedProcess[str]:
@@ -227,7 +228,10 @@ def test_daemon_is_started_and_stopped(tmp_path: Path) -> None:
     number = int(started.stdout.rpartition("process ")[2].split(";")[0])
     descriptor = os.pidfd_open(number)
     try:
-        assert run("kafka-server-stop").returncode == 0
+        for other in ("--node-id=8", "--process-role=controller"):
+            refused = run("kafka-server-stop", other)
+            assert (refused.returncode, refused.stdout) == (1, "No kafka server to stop\n")
+        assert run("kafka-server-stop", *selection).returncode == 0
         # Readable once the process has ended.
         assert select.select([descriptor], [], [], 30)[0]
     finally:
