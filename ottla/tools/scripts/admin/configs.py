@@ -17,6 +17,7 @@ from ottla.tools.scripts.flags import (
     Options,
     Spec,
 )
+from ottla.tools.scripts.java_split import java_split
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster, read_properties
 
@@ -217,7 +218,7 @@ def _added(options: Options) -> dict[str, str]:
     text = options["add-config"]
     if text is None:
         return added
-    for part in re.split("," + _OUTSIDE, text):
+    for part in java_split("," + _OUTSIDE, text):
         pair = re.split(r"\s*=\s*" + _OUTSIDE, part)
         if len(pair) != 2:
             raise ConfigError(
@@ -232,4 +233,4 @@ def _added(options: Options) -> dict[str, str]:
 
 
 def _deleted(options: Options) -> list[str]:
-    return [name.strip() for text in options.all("delete-config") for name in text.split(",")]
+    return [name.strip() for text in options.all("delete-config") for name in java_split(",", text)]

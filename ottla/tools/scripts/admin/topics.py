@@ -23,6 +23,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
+from ottla.tools.scripts.java_split import java_split
 
 SPEC = Spec(
     "Create, delete, describe, or change a topic.",
@@ -253,7 +254,8 @@ def topic_pattern(text: str | None) -> re.Pattern[str] | None:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    split = [re.split(r"\s*=\s*", text) for text in options.all("config")]
+    # `name=` has no value.
+    split = [java_split(r"\s*=\s*", text) for text in options.all("config")]
     if any(len(pair) != 2 for pair in split):
         raise ValueError(
             "requirement failed: Invalid topic config: all configs to be added must be in the "
