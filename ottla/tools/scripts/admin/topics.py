@@ -2,10 +2,12 @@
 
 import base64
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.loading import load_module
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
@@ -21,9 +23,9 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.java_split import java_split
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
-from ottla.tools.scripts.java_split import java_split
 
 SPEC = Spec(
     "Create, delete, describe, or change a topic.",
@@ -38,7 +40,7 @@ SPEC = Spec(
         "topic": Flag("A topic; except with --create, a regular expression.", "topic"),
         "topic-id": Flag("The id of the topic to describe.", "topic-id"),
         "config": Flag("An option of the new topic; may be repeated.", "name=value"),
-        "delete-config": Flag("No longer supported: use kafka-configs.", "name"),
+        "delete-config": Flag("Only with --zookeeper; else use kafka-configs.", "name"),
         "partitions": Flag("The number of partitions.", "# of partitions", integer),
         "replication-factor": Flag("The number of replicas.", "replication factor", integer),
         "replica-assignment": Flag("Brokers of each partition, as in 1:2,2:3.", "assignment"),
@@ -63,6 +65,10 @@ _REPORTS = (
     "under-min-isr-partitions",
     "at-min-isr-partitions",
     "unavailable-partitions",
+)
+_ALTERING_ZOOKEEPER = (
+    "WARNING: Altering topic configuration from this script has been deprecated and may be removed "
+    "in future releases.\n         Going forward, please use kafka-configs.sh for this functionality"
 )
 _ALTERING = " (To alter topic configurations, the kafka-configs tool can be used.)"
 
@@ -98,7 +104,7 @@ def _check(options: Options) -> None:
             "Command must include exactly one action: "
             "--list, --describe, --create, --alter or --delete"
         )
-    if "delete-config" in options:
+    if "delete-config" in options and not options.used_zookeeper:
         err(
             "delete-config option is no longer supported and deprecated since version 4.0. "
             "The config will be fully removed in future releases."
@@ -131,13 +137,18 @@ def _check_topic(options: Options) -> None:
         raise UsageError("--topic or --topic-id is required to describe a topic")
     if "list" not in options and "describe" not in options:
         options.require("topic")
-    if "alter" in options:
+    if "alter" in options and not _alters_configs(options):
         if "config" in options:
             raise UsageError(
                 'Option combination "[[bootstrap-server], [config]]" can\'t be used with option '
                 f'"[alter]"{_ALTERING}'
             )
         options.require("partitions")
+
+
+def _alters_configs(options: Options) -> bool:
+    """Return True if --zookeeper makes --alter change configurations: Apache Kafka before 3.0."""
+    return options.used_zookeeper and ("config" in options or "delete-config" in options)
 
 
 def _create(brokers: Brokers, options: Options) -> None:
@@ -177,11 +188,36 @@ def _list(brokers: Brokers, options: Options) -> None:
 def _alter(brokers: Brokers, options: Options) -> None:
     existing = _existing(brokers, options)
     assignment = _assignment(options)
+    if _alters_configs(options):
+        _alter_configs(brokers, options, existing)
+        if "partitions" not in options:
+            return
     for topic in existing:
         added = list(assignment.values())[len(topic.partitions) :]
         add_partitions(brokers, topic.name, options["partitions"], added)
         if options.is_json:
             as_json({"topic": topic.name, "partitions": options["partitions"]})
+
+
+def _alter_configs(brokers: Brokers, options: Options, existing: list[topics.Topic]) -> None:
+    configs = load_module("ottla.client.admin.configs")
+    assign, delete = _configs(options), options.all("delete-config")
+    out(_ALTERING_ZOOKEEPER)
+    for topic in existing:
+        resource = configs.Resource(configs.ResourceType.TOPIC, topic.name)
+        configs.alter_config(brokers, resource, assign=assign, delete=delete)
+        words = ["--add-config", ",".join(map(_config_word, assign.items()))] if assign else []
+        words += ["--delete-config", ",".join(delete)] if delete else []
+        err(
+            f"The same today: kafka-configs --bootstrap-server {options['bootstrap-server']} "
+            f"--alter --topic {topic.name} {shlex.join(words)}"
+        )
+        out(f"Updated config for topic {topic.name}.")
+
+
+def _config_word(pair: tuple[str, str]) -> str:
+    name, value = pair
+    return f"{name}=[{value}]" if "," in value else f"{name}={value}"
 
 
 def _describe(brokers: Brokers, options: Options) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import select
 import socket
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -192,6 +193,36 @@ def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]
     assert printed.out == "4.3.0\n"
     assert "is kafka-get-offsets today" in printed.err
     assert entry.run("kafka-run-class", ["com.example.Tool"]) == 1
+
+
+def test_configurations_are_altered_through_zookeeper(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in Apache Kafka 2.8 and before; standard error has the command line of today."""
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: ottla_cluster.bootstrap)
+    ottla_cluster.create_topic("altered")
+    arguments = ["--alter", "--topic", "altered", "--config", "retention.ms=1000",
+                 "--config", "cleanup.policy=compact,delete"]  # fmt: skip
+    assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *arguments]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.endswith("\nUpdated config for topic altered.\n")
+    modern = printed.err.splitlines()[-1].partition(": kafka-configs ")[2]
+    assert modern == (
+        f"--bootstrap-server {ottla_cluster.bootstrap} --alter --topic altered "
+        "--add-config 'retention.ms=1000,cleanup.policy=[compact,delete]'"
+    )
+    assert entry.run("kafka-configs", shlex.split(modern)) == 0
+    describe = ["--bootstrap-server", ottla_cluster.bootstrap, "--describe", "--topic", "altered"]
+    capsys.readouterr()
+    assert entry.run("kafka-configs", describe) == 0
+    printed = capsys.readouterr()
+    assert "retention.ms=1000 " in printed.out
+    assert "cleanup.policy=compact,delete " in printed.out
+    arguments = ["--alter", "--topic", "altered", "--delete-config", "retention.ms"]
+    assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *arguments]) == 0
+    capsys.readouterr()
+    assert entry.run("kafka-configs", describe) == 0
+    assert "retention.ms" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
