@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.printing import err
+from ottla.tools.scripts.printing import err, out
 
 Convert = Callable[[str], Any]
 
@@ -25,6 +25,9 @@ class Flag(NamedTuple):
     default: Any = None
     # Its values are all words up to the next option.
     is_list: bool = False
+    # argparse4j only: a letter in place of the name, and the values that are allowed.
+    short: str = ""
+    choices: Sequence[str] = ()
 
 
 class Old(NamedTuple):
@@ -38,6 +41,10 @@ class Old(NamedTuple):
     notice: str = "Option --{old} is from an earlier version; use --{new} instead."
 
 
+DEPRECATED = (
+    "Option --{old} has been deprecated and will be removed in a future version. "
+    "Use --{new} instead."
+)
 _OUTPUTS = ("text", "json")
 WITHOUT_EFFECT = Old("", "Option --{old} is from an earlier version; it has no effect.")
 # Options that every tool has.
@@ -52,18 +59,22 @@ COMMAND_CONFIG = Flag("A properties file with options of the client.", "config f
 
 
 class Spec(NamedTuple):
-    """The options of one tool."""
+    """The options of one tool.
+
+    `program` is its name in errors of argparse4j, empty if joptsimple reads its command line.
+    """
 
     summary: str
     flags: Mapping[str, Flag]
     old: Mapping[str, Old] = {}
+    program: str = ""
 
 
 class Options:
     """The options of one command line; `occurrences` has each as it was typed, in order."""
 
     def __init__(self, spec: Spec, occurrences: Sequence[tuple[str, str | None]]) -> None:
-        self._spec = spec
+        self.spec = spec
         self.occurrences = occurrences
         self.used_zookeeper = False
         """True if --zookeeper named the brokers: some tools printed more then."""
@@ -84,13 +95,13 @@ class Options:
         """Return the only value of an option, or its default. UsageError if it is given twice."""
         values = self._values.get(name)
         if values is None:
-            return self._spec.flags[name].default if name in self._spec.flags else None
-        if len(values) > 1:
+            return self.spec.flags[name].default if name in self.spec.flags else None
+        if len(values) > 1 and not self.spec.program:
             raise UsageError(
                 f"Found multiple arguments for option {name}, but you asked for only one",
                 is_parse_error=True,
             )
-        return self._converted(name, values[0])
+        return self._converted(name, values[-1])
 
     def all(self, name: str) -> list[Any]:
         """Return the values of an option that may be repeated."""
@@ -100,13 +111,19 @@ class Options:
     def _converted(self, name: str, value: str | None) -> Any:
         if value is None:
             return None
-        flag = self._spec.flags.get(name)
+        flag = self.spec.flags.get(name)
         try:
             return value if flag is None else flag.convert(value)
         except ValueError:
             raise UsageError(
                 f"Cannot parse argument '{value}' of option {name}", is_parse_error=True
             ) from None
+
+    def rename(self, old: str, new: str, notice: str = DEPRECATED) -> None:
+        """Read a deprecated option as its successor; a notice on standard output names that."""
+        if old in self:
+            out(notice.format(old=old, new=new))
+            self._values[new] = self._values.pop(old)
 
     def require(self, *names: str) -> None:
         """Raise UsageError unless all of these options were given."""
@@ -125,7 +142,7 @@ def parse(spec: Spec, command_line: Sequence[str]) -> Options:
     """Read a command line; errors are UsageError with joptsimple's sentences."""
     options = Options(spec, _Reader(spec, command_line).read())
     for form in options.all("output"):
-        _check_output(form)
+        check_output(form)
     return options
 
 
@@ -161,12 +178,13 @@ def split_output(command_line: Sequence[str]) -> tuple[list[str], bool]:
             rest.append(word)
             continue
         form = form if has_value else next(words, "")
-        _check_output(form)
+        check_output(form)
         is_json = is_json or form == "json"
     return rest, is_json
 
 
-def _check_output(form: str) -> None:
+def check_output(form: str) -> None:
+    """Raise UsageError unless --output has a form that exists."""
     if form not in _OUTPUTS:
         _refuse(f"--output must be {' or '.join(_OUTPUTS)}, not '{form}'")
 
@@ -175,7 +193,7 @@ class _Reader:
     """One pass over the words of a command line."""
 
     def __init__(self, spec: Spec, command_line: Sequence[str]) -> None:
-        self._spec = spec
+        self._old = spec.old
         self._flags = {**spec.flags, **COMMON}
         self._command_line = list(command_line)
         self._at = 0
@@ -228,13 +246,13 @@ class _Reader:
         )
 
     def _is_known(self, name: str) -> bool:
-        return name in self._flags or name in self._spec.old
+        return name in self._flags or name in self._old
 
     def _resolve(self, typed: str) -> str:
         """Return the option's name; it is empty if the flag has no effect any more."""
         if typed in self._flags:
             return typed
-        old = self._spec.old.get(typed)
+        old = self._old.get(typed)
         if old is not None:
             if old.notice:
                 err(old.notice.format(old=typed, new=old.new))

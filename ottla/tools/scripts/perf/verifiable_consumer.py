@@ -3,10 +3,11 @@
 from ottla.base.errors import OttlaError
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord, RecordConsumer
+from ottla.tools.scripts.argparse4j import require
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
-from ottla.tools.scripts.perf.verifiable import event, text
+from ottla.tools.scripts.perf.verifiable import event, read_deprecated_file, text
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
@@ -26,10 +27,12 @@ SPEC = Spec(
         "verbose": Flag("Print an event for each record."),
         "enable-autocommit": Flag("Commit in the background."),
         "reset-policy": Flag("earliest or latest.", "POLICY", default="earliest"),
+        "consumer.config": Flag("Use --command-config instead.", "CONFIG-FILE"),
         "assignment-strategy": Flag("The assignor's Java class.", "CLASS"),
         "command-config": COMMAND_CONFIG,
     },
-    {"broker-list": Old("bootstrap-server"), "consumer.config": Old("command-config", "")},
+    {"broker-list": Old("bootstrap-server")},
+    "verifiable-consumer",
 )
 _POLL_S = 0.1
 _AT_ONCE = 500
@@ -37,9 +40,8 @@ _AT_ONCE = 500
 
 def run(options: Options) -> int:
     """Read records and print events."""
-    for name in ("topic", "group-id", "bootstrap-server"):
-        if name not in options:
-            raise UsageError(f"argument --{name} is required", is_parse_error=True)
+    require(options, "bootstrap-server", "topic", "group-id")
+    read_deprecated_file(options, "consumer.config")
     event("startup_complete")
     mine: set[tuple[str, int]] = set()
 
@@ -68,15 +70,6 @@ def run(options: Options) -> int:
     event("shutdown_complete")
     event("shutdown_requested")
     return 0
-
-
-def on_parse_error(error: UsageError) -> int:
-    """Print the error as argparse4j does, below a line of usage."""
-    err(
-        "usage: verifiable-consumer [--help] --topic TOPIC --group-id ID --bootstrap-server HOST:PORT …"
-    )
-    err(f"verifiable-consumer: error: {error}")
-    return 1
 
 
 def _settings(options: Options) -> dict[str, str]:
