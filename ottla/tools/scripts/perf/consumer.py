@@ -61,12 +61,13 @@ _AT_ONCE = 500
 _WINDOW_S = 0.1
 """The shortest time whose rate is a point of the plot."""
 
+_DEPRECATED = {"messages": "num-records", "consumer.config": "command-config"}
 
 def run(options: Options) -> int:
     """Read records and print the rate."""
     _check(options)
-    if "messages" in options:
-        out("Warning: --messages is deprecated. Use --num-records instead.")
+    for old, new in _DEPRECATED.items():
+        options.rename(old, new, "Warning: --{old} is deprecated. Use --{new} instead.")
     is_detailed = "show-detailed-stats" in options
     if "hide-header" not in options and not options.is_json:
         out(f"{'time, threadId' if is_detailed else 'start.time, end.time'}, {_COLUMNS}")
@@ -103,8 +104,10 @@ class _ConsumerRun:
     """The progress of one run."""
 
     def __init__(self, options: Options) -> None:
+    options.forbid("consumer.config", "command-config")
         self._options = options
-        self._wanted: int = options["num-records"] or options["messages"] or 0
+        self._format = DateFormat(options["date-format"])
+        self._wanted: int = options["num-records"]
         self.count = self.bytes = 0
         self._start = self._joined = time.time()
         self._end = self._start
@@ -172,8 +175,7 @@ class _ConsumerRun:
 
     def _settings(self) -> dict[str, Any]:
         options = self._options
-        name = options["command-config"] or options["consumer.config"]
-        properties: Mapping[str, str] = read_properties(name) if name else {}
+        name = options["command-config"]
         return {
             "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
             **librdkafka_settings(
