@@ -34,7 +34,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
-from ottla.tools.scripts.printing import begin_json, err, out
+from ottla.tools.scripts.printing import begin_json, discard_output, err, out
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
@@ -220,16 +220,18 @@ class _Copy:
         """The number of records that may be requested at once."""
         return _AT_ONCE if self.limit is None else min(_AT_ONCE, self.limit - self.count)
 
-    def take(self, record: ConsumedRecord) -> None:
-        """Write a record."""
-        self.count += 1
-        try:
-            sys.stdout.buffer.write(self._write(record))
-        except OttlaError as error:
-            if not self._skips:
-                raise
-            err(f"Error processing message, skipping this message: {error}")
-        self.positions[record.topic, record.partition] = record.offset + 1
+    def take(self, records: list[ConsumedRecord]) -> None:
+        """Write records, and flush."""
+        for record in records:
+            self.count += 1
+            try:
+                sys.stdout.buffer.write(self._write(record))
+            except OttlaError as error:
+                if not self._skips:
+                    raise
+                err(f"Error processing message, skipping this message: {error}")
+            self.positions[record.topic, record.partition] = record.offset + 1
+        sys.stdout.buffer.flush()
 
 
 def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
@@ -270,10 +272,13 @@ def _copy(
     while not copy.is_done and not stop.requested:
         events = consumer.poll(0, limit=copy.room) or consumer.poll(_POLL_S)
         records = [event for event in events if isinstance(event, ConsumedRecord)]
-        for record in records:
-            copy.take(record)
         if records:
-            sys.stdout.buffer.flush()
+            try:
+                copy.take(records)
+            except BrokenPipeError:
+                discard_output()
+                err("Unable to write to standard out, closing consumer.")
+                return
             last = time.monotonic()
         elif patience_s is not None and time.monotonic() - last > patience_s:
             return

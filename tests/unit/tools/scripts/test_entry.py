@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import select
-import socket
 import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from ottla.tools.scripts import entry
 from ottla.tools.scripts.refused import REASONS
 from ottla.tools.scripts.servers import zookeeper_lookup
 from ottla.tools.scripts.table import SCRIPTS
+from tests.unit.tools.test_mirror import produce
 
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
 
@@ -193,31 +195,6 @@ def test_notice_of_a_former_script_is_no_json(
     assert set(json.loads(line)) == {"elected", "not_needed", "failed"}
 
 
-def test_bootstrap_server_wins_over_zookeeper(
-    nowhere: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A ZooKeeper that is named as well is not looked up."""
-    for words in (["--bootstrap-server", nowhere], [f"--bootstrap-server={nowhere}"]):
-        assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *words, "--list"]) == 1
-        assert "--zookeeper is ignored" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", list(REASONS))
-def test_unavailable_script_says_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The sentence names another way, and the exit code is 1."""
-    assert entry.run(f"{name}.sh", []) == 1
-    assert capsys.readouterr().err.startswith(f"{name} is not available: ")
-
-
-def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]) -> None:
-    """`kafka-run-class kafka.tools.GetOffsetShell` is a form of old documents."""
-    assert entry.run("kafka-run-class", ["kafka.tools.GetOffsetShell", "--version"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == "4.3.0\n"
-    assert "is kafka-get-offsets today" in printed.err
-    assert entry.run("kafka-run-class", ["com.example.Tool"]) == 1
-
-
 def test_configurations_are_altered_through_zookeeper(
     ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,6 +223,31 @@ def test_configurations_are_altered_through_zookeeper(
     capsys.readouterr()
     assert entry.run("kafka-configs", describe) == 0
     assert "retention.ms" not in capsys.readouterr().out
+
+
+def test_bootstrap_server_wins_over_zookeeper(
+    nowhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ZooKeeper that is named as well is not looked up."""
+    for words in (["--bootstrap-server", nowhere], [f"--bootstrap-server={nowhere}"]):
+        assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *words, "--list"]) == 1
+        assert "--zookeeper is ignored" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", list(REASONS))
+def test_unavailable_script_says_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence names another way, and the exit code is 1."""
+    assert entry.run(f"{name}.sh", []) == 1
+    assert capsys.readouterr().err.startswith(f"{name} is not available: ")
+
+
+def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]) -> None:
+    """`kafka-run-class kafka.tools.GetOffsetShell` is a form of old documents."""
+    assert entry.run("kafka-run-class", ["kafka.tools.GetOffsetShell", "--version"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "4.3.0\n"
+    assert "is kafka-get-offsets today" in printed.err
+    assert entry.run("kafka-run-class", ["com.example.Tool"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -290,6 +292,29 @@ def test_daemon_is_started_and_stopped(tmp_path: Path, selection: list[str]) -> 
         assert select.select([descriptor], [], [], 30)[0]
     finally:
         os.close(descriptor)
+
+
+def test_console_consumer_ends_with_its_reader(ottla_cluster: Cluster) -> None:
+    """The consumer of `kafka-console-consumer … | head -1` says why it ends, and is successful."""
+    ottla_cluster.create_topic("lines")
+    produce(ottla_cluster, "lines", [b"a", b"b", b"c"])
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = ["--bootstrap-server", ottla_cluster.bootstrap, "--topic", "lines",
+                 "--from-beginning", "--enable-systest-events"]  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM.format("kafka-console-consumer"), *arguments],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    finally:
+        os.close(writing)
+    first, second = done.stderr.splitlines()
+    assert first == "Unable to write to standard out, closing consumer."
+    assert re.fullmatch("Processed a total of [1-3] messages", second)
 
 
 def test_closed_pipe_is_no_error() -> None:
