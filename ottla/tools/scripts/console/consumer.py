@@ -20,6 +20,7 @@ from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
+from ottla.tools.scripts.console.included import IncludedTopics
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
@@ -236,7 +237,10 @@ class _Copy:
 
 def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
     group = properties.get("group.id")
-    joins = group is not None or "include" in options
+    included = None
+    if "include" in options:
+        included = IncludedTopics(options["include"], options["bootstrap-server"], properties)
+    joins = group is not None or included is not None
     # Without a group the script looks up where to start.
     is_by_age = not joins and reset_age_ms(properties["auto.offset.reset"]) is not None
     settings = librdkafka_settings(
@@ -256,17 +260,25 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         bootstrap, group_id=group, settings=settings, on_down=warn
     ) as consumer:
         if joins:
-            topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
-            consumer.subscribe(topics, lambda mine: None)
+            if included is not None and not included.wait(
+                lambda: not stop.requested and (deadline is None or time.monotonic() < deadline)
+            ):
+                return
+            names = [options["topic"]] if included is None else included.names
+            consumer.subscribe(names, lambda mine: None)
         else:
             consumer.assign(starts)
-        _copy(consumer, copy, stop, patience_s)
+        _copy(consumer, copy, stop, patience_s, included)
         if group is not None and settings.get("enable.auto.commit") != "false":
             consumer.store(copy.positions)
 
 
 def _copy(
-    consumer: RecordConsumer, copy: _Copy, stop: StopSignals, patience_s: float | None
+    consumer: RecordConsumer,
+    copy: _Copy,
+    stop: StopSignals,
+    patience_s: float | None,
+    included: IncludedTopics | None,
 ) -> None:
     last = time.monotonic()
     while not copy.is_done and not stop.requested:
@@ -282,6 +294,8 @@ def _copy(
             last = time.monotonic()
         elif patience_s is not None and time.monotonic() - last > patience_s:
             return
+        if included is not None and included.has_changed():
+            consumer.subscribe(included.names, lambda mine: None)
 
 
 def _starts(

@@ -9,6 +9,7 @@ from typing import Any
 from ottla.base.errors import OttlaError
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord
+from ottla.tools.scripts.console.included import IncludedTopics
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -123,8 +124,9 @@ class _ConsumerRun:
         options = self._options
         timeout_s = options["timeout"] / 1000
         interval_s = options["reporting-interval"] / 1000
-        settings = self._settings()
-        group, self.client_id = settings.pop("group.id"), settings["client.id"]
+        properties = self._properties()
+        settings: dict[str, Any] = librdkafka_settings(properties)
+        group, self.client_id = settings.pop("group.id"), properties["client.id"]
         statistics = ClientStatistics() if "print-metrics" in options else None
         if statistics is not None:
             settings |= statistics.settings()
@@ -134,6 +136,10 @@ class _ConsumerRun:
         with open_record_consumer(
             bootstrap, group_id=group, settings=settings, on_down=warn
         ) as consumer:
+        topics = [options["topic"]]
+        if "include" in options:
+            included = IncludedTopics(options["include"], bootstrap, properties)
+            topics = included.wait(lambda: time.time() - self._start <= timeout_s)
             consumer.subscribe(topics, self._on_assignment)
             last = reported = time.time()
             before = (0, 0)
@@ -173,21 +179,17 @@ class _ConsumerRun:
         if self._joined == self._start:
             self._joined = time.time()
 
-    def _settings(self) -> dict[str, Any]:
+    def _properties(self) -> dict[str, str]:
         options = self._options
         name = options["command-config"]
         return {
             "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
-            **librdkafka_settings(
-                {
-                    "client.id": "perf-consumer-client",
-                    "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
-                    "max.partition.fetch.bytes": str(options["fetch-size"]),
-                    "receive.buffer.bytes": str(options["socket-buffer-size"]),
-                    **properties,
-                    **pairs(options.all("command-property")),
-                }
-            ),
+            "client.id": "perf-consumer-client",
+            "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
+            "max.partition.fetch.bytes": str(options["fetch-size"]),
+            "receive.buffer.bytes": str(options["socket-buffer-size"]),
+            **(read_properties(name) if name else {}),
+            **pairs(options.all("command-property")),
         }
 
     def facts(self) -> dict[str, float]:
