@@ -24,6 +24,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
+from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.perf.metrics import ClientStatistics, consumer_metrics, print_metrics
@@ -49,20 +50,24 @@ SPEC = Spec(
         "reporting-interval": Flag("The reporting interval in ms.", "interval_ms", long, default=5000),
         "hide-header": Flag("Leave out the first line."),
         "timeout": Flag("Stop after this time without records.", "milliseconds", long, default=10_000),
-        "date-format": Flag("The format of times, as in Java's SimpleDateFormat.", "date format"),
+        "date-format": Flag(
+            "The format of times, as in Java's SimpleDateFormat.",
+            "date format",
+            default="yyyy-MM-dd HH:mm:ss:SSS",
+        ),
         "print-metrics": Flag("Print the metrics of the consumer at the end."),
         "threads": Flag("Accepted, without effect.", "count", integer),
         "plot": Flag("Write the rate as a picture (an extension of Ottla).", "FILE.svg"),
     },
     {"broker-list": Old("bootstrap-server"), "new-consumer": WITHOUT_EFFECT},
 )  # fmt: skip
+_DEPRECATED = {"messages": "num-records", "consumer.config": "command-config"}
 _COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 _MB = 1024 * 1024
 _AT_ONCE = 500
 _WINDOW_S = 0.1
 """The shortest time whose rate is a point of the plot."""
 
-_DEPRECATED = {"messages": "num-records", "consumer.config": "command-config"}
 
 def run(options: Options) -> int:
     """Read records and print the rate."""
@@ -99,13 +104,13 @@ def _check(options: Options) -> None:
     options.require("bootstrap-server")
     if ("topic" in options) == ("include" in options):
         raise UsageError("Exactly one of the following arguments is required: [topic], [include]")
+    options.forbid("consumer.config", "command-config")
 
 
 class _ConsumerRun:
     """The progress of one run."""
 
     def __init__(self, options: Options) -> None:
-    options.forbid("consumer.config", "command-config")
         self._options = options
         self._format = DateFormat(options["date-format"])
         self._wanted: int = options["num-records"]
@@ -130,17 +135,17 @@ class _ConsumerRun:
         statistics = ClientStatistics() if "print-metrics" in options else None
         if statistics is not None:
             settings |= statistics.settings()
-        topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
         bootstrap = options["bootstrap-server"]
-        warn = unreachable_warning(bootstrap)
-        with open_record_consumer(
-            bootstrap, group_id=group, settings=settings, on_down=warn
-        ) as consumer:
         topics = [options["topic"]]
         if "include" in options:
             included = IncludedTopics(options["include"], bootstrap, properties)
             topics = included.wait(lambda: time.time() - self._start <= timeout_s)
-            consumer.subscribe(topics, self._on_assignment)
+        warn = unreachable_warning(bootstrap)
+        with open_record_consumer(
+            bootstrap, group_id=group, settings=settings, on_down=warn
+        ) as consumer:
+            if topics:
+                consumer.subscribe(topics, self._on_assignment)
             last = reported = time.time()
             before = (0, 0)
             while self.count < self._wanted and time.time() - last <= timeout_s:
@@ -219,7 +224,7 @@ class _ConsumerRun:
 
     def total(self) -> str:
         """Return the last line."""
-        return f"{_moment(self._start)}, {_moment(self._end)}, {_line(self.facts())}"
+        return f"{self._moment(self._start)}, {self._moment(self._end)}, {_line(self.facts())}"
 
     def _print_interval(self, start: float, end: float, before: tuple[int, int]) -> None:
         self._live.clear()
@@ -237,15 +242,13 @@ class _ConsumerRun:
             "fetch_mb_per_second": size / _MB / fetch_s,
             "fetch_records_per_second": count / fetch_s,
         }
-        out(f"{_moment(end)}, 0, {_line(facts)}")
+        out(f"{self._moment(end)}, 0, {_line(facts)}")
+
+    def _moment(self, seconds: float) -> str:
+        return self._format.format(datetime.datetime.fromtimestamp(seconds).astimezone())
 
 
 def _line(facts: Mapping[str, float]) -> str:
     return ", ".join(
         str(value) if isinstance(value, int) else f"{value:.4f}" for value in facts.values()
     )
-
-
-def _moment(seconds: float) -> str:
-    moment = datetime.datetime.fromtimestamp(seconds)
-    return f"{moment:%Y-%m-%d %H:%M:%S}:{moment.microsecond // 1000:03}"

@@ -34,7 +34,9 @@ SPEC = Spec(
         "acks": Flag("0, 1 or -1.", "ACKS", integer, default=-1, choices=("0", "1", "-1")),
         "producer.config": Flag("Use --command-config instead.", "CONFIG-FILE"),
         "command-config": COMMAND_CONFIG,
-        "message-create-time": Flag("Accepted, without effect.", "MS", long),
+        "message-create-time": Flag(
+            "The time of the first record, in ms since 1970.", "MS", long, default=-1
+        ),
         "value-prefix": Flag("A number in front of each value.", "PREFIX", integer),
         "repeating-keys": Flag("Keys are 0 up to this number, again and again.", "N", integer),
     },
@@ -68,6 +70,7 @@ def run(options: Options) -> int:
     )
     event("startup_complete")
     start = time.monotonic()
+    create_time = options["message-create-time"]
     try:
         with (
             StopSignals() as stop,
@@ -80,7 +83,12 @@ def run(options: Options) -> int:
                 value = str(number) if prefix is None else f"{prefix}.{number}"
                 repeats = options["repeating-keys"]
                 key = None if not repeats else str(number % repeats).encode()
-                producer.send(topic, value.encode(), key=key)
+                timestamp = None
+                if create_time > 0:
+                    timestamp = create_time
+                    # As in Kafka, the time since the start is added for every record.
+                    create_time += int((time.monotonic() - start) * 1000)
+                producer.send(topic, value.encode(), key=key, timestamp=timestamp)
                 sent += 1
                 if rate > 0:
                     producer.flush()
