@@ -7,6 +7,7 @@ from typing import NoReturn
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.admin import config_requests, quotas
 from ottla.tools.scripts.admin.entities import Entities
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -17,7 +18,6 @@ from ottla.tools.scripts.flags import (
     Options,
     Spec,
 )
-from ottla.tools.scripts.java_split import java_split
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster, read_properties
 

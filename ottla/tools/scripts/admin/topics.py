@@ -12,6 +12,7 @@ from ottla.base.uuids import uuid_text
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin import topic_description
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.admin.topic_requests import add_partitions, create
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -23,7 +24,6 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
-from ottla.tools.scripts.java_split import java_split
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
