@@ -1,7 +1,7 @@
 """Command lines as argparse4j reads them, the library under `kafka-cluster` and some other tools.
 
-Options may have a short form (`-b host:port`, `-bhost:port`), arguments are converted at once, other
-words are errors. The position of an option before or behind the subcommand does not matter here.
+Options may have a short form (`-b host:port`, `-bhost:port`). Arguments are converted at once.
+Other words are errors. Options may be before or behind the subcommand here.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -65,7 +65,7 @@ def begin_json() -> None:
 
 
 def discard_output() -> None:
-    """Write what follows nowhere: the reader of standard output has gone."""
+    """Write all further output nowhere: the reader of standard output has gone."""
     sys.stdout = io.TextIOWrapper(io.BytesIO())
 
 

@@ -1,7 +1,7 @@
 """The topics of `--include`: names that match a regular expression.
 
-librdkafka's expressions are those of POSIX, without `(?i)` or `\\d`, and also match internal topics.
-So names are looked up here: at the start, and then as often as a Java client refreshes metadata.
+librdkafka's expressions are those of POSIX, without `(?i)`, and also match internal topics. So
+names are looked up here: at the start, and then as often as a Java client refreshes metadata.
 """
 
 import re
@@ -32,7 +32,8 @@ class IncludedTopics:
         self._bootstrap, self._security = bootstrap, security_of(properties)
         self._client_id = properties["client.id"]
         self._excludes_internal = properties.get("exclude.internal.topics", "true") != "false"
-        self._due = 0.0
+        self.next_look_up = 0.0
+        """The time of the next look-up, as time.monotonic returns it."""
         self.names: list[str] = []
 
     def wait(self, goes_on: Callable[[], bool]) -> list[str]:
@@ -43,14 +44,14 @@ class IncludedTopics:
 
     def has_changed(self) -> bool:
         """Look the names up if they are old; return True if there are others now."""
-        if time.monotonic() < self._due:
+        if time.monotonic() < self.next_look_up:
             return False
         former = self.names
         try:
             return self._look_up() not in ([], former)
         except OttlaError:
             # The consumer itself reports a cluster that cannot be reached.
-            self._due = time.monotonic() + _REFRESH_S
+            self.next_look_up = time.monotonic() + _REFRESH_S
             return False
 
     def _look_up(self) -> list[str]:
@@ -62,5 +63,5 @@ class IncludedTopics:
             if not (topic.is_internal and self._excludes_internal)
             and self._pattern.fullmatch(topic.name)
         )
-        self._due = time.monotonic() + _REFRESH_S
+        self.next_look_up = time.monotonic() + _REFRESH_S
         return self.names

@@ -1,4 +1,4 @@
-"""What the verifiable clients share: lines of JSON, one an event, and a deprecated option."""
+"""Common parts of the verifiable clients: lines of JSON, one an event, and a deprecated option."""
 
 import sys
 import time
