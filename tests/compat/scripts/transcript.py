@@ -58,6 +58,8 @@ _REPLACEMENTS = (
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
     (re.compile(r'("timestamp":)\d{13}'), r"\1TIME"),
+    (re.compile(r'("\w+Timestamp(?:Ms)?":)\d{13}'), r"\1TIME"),
+    (re.compile(r'("topicId":)"[\w-]{22}"'), r'\1"ID"'),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r'"(?:/[^"/]+)+"'), '"DIR"'),
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
