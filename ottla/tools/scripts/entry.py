@@ -80,7 +80,8 @@ def _run(name: str, script: Script, command_line: list[str]) -> int:
         # argparse4j prints its help on standard output.
         _print_help(name, spec, out if spec.program else err)
         return help_code
-    if _position_of(command_line, "version") is not None:
+    asks_version = _position_of(command_line, "version") is not None
+    if asks_version or (spec.program and "-v" in command_line):
         out(KAFKA_VERSION)
         return 0
     used_zookeeper = _position_of(command_line, "zookeeper") is not None

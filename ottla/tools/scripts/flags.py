@@ -260,8 +260,6 @@ class _Reader:
         matches = [name for name in self._flags if name.startswith(typed)]
         if len(matches) == 1:
             return matches[0]
-        if matches:
-            _refuse(f"{typed} is not an unambiguous option")
         return _refuse(f"{typed} is not a recognized option")
 
 

@@ -76,6 +76,8 @@ def test_tools_of_argparse4j_have_its_exit_codes(
     else:
         assert printed.out.startswith("usage: ")
     assert entry.run(name, ["-h"]) == entry.run(name, ["--help"])
+    assert entry.run(name, ["-v"]) == 0
+    assert capsys.readouterr().out.endswith("4.3.0\n")
 
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
