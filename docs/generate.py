@@ -234,8 +234,8 @@ def scripts_page() -> str:
         "export PATH=~/.local/share/ottla/bin:$PATH\n"
         "kafka-topics.sh --bootstrap-server localhost:9092 --list\n```\n\n"
         "`pip install ottla[scripts]` puts the same names beside `ottla`.\n\n"
-        "Options of earlier versions (`--broker-list`, `--property`, `--new-consumer`, …) are accepted, and the "
-        "modern one is named. `--output json` prints lines of JSON and nothing else on standard output; "
+        "Options of earlier versions (`--broker-list`, `--property`, …) are accepted, and the modern one is "
+        "named; `--new-consumer` has no effect. Options may have one dash (`-list`). `--output json` prints lines of JSON and nothing else on standard output; "
         'sentences become `{"messages": […]}`. `--plot FILE.svg` of the three performance tests draws '
         "what they measured. Apache Kafka's tools have neither. Standard output, standard error and exit codes are compared with recordings of Apache "
         "Kafka's tools (`tests/compat/scripts/transcripts`). Help texts, stack traces "

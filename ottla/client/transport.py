@@ -108,13 +108,16 @@ class RecordProducer:
         key: bytes | None = None,
         partition: int | None = None,
         headers: Sequence[Header] = (),
+        timestamp: int | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. Without `partition` the key decides, or
-        chance.
+        chance. `timestamp` is in ms since 1970, by default now.
         """
         optional_arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
         if partition is not None:
             optional_arguments["partition"] = partition
+        if timestamp is not None:
+            optional_arguments["timestamp"] = timestamp
         while True:
             try:
                 self._producer.produce(
@@ -255,6 +258,11 @@ class RecordConsumer:
             # The partition was reassigned meanwhile; its new member reads the records again.
             if error.args[0].code() != KafkaError._STATE:
                 raise _translate(error.args[0]) from error
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit these positions, the next offsets to read, and wait for the coordinator."""
+        with translated_errors():
+            self._consumer.commit(offsets=partitions(positions), asynchronous=False)
 
     def close(self) -> None:
         """Commit stored positions, leave the group, stop; idempotent."""

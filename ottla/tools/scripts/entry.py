@@ -5,13 +5,14 @@ Exit codes are Apache Kafka's: 0 for success, 1 for failure, unless a tool says 
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
 from ottla.base.errors import OttlaError
 from ottla.base.loading import load_module
+from ottla.tools.scripts import argparse4j
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse, split_output
 from ottla.tools.scripts.printing import err, out, sentences_as_json
@@ -74,28 +75,45 @@ def _run(name: str, script: Script, command_line: list[str]) -> int:
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
         return _run_plain(module, name, command_line)
-    if not command_line or "--help" in command_line:
-        _print_help(name, spec)
-        return 1
-    if "--version" in command_line:
+    help_code = _help_code(module, spec, command_line)
+    if help_code is not None:
+        # argparse4j prints its help on standard output.
+        _print_help(name, spec, out if spec.program else err)
+        return help_code
+    asks_version = _position_of(command_line, "version") is not None
+    if asks_version or (spec.program and "-v" in command_line):
         out(KAFKA_VERSION)
         return 0
-    used_zookeeper = "--zookeeper" in (word.partition("=")[0] for word in command_line)
+    used_zookeeper = _position_of(command_line, "zookeeper") is not None
     if "zookeeper" in spec.old:
         command_line = _without_zookeeper(command_line)
     handler = getattr(module, "on_parse_error", None)
     rewrite = getattr(module, "rewrite", None)
-    if rewrite is not None:
-        command_line = rewrite(command_line)
     try:
-        options = parse(spec, command_line)
+        if rewrite is not None:
+            command_line = rewrite(command_line)
+        options = (argparse4j.parse if spec.program else parse)(spec, command_line)
         options.used_zookeeper = used_zookeeper
         with sentences_as_json() if options.is_json else nullcontext():
             return int(module.run(options))
     except UsageError as error:
         if error.is_parse_error and handler is not None:
             return int(handler(error))
+        if spec.program:
+            return argparse4j.print_usage_error(spec.program, error)
         raise
+
+
+def _help_code(module: ModuleType, spec: Spec, command_line: list[str]) -> int | None:
+    """Return the exit code if the help is to be printed, None otherwise."""
+    if _position_of(command_line, "help") is not None or (spec.program and "-h" in command_line):
+        return int(getattr(module, "HELP_CODE", 1))
+    if command_line:
+        return None
+    if not spec.program:
+        return 1
+    # Without a subcommand there is an error instead.
+    return None if "action" in spec.flags else 0
 
 
 def _run_plain(module: ModuleType, name: str, command_line: list[str]) -> int:
@@ -109,35 +127,46 @@ def _run_plain(module: ModuleType, name: str, command_line: list[str]) -> int:
 
 def _without_zookeeper(command_line: list[str]) -> list[str]:
     """Replace `--zookeeper` by the brokers that are registered there."""
-    flat = [part for word in command_line for part in _split(word)]
-    if "--zookeeper" not in flat[:-1]:
+    at = _position_of(command_line, "zookeeper")
+    if at is None:
         return command_line
-    at = flat.index("--zookeeper")
-    remaining = [*flat[:at], *flat[at + 2 :]]
-    if "--bootstrap-server" in remaining:
+    _, has_value, address = command_line[at].partition("=")
+    following = command_line[at + 1 :]
+    if not has_value:
+        if not following:
+            return command_line
+        address, *following = following
+    remaining = [*command_line[:at], *following]
+    if _position_of(remaining, "bootstrap-server") is not None:
         err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
         return remaining
-    brokers = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
+    brokers = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(address)
     err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {brokers} instead.")
     return [*remaining, "--bootstrap-server", brokers]
 
 
-def _split(word: str) -> list[str]:
-    return word.split("=", 1) if word.startswith("--zookeeper=") else [word]
+def _position_of(command_line: Sequence[str], name: str) -> int | None:
+    """Return the place of an option in a command line, with or without `=value`."""
+    forms = (f"-{name}", f"--{name}")
+    return next(
+        (at for at, word in enumerate(command_line) if word.partition("=")[0] in forms), None
+    )
 
 
-def _print_help(name: str, spec: Spec) -> None:
-    if "action" in spec.flags:
-        # argparse4j's tools begin with a line of usage.
-        err(f"usage: {name} {spec.flags['action'].help} …")
-    err(spec.summary)
-    err(f"{'Option':<{_LEFT}} Description")
-    err(f"{'------':<{_LEFT}} -----------")
-    for name, flag in sorted({**spec.flags, **COMMON}.items()):
-        err(f"{_usage(name, flag):<{_LEFT}} {flag.help}".rstrip())
+def _print_help(name: str, spec: Spec, write: Callable[[str], None]) -> None:
+    if spec.program:
+        subcommands = f"{spec.flags['action'].help} " if "action" in spec.flags else ""
+        write(f"usage: {name} {subcommands}…")
+    write(spec.summary)
+    write(f"{'Option':<{_LEFT}} Description")
+    write(f"{'------':<{_LEFT}} -----------")
+    for option, flag in sorted({**spec.flags, **COMMON}.items()):
+        write(f"{_usage(option, flag):<{_LEFT}} {flag.help}".rstrip())
 
 
 def _usage(name: str, flag: Flag) -> str:
+    if flag.short:
+        name = f"{name}, -{flag.short}"
     if not flag.value:
         return f"--{name}"
     return f"--{name} [{flag.value}]" if flag.is_optional else f"--{name} <{flag.value}>"

@@ -1,16 +1,16 @@
 """Command lines as joptsimple reads them, the library under most of Apache Kafka's tools.
 
-`--name value`, `--name=value`, unambiguous abbreviations, options that may be repeated. Other words
-of a command line are ignored. Errors have joptsimple's sentences, because scripts look for them. A
-flag of an earlier generation (KIP-1147 and before) is read as its successor, which is named on
-standard error.
+`--name value`, `--name=value`, either with one dash, unambiguous abbreviations, options that may be
+repeated. Other words of a command line are ignored. Errors have joptsimple's sentences, because
+scripts look for them. A flag of an earlier generation (KIP-1147 and before) is read as its
+successor, which is named on standard error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.printing import err
+from ottla.tools.scripts.printing import err, out
 
 Convert = Callable[[str], Any]
 
@@ -25,18 +25,28 @@ class Flag(NamedTuple):
     default: Any = None
     # Its values are all words up to the next option.
     is_list: bool = False
+    # argparse4j only: a letter in place of the name, and the values that are allowed.
+    short: str = ""
+    choices: Sequence[str] = ()
 
 
 class Old(NamedTuple):
     """The successor of a flag of an earlier generation, and the notice that names it.
 
-    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently.
+    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently. A switch without
+    effect has no successor: `new` is empty.
     """
 
     new: str
     notice: str = "Option --{old} is from an earlier version; use --{new} instead."
 
 
+DEPRECATED = (
+    "Option --{old} has been deprecated and will be removed in a future version. "
+    "Use --{new} instead."
+)
+_OUTPUTS = ("text", "json")
+WITHOUT_EFFECT = Old("", "Option --{old} is from an earlier version; it has no effect.")
 # Options that every tool has.
 COMMON: Mapping[str, Flag] = {
     "help": Flag("Print the options."),
@@ -49,18 +59,22 @@ COMMAND_CONFIG = Flag("A properties file with options of the client.", "config f
 
 
 class Spec(NamedTuple):
-    """The options of one tool."""
+    """The options of one tool.
+
+    `program` is its name in errors of argparse4j, empty if joptsimple reads its command line.
+    """
 
     summary: str
     flags: Mapping[str, Flag]
     old: Mapping[str, Old] = {}
+    program: str = ""
 
 
 class Options:
     """The options of one command line; `occurrences` has each as it was typed, in order."""
 
     def __init__(self, spec: Spec, occurrences: Sequence[tuple[str, str | None]]) -> None:
-        self._spec = spec
+        self.spec = spec
         self.occurrences = occurrences
         self.used_zookeeper = False
         """True if --zookeeper named the brokers: some tools printed more then."""
@@ -81,13 +95,13 @@ class Options:
         """Return the only value of an option, or its default. UsageError if it is given twice."""
         values = self._values.get(name)
         if values is None:
-            return self._spec.flags[name].default if name in self._spec.flags else None
-        if len(values) > 1:
+            return self.spec.flags[name].default if name in self.spec.flags else None
+        if len(values) > 1 and not self.spec.program:
             raise UsageError(
                 f"Found multiple arguments for option {name}, but you asked for only one",
                 is_parse_error=True,
             )
-        return self._converted(name, values[0])
+        return self._converted(name, values[-1])
 
     def all(self, name: str) -> list[Any]:
         """Return the values of an option that may be repeated."""
@@ -97,13 +111,19 @@ class Options:
     def _converted(self, name: str, value: str | None) -> Any:
         if value is None:
             return None
-        flag = self._spec.flags.get(name)
+        flag = self.spec.flags.get(name)
         try:
             return value if flag is None else flag.convert(value)
         except ValueError:
             raise UsageError(
                 f"Cannot parse argument '{value}' of option {name}", is_parse_error=True
             ) from None
+
+    def rename(self, old: str, new: str, notice: str = DEPRECATED) -> None:
+        """Read a deprecated option as its successor; a notice on standard output names that."""
+        if old in self:
+            out(notice.format(old=old, new=new))
+            self._values[new] = self._values.pop(old)
 
     def require(self, *names: str) -> None:
         """Raise UsageError unless all of these options were given."""
@@ -120,8 +140,10 @@ class Options:
 
 def parse(spec: Spec, command_line: Sequence[str]) -> Options:
     """Read a command line; errors are UsageError with joptsimple's sentences."""
-    reader = _Reader(spec, command_line)
-    return Options(spec, reader.read())
+    options = Options(spec, _Reader(spec, command_line).read())
+    for form in options.all("output"):
+        check_output(form)
+    return options
 
 
 def integer(text: str) -> int:
@@ -147,20 +169,31 @@ def pairs(values: Sequence[str]) -> dict[str, str]:
 
 def split_output(command_line: Sequence[str]) -> tuple[list[str], bool]:
     """Remove `--output json`, for scripts without Spec: the rest, and True if it was there."""
-    rest = [word for word in command_line if word != "--output=json"]
-    is_json = len(rest) < len(command_line)
-    while "--output" in rest and rest[rest.index("--output") + 1 :][:1] == ["json"]:
-        at = rest.index("--output")
-        del rest[at : at + 2]
-        is_json = True
+    rest: list[str] = []
+    is_json = False
+    words = iter(command_line)
+    for word in words:
+        name, has_value, form = word.partition("=")
+        if name != "--output":
+            rest.append(word)
+            continue
+        form = form if has_value else next(words, "")
+        check_output(form)
+        is_json = is_json or form == "json"
     return rest, is_json
+
+
+def check_output(form: str) -> None:
+    """Raise UsageError unless --output has a form that exists."""
+    if form not in _OUTPUTS:
+        _refuse(f"--output must be {' or '.join(_OUTPUTS)}, not '{form}'")
 
 
 class _Reader:
     """One pass over the words of a command line."""
 
     def __init__(self, spec: Spec, command_line: Sequence[str]) -> None:
-        self._spec = spec
+        self._old = spec.old
         self._flags = {**spec.flags, **COMMON}
         self._command_line = list(command_line)
         self._at = 0
@@ -175,12 +208,19 @@ class _Reader:
             if word.startswith("--") and len(word) > 2:
                 self._read_option(word[2:])
             elif word.startswith("-") and len(word) > 1:
-                _refuse(f"{word[1]} is not a recognized option")
+                # joptsimple reads `-name` as `--name`, but then it knows no abbreviations.
+                if not self._is_known(word[1:].partition("=")[0]):
+                    _refuse(f"{word[1]} is not a recognized option")
+                self._read_option(word[1:])
         return self._occurrences
 
     def _read_option(self, text: str) -> None:
         typed, has_value, value = text.partition("=")
         name = self._resolve(typed)
+        if not name:
+            if has_value:
+                _refuse(f"Option {typed} does not accept an argument")
+            return
         flag = self._flags[name]
         if not flag.value:
             if has_value:
@@ -205,10 +245,14 @@ class _Reader:
             "-"
         )
 
+    def _is_known(self, name: str) -> bool:
+        return name in self._flags or name in self._old
+
     def _resolve(self, typed: str) -> str:
+        """Return the option's name; it is empty if the flag has no effect any more."""
         if typed in self._flags:
             return typed
-        old = self._spec.old.get(typed)
+        old = self._old.get(typed)
         if old is not None:
             if old.notice:
                 err(old.notice.format(old=typed, new=old.new))
@@ -216,8 +260,6 @@ class _Reader:
         matches = [name for name in self._flags if name.startswith(typed)]
         if len(matches) == 1:
             return matches[0]
-        if matches:
-            _refuse(f"{typed} is not an unambiguous option")
         return _refuse(f"{typed} is not a recognized option")
 
 

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.printing import out
 
 
 def first_as_option(
     command_line: Sequence[str], known: Sequence[str], with_value: Sequence[str]
 ) -> list[str]:
-    """Move the subcommand, wherever it is, into the option `--action`."""
+    """Move the subcommand, wherever it is, into the option `--action`.
+
+    UsageError if the first word that is no option is no subcommand.
+    """
     skips = False
     for at, word in enumerate(command_line):
         if skips:
@@ -20,32 +23,19 @@ def first_as_option(
         elif word in known:
             return ["--action", word, *command_line[:at], *command_line[at + 1 :]]
         else:
-            break
+            listed = ", ".join(f"'{action}'" for action in known)
+            raise UsageError(
+                f"invalid choice: '{word}' (choose from {listed})", is_parse_error=True
+            )
     return list(command_line)
 
 
-def action_of(options: Options, program: str, known: Sequence[str]) -> str:
-    """Return the subcommand; UsageError lists the known ones if there is none."""
+def action_of(options: Options) -> str:
+    """Return the subcommand; UsageError if there is none."""
     action = options["action"]
     if action is None:
-        raise UsageError(
-            f"too few arguments: choose one of {', '.join(known)}", is_parse_error=True
-        )
+        raise UsageError("too few arguments", is_parse_error=True)
     return str(action)
-
-
-def print_usage_error(program: str, error: UsageError) -> int:
-    """Print an error as argparse4j does, below a line of usage."""
-    err(f"usage: {program} [-h] …")
-    err(f"{program}: error: {error}")
-    return 1
-
-
-def require(options: Options, *names: str) -> None:
-    """Raise UsageError, with argparse4j's sentence, unless all of these options were given."""
-    for name in names:
-        if name not in options:
-            raise UsageError(f"argument --{name} is required", is_parse_error=True)
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -28,6 +28,7 @@ many records as $B has; our script ends with `--until-end`. Texts that differ in
 (addresses, ids, times) are replaced by words.
 """
 
+import itertools
 import re
 import shlex
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ _BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
 # own.
 _USAGE = re.compile(r"^(Option( \(\* = required\))?\s+Description|usage: |For usage see|Usage: )")
 _STACK = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. \d+ more|\s*Suppressed: )")
+# argparse4j's error is below its usage, in lines of equal width.
+_BELOW_USAGE = re.compile(r"[\w.-]+: +error: ")
 # A stack trace's first line repeats the message behind the name of a Java class.
 _EXCEPTION = re.compile(
     r"^(?:Exception in thread \S+ )?(?:[a-z]\w*\.)+[\w$.]*(?:Exception|Error)(?:: |$)"
@@ -55,6 +58,8 @@ _REPLACEMENTS = (
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
     (re.compile(r'("timestamp":)\d{13}'), r"\1TIME"),
+    (re.compile(r'("\w+Timestamp(?:Ms)?":)\d{13}'), r"\1TIME"),
+    (re.compile(r'("topicId":)"[\w-]{22}"'), r'\1"ID"'),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r'"(?:/[^"/]+)+"'), '"DIR"'),
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
@@ -228,13 +233,14 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
     `others` are lines of the other stream, which a stack trace may repeat.
     """
     kept: list[str] = []
-    for line in lines:
+    for at, line in enumerate(lines):
         # Our scripts name their help where Apache Kafka's print it.
         if line.startswith("For the options: "):
             continue
         if _STACK.match(line) or _OF_THE_CLIENT.match(line):
             continue
         if _USAGE.match(line):
+            kept += _error_below(lines[at:])
             break
         bare = _EXCEPTION.sub("", line)
         if bare == line or not any(bare in other for other in (*kept, *others)):
@@ -242,6 +248,16 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
     while kept and not kept[-1].strip():
         kept.pop()
     return kept
+
+
+def _error_below(lines: list[str]) -> list[str]:
+    """Return argparse4j's sentence as one line, without its suggestions; none if there is none."""
+    start = next((at for at, line in enumerate(lines) if _BELOW_USAGE.match(line)), len(lines))
+    text = ""
+    for line in itertools.takewhile(str.strip, lines[start:]):
+        # A line may end within a name.
+        text += line if not text or text.endswith("-") else f" {line}"
+    return [" ".join(text.split())] if text else []
 
 
 def _decimals(found: re.Match[str]) -> str:

@@ -7,43 +7,41 @@ from ottla.client.admin.answers import check
 from ottla.client.admin.cluster import Broker, describe_cluster
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
-from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.argparse4j import require, require_one
+from ottla.tools.scripts.exits import Exit
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTROLLERS,
     Flag,
-    Old,
     Options,
     Spec,
     integer,
 )
 from ottla.tools.scripts.printing import as_json, err, left, out
 from ottla.tools.scripts.session import cluster
-from ottla.tools.scripts.subcommands import (
-    action_of,
-    first_as_option,
-    print_usage_error,
-    require,
-)
+from ottla.tools.scripts.subcommands import action_of, first_as_option
 from ottla.wire.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
 
-_ACTIONS = ("cluster-id", "list-endpoints", "unregister")
-_WITH_VALUE = ("bootstrap-server", "bootstrap-controller", "config", "command-config", "id")
+_ACTIONS = ("cluster-id", "unregister", "list-endpoints")
+_WITH_VALUE = (
+    "bootstrap-server", "b", "bootstrap-controller", "C", "config", "command-config", "c", "id", "i"
+)  # fmt: skip
 SPEC = Spec(
     "The Kafka cluster tool.",
     {
         "action": Flag("cluster-id, list-endpoints or unregister.", "command"),
-        "bootstrap-server": BOOTSTRAP,
-        "bootstrap-controller": CONTROLLERS,
-        "command-config": COMMAND_CONFIG,
-        "id": Flag("The broker to unregister.", "id", integer),
+        "bootstrap-server": BOOTSTRAP._replace(short="b"),
+        "bootstrap-controller": CONTROLLERS._replace(short="C"),
+        "config": Flag("Use --command-config instead.", "config file"),
+        "command-config": COMMAND_CONFIG._replace(short="c"),
+        "id": Flag("The broker to unregister.", "id", integer, short="i"),
         "include-fenced-brokers": Flag("Accepted: Ottla lists only running brokers."),
     },
-    {"config": Old("command-config", "")},
+    program="kafka-cluster",
 )
 
 
@@ -54,7 +52,7 @@ def rewrite(command_line: list[str]) -> list[str]:
 
 def run(options: Options) -> int:
     """Run the subcommand."""
-    action = action_of(options, "kafka-cluster", _ACTIONS)
+    action = action_of(options)
     _check(options, action)
     try:
         with cluster(options) as brokers:
@@ -79,18 +77,13 @@ def run(options: Options) -> int:
 
 
 def _check(options: Options, action: str) -> None:
-    if "bootstrap-server" in options and "bootstrap-controller" in options:
-        raise UsageError(
-            "argument --bootstrap-controller: not allowed with argument --bootstrap-server",
-            is_parse_error=True,
-        )
-    if "bootstrap-server" not in options and "bootstrap-controller" not in options:
-        raise UsageError(
-            "one of the arguments --bootstrap-server --bootstrap-controller is required",
-            is_parse_error=True,
-        )
     if action == "unregister":
         require(options, "id")
+    require_one(options, "bootstrap-server", "bootstrap-controller")
+    if "config" in options and "command-config" in options:
+        err("--config and --command-config cannot be specified together.")
+        raise Exit(1)
+    options.rename("config", "command-config")
     if "bootstrap-controller" in options and "include-fenced-brokers" in options:
         err("The option --include-fenced-brokers is only supported with --bootstrap-server option")
         raise Exit(1)
@@ -122,8 +115,3 @@ def _print_endpoints(nodes: Sequence[Broker], *, are_controllers: bool) -> None:
         if are_controllers:
             del shown[heads.index("STATE")]
         out(left(*zip(*shown, strict=True)))
-
-
-def on_parse_error(error: UsageError) -> int:
-    """Print the error below a line of usage."""
-    return print_usage_error("kafka-cluster", error)

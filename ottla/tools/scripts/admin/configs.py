@@ -7,6 +7,7 @@ from typing import NoReturn
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.admin import config_requests, quotas
 from ottla.tools.scripts.admin.entities import Entities
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -217,7 +218,7 @@ def _added(options: Options) -> dict[str, str]:
     text = options["add-config"]
     if text is None:
         return added
-    for part in re.split("," + _OUTSIDE, text):
+    for part in java_split("," + _OUTSIDE, text):
         pair = re.split(r"\s*=\s*" + _OUTSIDE, part)
         if len(pair) != 2:
             raise ConfigError(
@@ -232,4 +233,4 @@ def _added(options: Options) -> dict[str, str]:
 
 
 def _deleted(options: Options) -> list[str]:
-    return [name.strip() for text in options.all("delete-config") for name in text.split(",")]
+    return [name.strip() for text in options.all("delete-config") for name in java_split(",", text)]

@@ -18,7 +18,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
-from ottla.tools.scripts.subcommands import action_of, first_as_option, print_usage_error
+from ottla.tools.scripts.subcommands import action_of, first_as_option
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 _ACTIONS = (
@@ -43,7 +43,9 @@ SPEC = Spec(
         "dry-run": Flag("Accepted: no level can be changed."),
         "release-version": Flag("A release of Apache Kafka.", "version"),
     },
+    program="kafka-features",
 )
+HELP_CODE = 0
 
 # MetadataVersion: the releases of levels 7, 8, …
 _METADATA_VERSION = "metadata.version"
@@ -68,12 +70,10 @@ def rewrite(command_line: list[str]) -> list[str]:
 
 def run(options: Options) -> int:
     """Print the supported and the finalized levels of features."""
-    action = action_of(options, "kafka-features", _ACTIONS)
+    action = action_of(options)
     has_brokers, has_controllers = (f"bootstrap-{kind}" in options for kind in _ENDPOINTS)
     if has_brokers == has_controllers:
-        reason = _BOTH if has_brokers else _NEITHER
-        err(f"Command line error: {reason}. Type --help for help.")
-        return 1
+        return on_parse_error(UsageError(_BOTH if has_brokers else _NEITHER))
     if action != "describe":
         err(f"{action} is not supported: feature levels belong to KRaft; nothing was changed")
         return 1
@@ -87,8 +87,9 @@ def run(options: Options) -> int:
 
 
 def on_parse_error(error: UsageError) -> int:
-    """Print the error below a line of usage."""
-    return print_usage_error("kafka-features", error)
+    """Print only the sentence."""
+    err(f"Command line error: {error}. Type --help for help.")
+    return 1
 
 
 def _describe(brokers: Brokers, options: Options) -> None:

@@ -2,14 +2,17 @@
 
 import base64
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.loading import load_module
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin import topic_description
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.admin.topic_requests import add_partitions, create
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -37,7 +40,7 @@ SPEC = Spec(
         "topic": Flag("A topic; except with --create, a regular expression.", "topic"),
         "topic-id": Flag("The id of the topic to describe.", "topic-id"),
         "config": Flag("An option of the new topic; may be repeated.", "name=value"),
-        "delete-config": Flag("No longer supported: use kafka-configs.", "name"),
+        "delete-config": Flag("Only with --zookeeper; else use kafka-configs.", "name"),
         "partitions": Flag("The number of partitions.", "# of partitions", integer),
         "replication-factor": Flag("The number of replicas.", "replication factor", integer),
         "replica-assignment": Flag("Brokers of each partition, as in 1:2,2:3.", "assignment"),
@@ -62,6 +65,10 @@ _REPORTS = (
     "under-min-isr-partitions",
     "at-min-isr-partitions",
     "unavailable-partitions",
+)
+_ALTERING_ZOOKEEPER = (
+    "WARNING: Altering topic configuration from this script has been deprecated and may be removed "
+    "in future releases.\n         Going forward, please use kafka-configs.sh for this functionality"
 )
 _ALTERING = " (To alter topic configurations, the kafka-configs tool can be used.)"
 
@@ -97,7 +104,7 @@ def _check(options: Options) -> None:
             "Command must include exactly one action: "
             "--list, --describe, --create, --alter or --delete"
         )
-    if "delete-config" in options:
+    if "delete-config" in options and not options.used_zookeeper:
         err(
             "delete-config option is no longer supported and deprecated since version 4.0. "
             "The config will be fully removed in future releases."
@@ -130,13 +137,18 @@ def _check_topic(options: Options) -> None:
         raise UsageError("--topic or --topic-id is required to describe a topic")
     if "list" not in options and "describe" not in options:
         options.require("topic")
-    if "alter" in options:
+    if "alter" in options and not _alters_configs(options):
         if "config" in options:
             raise UsageError(
                 'Option combination "[[bootstrap-server], [config]]" can\'t be used with option '
                 f'"[alter]"{_ALTERING}'
             )
         options.require("partitions")
+
+
+def _alters_configs(options: Options) -> bool:
+    """Return True if --zookeeper makes --alter change configurations: Apache Kafka before 3.0."""
+    return options.used_zookeeper and ("config" in options or "delete-config" in options)
 
 
 def _create(brokers: Brokers, options: Options) -> None:
@@ -176,11 +188,36 @@ def _list(brokers: Brokers, options: Options) -> None:
 def _alter(brokers: Brokers, options: Options) -> None:
     existing = _existing(brokers, options)
     assignment = _assignment(options)
+    if _alters_configs(options):
+        _alter_configs(brokers, options, existing)
+        if "partitions" not in options:
+            return
     for topic in existing:
         added = list(assignment.values())[len(topic.partitions) :]
         add_partitions(brokers, topic.name, options["partitions"], added)
         if options.is_json:
             as_json({"topic": topic.name, "partitions": options["partitions"]})
+
+
+def _alter_configs(brokers: Brokers, options: Options, existing: list[topics.Topic]) -> None:
+    configs = load_module("ottla.client.admin.configs")
+    assign, delete = _configs(options), options.all("delete-config")
+    out(_ALTERING_ZOOKEEPER)
+    for topic in existing:
+        resource = configs.Resource(configs.ResourceType.TOPIC, topic.name)
+        configs.alter_config(brokers, resource, assign=assign, delete=delete)
+        words = ["--add-config", ",".join(map(_config_word, assign.items()))] if assign else []
+        words += ["--delete-config", ",".join(delete)] if delete else []
+        err(
+            f"The same today: kafka-configs --bootstrap-server {options['bootstrap-server']} "
+            f"--alter --topic {topic.name} {shlex.join(words)}"
+        )
+        out(f"Updated config for topic {topic.name}.")
+
+
+def _config_word(pair: tuple[str, str]) -> str:
+    name, value = pair
+    return f"{name}=[{value}]" if "," in value else f"{name}={value}"
 
 
 def _describe(brokers: Brokers, options: Options) -> None:
@@ -253,7 +290,8 @@ def topic_pattern(text: str | None) -> re.Pattern[str] | None:
 
 
 def _configs(options: Options) -> dict[str, str]:
-    split = [re.split(r"\s*=\s*", text) for text in options.all("config")]
+    # `name=` has no value.
+    split = [java_split(r"\s*=\s*", text) for text in options.all("config")]
     if any(len(pair) != 2 for pair in split):
         raise ValueError(
             "requirement failed: Invalid topic config: all configs to be added must be in the "

@@ -8,7 +8,7 @@ from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin import hanging
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.argparse4j import require
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -20,13 +20,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import cluster
-from ottla.tools.scripts.subcommands import (
-    action_of,
-    first_as_option,
-    print_table,
-    print_usage_error,
-    require,
-)
+from ottla.tools.scripts.subcommands import action_of, first_as_option, print_table
 from ottla.wire.messages import describe_transactions, list_transactions
 
 _FORCE = "forceTerminateTransaction"
@@ -57,6 +51,7 @@ SPEC = Spec(
         ),
         "transactional-id-pattern": Flag("Only ids that match.", "regex"),
     },
+    program="kafka-transactions.sh",
 )
 _VALUED = ("bootstrap-server", "command-config")
 Rows = list[list[object]]
@@ -78,8 +73,9 @@ def rewrite(command_line: list[str]) -> list[str]:
 
 def run(options: Options) -> int:
     """Run the subcommand."""
-    action = action_of(options, "kafka-transactions.sh", _ACTIONS)
-    require(options, "bootstrap-server", *_REQUIRED[action])
+    action = action_of(options)
+    require(options, "bootstrap-server")
+    require(options, *_REQUIRED[action])
     try:
         with cluster(options) as brokers:
             result = _RUN[action](brokers, options)
@@ -96,11 +92,6 @@ def run(options: Options) -> int:
     else:
         print_table(heads, rows)
     return 0
-
-
-def on_parse_error(error: UsageError) -> int:
-    """Print the error below a line of usage."""
-    return print_usage_error("kafka-transactions.sh", error)
 
 
 def _list(brokers: Brokers, options: Options) -> Table:

@@ -16,7 +16,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.security.options import security_of
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Flag, Old, Options, Spec, integer
+from ottla.tools.scripts.flags import WITHOUT_EFFECT, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import StopSignals
@@ -62,7 +62,7 @@ SPEC = Spec(
     },
     {
         "whitelist": Old("include"),
-        "new.consumer": Old("until-new", ""),
+        "new.consumer": WITHOUT_EFFECT,
     },
 )
 

@@ -42,6 +42,7 @@ SPEC = Spec(
     {
         "application-id": Flag("The application (application.id).", "id"),
         "bootstrap-server": BOOTSTRAP._replace(default=_DEFAULT),
+        "config-file": Flag("Use --command-config instead.", "file name"),
         "command-config": COMMAND_CONFIG,
         "input-topics": Flag("Topics whose offsets are reset.", "list", _names),
         "intermediate-topics": Flag("Topics whose end is the new offset.", "list", _names),
@@ -58,7 +59,6 @@ SPEC = Spec(
     },
     {
         "bootstrap-servers": Old("bootstrap-server", "Option --{old} is deprecated; use --{new}."),
-        "config-file": Old("command-config", ""),
     },
 )
 
@@ -69,6 +69,8 @@ def run(options: Options) -> int:
         raise UsageError("Missing required option(s) [application-id]")
     for name in _ISOLATED:
         options.forbid(name, *(other for other in _ISOLATED if other != name))
+    options.forbid("config-file", "command-config")
+    options.rename("config-file", "command-config")
     try:
         with cluster(options) as brokers:
             reset = _Reset(brokers, options)

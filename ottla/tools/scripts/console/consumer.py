@@ -20,11 +20,13 @@ from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
+from ottla.tools.scripts.console.included import IncludedTopics
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    WITHOUT_EFFECT,
     Flag,
     Old,
     Options,
@@ -33,7 +35,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
-from ottla.tools.scripts.printing import begin_json, err, out
+from ottla.tools.scripts.printing import begin_json, discard_output, err, out
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
@@ -72,7 +74,7 @@ SPEC = Spec(
     },
     {
         "zookeeper": Old("bootstrap-server"),
-        "new-consumer": Old("from-beginning", ""),
+        "new-consumer": WITHOUT_EFFECT,
         "whitelist": Old("include"),
     },
 )
@@ -219,21 +221,26 @@ class _Copy:
         """The number of records that may be requested at once."""
         return _AT_ONCE if self.limit is None else min(_AT_ONCE, self.limit - self.count)
 
-    def take(self, record: ConsumedRecord) -> None:
-        """Write a record."""
-        self.count += 1
-        try:
-            sys.stdout.buffer.write(self._write(record))
-        except OttlaError as error:
-            if not self._skips:
-                raise
-            err(f"Error processing message, skipping this message: {error}")
-        self.positions[record.topic, record.partition] = record.offset + 1
+    def take(self, records: list[ConsumedRecord]) -> None:
+        """Write records, and flush."""
+        for record in records:
+            self.count += 1
+            try:
+                sys.stdout.buffer.write(self._write(record))
+            except OttlaError as error:
+                if not self._skips:
+                    raise
+                err(f"Error processing message, skipping this message: {error}")
+            self.positions[record.topic, record.partition] = record.offset + 1
+        sys.stdout.buffer.flush()
 
 
 def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
     group = properties.get("group.id")
-    joins = group is not None or "include" in options
+    included = None
+    if "include" in options:
+        included = IncludedTopics(options["include"], options["bootstrap-server"], properties)
+    joins = group is not None or included is not None
     # Without a group the script looks up where to start.
     is_by_age = not joins and reset_age_ms(properties["auto.offset.reset"]) is not None
     settings = librdkafka_settings(
@@ -253,29 +260,42 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         bootstrap, group_id=group, settings=settings, on_down=warn
     ) as consumer:
         if joins:
-            topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
-            consumer.subscribe(topics, lambda mine: None)
+            if included is not None and not included.wait(
+                lambda: not stop.requested and (deadline is None or time.monotonic() < deadline)
+            ):
+                return
+            names = [options["topic"]] if included is None else included.names
+            consumer.subscribe(names, lambda mine: None)
         else:
             consumer.assign(starts)
-        _copy(consumer, copy, stop, patience_s)
+        _copy(consumer, copy, stop, patience_s, included)
         if group is not None and settings.get("enable.auto.commit") != "false":
             consumer.store(copy.positions)
 
 
 def _copy(
-    consumer: RecordConsumer, copy: _Copy, stop: StopSignals, patience_s: float | None
+    consumer: RecordConsumer,
+    copy: _Copy,
+    stop: StopSignals,
+    patience_s: float | None,
+    included: IncludedTopics | None,
 ) -> None:
     last = time.monotonic()
     while not copy.is_done and not stop.requested:
         events = consumer.poll(0, limit=copy.room) or consumer.poll(_POLL_S)
         records = [event for event in events if isinstance(event, ConsumedRecord)]
-        for record in records:
-            copy.take(record)
         if records:
-            sys.stdout.buffer.flush()
+            try:
+                copy.take(records)
+            except BrokenPipeError:
+                discard_output()
+                err("Unable to write to standard out, closing consumer.")
+                return
             last = time.monotonic()
         elif patience_s is not None and time.monotonic() - last > patience_s:
             return
+        if included is not None and included.has_changed():
+            consumer.subscribe(included.names, lambda mine: None)
 
 
 def _starts(

@@ -1,19 +1,22 @@
 """Records as bytes on standard output (org.apache.kafka.tools.consumer.DefaultMessageFormatter).
 
 Not done: Java classes other than Apache Kafka's own formatters and deserializers; the formatters of
-internal topics (`ottla log dump --records` decodes them).
+internal topics of Apache Kafka before 4.0, whose output was no JSON.
 """
 
 import json
 import struct
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import load_module
 from ottla.client.transport import ConsumedRecord
 
 Format = Callable[[ConsumedRecord], bytes]
 Deserialize = Callable[[bytes], bytes]
+_TOOLS = "org.apache.kafka.tools.consumer."
 _PACKAGE = "org.apache.kafka.common.serialization."
 
 
@@ -49,12 +52,18 @@ _TIMESTAMPS = {"create": b"CreateTime:%d", "logappend": b"LogAppendTime:%d"}
 def formatter(name: str, properties: Mapping[str, str]) -> Format:
     """Return the formatter of a class name; ConfigError if it is not one of Apache Kafka's."""
     kind = name.rpartition(".")[2]
-    if kind == "DefaultMessageFormatter":
+    # Apache Kafka's second formatter is the first, with a copy for a logger.
+    if kind in ("DefaultMessageFormatter", "LoggingMessageFormatter"):
         return DefaultFormatter(properties).format
     if kind == "NoOpMessageFormatter":
         return lambda record: b""
+    # Only these need the messages of internal topics.
+    internal = load_module(f"{__package__}.internal_topics")
+    if name.removeprefix(_TOOLS) in internal.FORMATTERS:
+        return partial(internal.format_record, kind)
+    known = ("DefaultMessageFormatter", "LoggingMessageFormatter", "NoOpMessageFormatter")
     raise ConfigError(
-        f"--formatter {name} is a Java class: known are DefaultMessageFormatter and NoOpMessageFormatter"
+        f"--formatter {name} is a Java class: known are {', '.join([*known, *internal.FORMATTERS])}"
     )
 
 

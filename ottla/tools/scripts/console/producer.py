@@ -68,11 +68,11 @@ _READERS = (
     "kafka.tools.ConsoleProducer$LineMessageReader",
 )
 _DEPRECATED = {
-    "property": "reader-property",
     "producer-property": "command-property",
     "producer.config": "command-config",
-    "max-partition-memory-bytes": "batch-size",
+    "property": "reader-property",
 }
+_DEPRECATED_SIZE = "max-partition-memory-bytes"
 
 
 def run(options: Options) -> int:
@@ -91,13 +91,19 @@ def run(options: Options) -> int:
 
 def _check_generations(options: Options) -> None:
     for old, new in _DEPRECATED.items():
-        if old in options and new in options and old != "max-partition-memory-bytes":
-            raise UsageError(f"Options --{old} and --{new} cannot be specified together.")
+        if old in options and new in options:
+            raise UsageError(f"Options --{new} and --{old} cannot be specified together.")
+    for old, new in _DEPRECATED.items():
         if old in options:
             out(
                 f"Warning: --{old} is deprecated and will be removed in a future version. "
                 f"Use --{new} instead."
             )
+    if _DEPRECATED_SIZE in options:
+        out(
+            f"Warning: --{_DEPRECATED_SIZE} is deprecated and will be removed in Apache Kafka 5.0. "
+            "Use --batch-size instead."
+        )
 
 
 def _send_lines(options: Options) -> int:

@@ -17,6 +17,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    WITHOUT_EFFECT,
     Flag,
     Old,
     Options,
@@ -61,7 +62,7 @@ SPEC = Spec(
         "validate-regex": Flag("Check a regular expression for RE2, without a cluster.", "regex"),
         "type": Flag("Show the type; with --list, only groups of these types.", "type", is_optional=True),
     },
-    {"new-consumer": Old("list", ""), "zookeeper": Old("bootstrap-server")},
+    {"new-consumer": WITHOUT_EFFECT, "zookeeper": Old("bootstrap-server")},
 )  # fmt: skip
 _ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 _STATES = ("PreparingRebalance", "Empty", "Stable", "Assigning", "Dead", "CompletingRebalance", "Reconciling")  # fmt: skip

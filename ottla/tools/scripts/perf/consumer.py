@@ -9,11 +9,13 @@ from typing import Any
 from ottla.base.errors import OttlaError
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord
+from ottla.tools.scripts.console.included import IncludedTopics
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    WITHOUT_EFFECT,
     Flag,
     Old,
     Options,
@@ -22,6 +24,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
+from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.perf import plot
 from ottla.tools.scripts.perf.live import LiveLine
 from ottla.tools.scripts.perf.metrics import ClientStatistics, consumer_metrics, print_metrics
@@ -47,13 +50,18 @@ SPEC = Spec(
         "reporting-interval": Flag("The reporting interval in ms.", "interval_ms", long, default=5000),
         "hide-header": Flag("Leave out the first line."),
         "timeout": Flag("Stop after this time without records.", "milliseconds", long, default=10_000),
-        "date-format": Flag("The format of times, as in Java's SimpleDateFormat.", "date format"),
+        "date-format": Flag(
+            "The format of times, as in Java's SimpleDateFormat.",
+            "date format",
+            default="yyyy-MM-dd HH:mm:ss:SSS",
+        ),
         "print-metrics": Flag("Print the metrics of the consumer at the end."),
         "threads": Flag("Accepted, without effect.", "count", integer),
         "plot": Flag("Write the rate as a picture (an extension of Ottla).", "FILE.svg"),
     },
-    {"broker-list": Old("bootstrap-server")},
+    {"broker-list": Old("bootstrap-server"), "new-consumer": WITHOUT_EFFECT},
 )  # fmt: skip
+_DEPRECATED = {"messages": "num-records", "consumer.config": "command-config"}
 _COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 _MB = 1024 * 1024
 _AT_ONCE = 500
@@ -64,8 +72,8 @@ _WINDOW_S = 0.1
 def run(options: Options) -> int:
     """Read records and print the rate."""
     _check(options)
-    if "messages" in options:
-        out("Warning: --messages is deprecated. Use --num-records instead.")
+    for old, new in _DEPRECATED.items():
+        options.rename(old, new, "Warning: --{old} is deprecated. Use --{new} instead.")
     is_detailed = "show-detailed-stats" in options
     if "hide-header" not in options and not options.is_json:
         out(f"{'time, threadId' if is_detailed else 'start.time, end.time'}, {_COLUMNS}")
@@ -96,6 +104,7 @@ def _check(options: Options) -> None:
     options.require("bootstrap-server")
     if ("topic" in options) == ("include" in options):
         raise UsageError("Exactly one of the following arguments is required: [topic], [include]")
+    options.forbid("consumer.config", "command-config")
 
 
 class _ConsumerRun:
@@ -103,7 +112,8 @@ class _ConsumerRun:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._wanted: int = options["num-records"] or options["messages"] or 0
+        self._format = DateFormat(options["date-format"])
+        self._wanted: int = options["num-records"]
         self.count = self.bytes = 0
         self._start = self._joined = time.time()
         self._end = self._start
@@ -119,18 +129,23 @@ class _ConsumerRun:
         options = self._options
         timeout_s = options["timeout"] / 1000
         interval_s = options["reporting-interval"] / 1000
-        settings = self._settings()
-        group, self.client_id = settings.pop("group.id"), settings["client.id"]
+        properties = self._properties()
+        settings: dict[str, Any] = librdkafka_settings(properties)
+        group, self.client_id = settings.pop("group.id"), properties["client.id"]
         statistics = ClientStatistics() if "print-metrics" in options else None
         if statistics is not None:
             settings |= statistics.settings()
-        topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
         bootstrap = options["bootstrap-server"]
+        topics = [options["topic"]]
+        if "include" in options:
+            included = IncludedTopics(options["include"], bootstrap, properties)
+            topics = included.wait(lambda: time.time() - self._start <= timeout_s)
         warn = unreachable_warning(bootstrap)
         with open_record_consumer(
             bootstrap, group_id=group, settings=settings, on_down=warn
         ) as consumer:
-            consumer.subscribe(topics, self._on_assignment)
+            if topics:
+                consumer.subscribe(topics, self._on_assignment)
             last = reported = time.time()
             before = (0, 0)
             while self.count < self._wanted and time.time() - last <= timeout_s:
@@ -169,22 +184,17 @@ class _ConsumerRun:
         if self._joined == self._start:
             self._joined = time.time()
 
-    def _settings(self) -> dict[str, Any]:
+    def _properties(self) -> dict[str, str]:
         options = self._options
-        name = options["command-config"] or options["consumer.config"]
-        properties: Mapping[str, str] = read_properties(name) if name else {}
+        name = options["command-config"]
         return {
             "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
-            **librdkafka_settings(
-                {
-                    "client.id": "perf-consumer-client",
-                    "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
-                    "max.partition.fetch.bytes": str(options["fetch-size"]),
-                    "receive.buffer.bytes": str(options["socket-buffer-size"]),
-                    **properties,
-                    **pairs(options.all("command-property")),
-                }
-            ),
+            "client.id": "perf-consumer-client",
+            "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
+            "max.partition.fetch.bytes": str(options["fetch-size"]),
+            "receive.buffer.bytes": str(options["socket-buffer-size"]),
+            **(read_properties(name) if name else {}),
+            **pairs(options.all("command-property")),
         }
 
     def facts(self) -> dict[str, float]:
@@ -214,7 +224,7 @@ class _ConsumerRun:
 
     def total(self) -> str:
         """Return the last line."""
-        return f"{_moment(self._start)}, {_moment(self._end)}, {_line(self.facts())}"
+        return f"{self._moment(self._start)}, {self._moment(self._end)}, {_line(self.facts())}"
 
     def _print_interval(self, start: float, end: float, before: tuple[int, int]) -> None:
         self._live.clear()
@@ -232,15 +242,13 @@ class _ConsumerRun:
             "fetch_mb_per_second": size / _MB / fetch_s,
             "fetch_records_per_second": count / fetch_s,
         }
-        out(f"{_moment(end)}, 0, {_line(facts)}")
+        out(f"{self._moment(end)}, 0, {_line(facts)}")
+
+    def _moment(self, seconds: float) -> str:
+        return self._format.format(datetime.datetime.fromtimestamp(seconds).astimezone())
 
 
 def _line(facts: Mapping[str, float]) -> str:
     return ", ".join(
         str(value) if isinstance(value, int) else f"{value:.4f}" for value in facts.values()
     )
-
-
-def _moment(seconds: float) -> str:
-    moment = datetime.datetime.fromtimestamp(seconds)
-    return f"{moment:%Y-%m-%d %H:%M:%S}:{moment.microsecond // 1000:03}"

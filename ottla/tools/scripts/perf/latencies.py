@@ -14,9 +14,14 @@ _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
 class Latencies:
-    """Counts, bytes and latencies, of all records and of the current window of some seconds."""
+    """Counts, bytes and latencies, of all records and of the current window of some seconds.
 
-    def __init__(self, records: int, window_s: float = 5.0) -> None:
+    `state` follows the number of records in the lines. No window is printed while `is_silent`.
+    """
+
+    def __init__(self, records: int, window_s: float = 5.0, state: str = "") -> None:
+        self._state = state
+        self.is_silent = False
         self._start = self._window_start = time.monotonic()
         self._window_s = window_s
         self._sampling = max(records // min(records, _SAMPLES_MAX), 1) if records else 1
@@ -40,20 +45,21 @@ class Latencies:
         window[3] = max(window[3], latency_ms)
         now = time.monotonic()
         if now - self._window_start >= self._window_s:
-            self._print_window(now - self._window_start)
+            if not self.is_silent:
+                self._print_window(now - self._window_start)
+            self._window = [0, 0, 0, 0]
             self._window_start = now
-        elif self.count % _LIVE_EVERY == 0:
+        elif self.count % _LIVE_EVERY == 0 and not self.is_silent:
             self._live.show(self.count)
 
     def _print_window(self, elapsed_s: float) -> None:
         self._live.clear()
         count, size, total_ms, max_ms = self._window
         out(
-            f"{count} records sent, {count / elapsed_s:.1f} records/sec "
+            f"{count}{self._state} records sent, {count / elapsed_s:.1f} records/sec "
             f"({size / elapsed_s / _MB:.2f} MB/sec), {total_ms / max(count, 1):.1f} ms avg latency, "
             f"{float(max_ms):.1f} ms max latency."
         )
-        self._window = [0, 0, 0, 0]
 
     def summary(self) -> dict[str, float]:
         """Return the totals, for JSON and for the last line."""
@@ -76,7 +82,7 @@ class Latencies:
     def print_total(self, facts: Mapping[str, float]) -> None:
         """Print the last line, from a summary."""
         out(
-            f"{self.count} records sent, {facts['records_per_second']:.6f} records/sec "
+            f"{self.count}{self._state} records sent, {facts['records_per_second']:.6f} records/sec "
             f"({facts['mb_per_second']:.2f} MB/sec), {facts['average_ms']:.2f} ms avg latency, "
             f"{facts['maximum_ms']:.2f} ms max latency, {facts['p50']} ms 50th, "
             f"{facts['p95']} ms 95th, {facts['p99']} ms 99th, {facts['p99.9']} ms 99.9th."

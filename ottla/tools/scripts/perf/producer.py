@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
@@ -42,10 +43,19 @@ SPEC = Spec(
         "random-seed": Flag("The seed of the values.", "SEED", long, default=0),
         "plot": Flag("Write the latencies as a picture (an extension of Ottla).", "FILE.svg"),
     },
+    program="kafka-producer-perf-test",
 )
 _TRANSACTION_MS = 3000
 _DEPRECATED = {"producer-props": "command-property", "producer.config": "command-config"}
 _PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
+_POSITIVE = ("num-records", "record-size", "reporting-interval", "transaction-duration-ms")
+_SOURCES = (
+    "bootstrap-server",
+    "command-property",
+    "producer-props",
+    "producer.config",
+    "command-config",
+)
 
 
 def run(options: Options) -> int:
@@ -56,35 +66,30 @@ def run(options: Options) -> int:
         # As in Kafka, the file of payloads is read before the notices.
         values = _values(options)
         for old, new in _DEPRECATED.items():
-            if old in options:
-                out(
-                    f"Option --{old} has been deprecated and will be removed in a future version. "
-                    f"Use --{new} instead."
-                )
+            options.rename(old, new)
         return _measure(options, values)
     except OttlaError as error:
         err(str(error))
         return 1
 
 
-def on_parse_error(error: UsageError) -> int:
-    """Print the error as argparse4j does, below a line of usage."""
-    err("usage: producer-performance [--help] --topic TOPIC --num-records N --throughput N …")
-    err(f"producer-performance: error: {error}")
-    return 1
-
-
 def _check(options: Options) -> None:
-    missing = [name for name in ("topic", "num-records", "throughput") if name not in options]
-    if missing:
-        raise UsageError(f"argument --{missing[0]} is required", is_parse_error=True)
-    if sum(name in options for name in _PAYLOADS) != 1:
+    require(options, "topic", "num-records", "throughput")
+    require_one(options, *_PAYLOADS)
+    for name in _POSITIVE:
+        if options[name] is not None and options[name] <= 0:
+            raise UsageError(f"--{name} should be greater than zero.")
+    if options["warmup-records"] >= options["num-records"]:
         raise UsageError(
-            "one of the arguments --record-size --payload-file --payload-monotonic is required",
-            is_parse_error=True,
+            "The value for --warmup-records must be strictly fewer than the number of records in "
+            "the test, --num-records."
         )
-    for name in ("num-records", "throughput", "record-size"):
-        options[name]
+    if not any(name in options for name in _SOURCES):
+        *others, last = (f"--{name}" for name in _SOURCES)
+        raise UsageError(f"At least one of {', '.join(others)} or {last} must be specified.")
+    for old, new in _DEPRECATED.items():
+        if old in options and new in options:
+            raise UsageError(f"--{new} and --{old} cannot be specified together.")
 
 
 def _measure(options: Options, values: Iterator[bytes]) -> int:
@@ -92,40 +97,75 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     bootstrap = properties.pop("bootstrap.servers", None)
     if bootstrap is None:
         raise ConfigError("name the brokers with --bootstrap-server host:port")
-    count, warmup = options["num-records"], options["warmup-records"]
-    latencies = Latencies(count - warmup, options["reporting-interval"] / 1000)
-    skipped = warmup
-
-    def report(error: str | None, message: Any) -> None:
-        nonlocal skipped
-        if error is not None:
-            err(f"record not delivered: {error}")
-        elif skipped:
-            skipped -= 1
-        else:
-            latencies.record(int(message.latency() * 1000), len(message.value() or b""))
-
+    results = _Results(options)
     transaction_s = _transaction_s(options, properties)
     settings: dict[str, Any] = librdkafka_settings(properties)
     statistics = ClientStatistics() if "print-metrics" in options else None
     if statistics is not None:
         settings |= statistics.settings()
-    with MeasuredProducer(bootstrap, settings, report) as producer:
-        _send(producer, options, values, transaction_s)
+    with MeasuredProducer(bootstrap, settings, results.report) as producer:
+        _send(producer, options, values, transaction_s, results)
         producer.flush()
-        summary = latencies.summary()
+        results.summarize()
         if statistics is not None:
             statistics.await_report(producer.poll)
     if options["plot"]:
-        plot.write(options["plot"], latencies.curve())
+        plot.write(options["plot"], (results.steady or results.all).curve())
     metrics = {} if statistics is None else dict(producer_metrics(statistics))
     if options.is_json:
-        as_json(summary | ({"metrics": metrics} if metrics else {}))
+        as_json(results.as_object() | ({"metrics": metrics} if metrics else {}))
         return 0
-    latencies.print_total(summary)
+    results.print_totals()
     if metrics:
         print_metrics(metrics, properties["client.id"])
     return 0
+
+
+class _Results:
+    """The latencies of all records, and of those behind --warmup-records."""
+
+    def __init__(self, options: Options) -> None:
+        self._count, self._warmup = options["num-records"], options["warmup-records"]
+        self._window_s = options["reporting-interval"] / 1000
+        self.all = Latencies(self._count, self._window_s)
+        self.steady: Latencies | None = None
+        self._totals: list[tuple[Latencies, dict[str, float]]] = []
+        if self._warmup > 0:
+            out(
+                f"Warmup first {self._warmup} records. Steady state results will print after the "
+                "complete test summary."
+            )
+
+    def begin(self, number: int) -> None:
+        """Note that a record is sent; the first one behind the warm-up begins the steady state."""
+        if number == self._warmup > 0:
+            self.steady = Latencies(self._count - self._warmup, self._window_s, " steady state")
+            self.all.is_silent = True
+
+    def report(self, error: str | None, message: Any) -> None:
+        """Note an acknowledged record, or print why it was not delivered."""
+        if error is not None:
+            err(f"record not delivered: {error}")
+            return
+        latency_ms, size = int(message.latency() * 1000), len(message.value() or b"")
+        self.all.record(latency_ms, size)
+        if self.steady is not None and self.all.count > self._warmup:
+            self.steady.record(latency_ms, size)
+
+    def summarize(self) -> None:
+        """Compute the totals: later, time has passed without records."""
+        parts = [self.all] if self.steady is None else [self.all, self.steady]
+        self._totals = [(latencies, latencies.summary()) for latencies in parts]
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the totals, those of the steady state in an object of their own."""
+        (_, total), *steady = self._totals
+        return {**total, "steady_state": steady[0][1]} if steady else dict(total)
+
+    def print_totals(self) -> None:
+        """Print the last lines."""
+        for latencies, summary in self._totals:
+            latencies.print_total(summary)
 
 
 def _send(
@@ -133,13 +173,15 @@ def _send(
     options: Options,
     values: Iterator[bytes],
     transaction_s: float | None,
+    results: _Results,
 ) -> None:
     pause_s = 1 / options["throughput"] if options["throughput"] > 0 else 0.0
     if transaction_s is not None:
         producer.init_transactions()
         producer.begin_transaction()
     due = begin = time.monotonic()
-    for _ in range(options["num-records"]):
+    for number in range(options["num-records"]):
+        results.begin(number)
         if transaction_s is not None and time.monotonic() - begin >= transaction_s:
             producer.commit_transaction()
             producer.begin_transaction()
@@ -155,10 +197,6 @@ def _send(
 def _transaction_s(options: Options, properties: dict[str, str]) -> float | None:
     """Return the duration of transactions, with their id in the properties; None without them."""
     duration_ms = options["transaction-duration-ms"]
-    if duration_ms is not None and duration_ms <= 0:
-        raise UsageError(
-            "--transaction-duration-ms should be greater than zero.", is_parse_error=True
-        )
     if options["transactional-id"]:
         properties["transactional.id"] = options["transactional-id"]
     elif duration_ms is not None:
@@ -169,10 +207,10 @@ def _transaction_s(options: Options, properties: dict[str, str]) -> float | None
 
 
 def _properties(options: Options) -> dict[str, str]:
-    name = options["command-config"] or options["producer.config"]
+    name = options["command-config"]
     properties = {"linger.ms": "5", "client.id": "perf-producer-client"}
     properties |= read_properties(name) if name else {}
-    assignments = [*options.all("producer-props"), *options.all("command-property")]
+    assignments = options.all("command-property")
     wrong = [assignment for assignment in assignments if "=" not in assignment]
     if wrong:
         raise ConfigError(f"Invalid property: {wrong[0]}")
@@ -191,8 +229,6 @@ def _values(options: Options) -> Iterator[bytes]:
         payloads = [part.encode() for part in _read_payloads(options)]
         return (source.choice(payloads) for _ in itertools.count())
     size = options["record-size"]
-    if size <= 0:
-        raise ConfigError("--record-size should be greater than zero.")
     # Many different values from few random bytes: producing them must not limit the rate.
     pool = bytes(source.choices(range(65, 91), k=size + 4096))
     starts = (source.randrange(4096) for _ in itertools.count())

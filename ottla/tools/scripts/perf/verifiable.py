@@ -1,9 +1,11 @@
-"""The lines of JSON that the verifiable clients print, one an event."""
+"""Common parts of the verifiable clients: lines of JSON, one an event, and a deprecated option."""
 
 import sys
 import time
 from typing import Any
 
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import compact, json_line
 
 
@@ -11,6 +13,13 @@ def event(name: str, **fields: Any) -> None:
     """Print an event, and flush: another program reads it at once."""
     json_line(compact({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}))
     sys.stdout.flush()
+
+
+def read_deprecated_file(options: Options, old: str) -> None:
+    """Read `old` as --command-config, with a notice; UsageError if both were given."""
+    if old in options and "command-config" in options:
+        raise UsageError(f"Options --{old} and --command-config are mutually exclusive.")
+    options.rename(old, "command-config")
 
 
 def text(data: bytes | None) -> str | None:

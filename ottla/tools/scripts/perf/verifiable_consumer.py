@@ -3,10 +3,10 @@
 from ottla.base.errors import OttlaError
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.transport import ConsumedRecord, RecordConsumer
+from ottla.tools.scripts.argparse4j import require
 from ottla.tools.scripts.console.settings import librdkafka_settings
-from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
-from ottla.tools.scripts.perf.verifiable import event, text
+from ottla.tools.scripts.perf.verifiable import event, read_deprecated_file, text
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
@@ -27,9 +27,11 @@ SPEC = Spec(
         "enable-autocommit": Flag("Commit in the background."),
         "reset-policy": Flag("earliest or latest.", "POLICY", default="earliest"),
         "assignment-strategy": Flag("The assignor's Java class.", "CLASS"),
+        "consumer.config": Flag("Use --command-config instead.", "CONFIG-FILE"),
         "command-config": COMMAND_CONFIG,
     },
-    {"broker-list": Old("bootstrap-server"), "consumer.config": Old("command-config", "")},
+    {"broker-list": Old("bootstrap-server")},
+    "verifiable-consumer",
 )
 _POLL_S = 0.1
 _AT_ONCE = 500
@@ -37,9 +39,8 @@ _AT_ONCE = 500
 
 def run(options: Options) -> int:
     """Read records and print events."""
-    for name in ("topic", "group-id", "bootstrap-server"):
-        if name not in options:
-            raise UsageError(f"argument --{name} is required", is_parse_error=True)
+    require(options, "bootstrap-server", "topic", "group-id")
+    read_deprecated_file(options, "consumer.config")
     event("startup_complete")
     mine: set[tuple[str, int]] = set()
 
@@ -70,21 +71,13 @@ def run(options: Options) -> int:
     return 0
 
 
-def on_parse_error(error: UsageError) -> int:
-    """Print the error as argparse4j does, below a line of usage."""
-    err(
-        "usage: verifiable-consumer [--help] --topic TOPIC --group-id ID --bootstrap-server HOST:PORT …"
-    )
-    err(f"verifiable-consumer: error: {error}")
-    return 1
-
-
 def _settings(options: Options) -> dict[str, str]:
     name = options["command-config"]
     properties = {
         **(read_properties(name) if name else {}),
         "auto.offset.reset": options["reset-policy"],
         "session.timeout.ms": str(options["session-timeout"]),
+        "enable.auto.commit": str("enable-autocommit" in options).lower(),
     }
     if options["group-instance-id"]:
         properties["group.instance.id"] = options["group-instance-id"]
@@ -106,10 +99,15 @@ def _read(consumer: RecordConsumer, options: Options, stop: StopSignals) -> None
         records = [item for item in events if isinstance(item, ConsumedRecord)]
         if records:
             count += len(records)
-            _report(consumer, records, is_verbose="verbose" in options)
+            positions = _report(records, is_verbose="verbose" in options)
+            if "enable-autocommit" in options:
+                consumer.store(positions)
+            else:
+                _commit(consumer, positions)
 
 
-def _report(consumer: RecordConsumer, records: list[ConsumedRecord], *, is_verbose: bool) -> None:
+def _report(records: list[ConsumedRecord], *, is_verbose: bool) -> dict[tuple[str, int], int]:
+    """Print the records, and return the positions behind them."""
     ranges: dict[tuple[str, int], list[int]] = {}
     for record in records:
         if is_verbose:
@@ -122,10 +120,17 @@ def _report(consumer: RecordConsumer, records: list[ConsumedRecord], *, is_verbo
         for (topic, number), span in ranges.items()
     ]  # fmt: skip
     event("records_consumed", count=len(records), partitions=rows)
-    positions = {key: span[-1] + 1 for key, span in ranges.items()}
-    consumer.store(positions)
+    return {key: span[-1] + 1 for key, span in ranges.items()}
+
+
+def _commit(consumer: RecordConsumer, positions: dict[tuple[str, int], int]) -> None:
+    failure: dict[str, str] = {}
+    try:
+        consumer.commit(positions)
+    except OttlaError as error:
+        failure["error"] = str(error)
     listed = [
         {"topic": topic, "partition": number, "offset": offset}
         for (topic, number), offset in positions.items()
     ]
-    event("offsets_committed", offsets=listed, success=True)
+    event("offsets_committed", offsets=listed, **failure, success=not failure)

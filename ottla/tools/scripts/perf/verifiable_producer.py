@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.console.settings import librdkafka_settings
-from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -18,7 +18,7 @@ from ottla.tools.scripts.flags import (
     long,
 )
 from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
-from ottla.tools.scripts.perf.verifiable import event, text
+from ottla.tools.scripts.perf.verifiable import event, read_deprecated_file, text
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import StopSignals
@@ -31,21 +31,25 @@ SPEC = Spec(
         "bootstrap-server": BOOTSTRAP,
         "max-messages": Flag("The number of records; -1: until stopped.", "N", integer, default=-1),
         "throughput": Flag("Records a second; -1: no limit.", "N", integer, default=-1),
-        "acks": Flag("0, 1 or -1.", "ACKS", integer, default=-1),
+        "acks": Flag("0, 1 or -1.", "ACKS", integer, default=-1, choices=("0", "1", "-1")),
+        "producer.config": Flag("Use --command-config instead.", "CONFIG-FILE"),
         "command-config": COMMAND_CONFIG,
-        "message-create-time": Flag("Accepted, without effect.", "MS", long),
+        "message-create-time": Flag(
+            "The time of the first record, in ms since 1970.", "MS", long, default=-1
+        ),
         "value-prefix": Flag("A number in front of each value.", "PREFIX", integer),
         "repeating-keys": Flag("Keys are 0 up to this number, again and again.", "N", integer),
     },
-    {"broker-list": Old("bootstrap-server"), "producer.config": Old("command-config", "")},
+    {"broker-list": Old("bootstrap-server")},
+    "verifiable-producer",
 )
 
 
 def run(options: Options) -> int:
     """Send numbers and print an event for each."""
-    for name in ("topic", "bootstrap-server"):
-        if name not in options:
-            raise UsageError(f"argument --{name} is required", is_parse_error=True)
+    require(options, "topic")
+    require_one(options, "bootstrap-server")
+    read_deprecated_file(options, "producer.config")
     topic, limit, rate = options["topic"], options["max-messages"], options["throughput"]
     sent = acked = 0
 
@@ -66,6 +70,7 @@ def run(options: Options) -> int:
     )
     event("startup_complete")
     start = time.monotonic()
+    create_time = options["message-create-time"]
     try:
         with (
             StopSignals() as stop,
@@ -78,7 +83,12 @@ def run(options: Options) -> int:
                 value = str(number) if prefix is None else f"{prefix}.{number}"
                 repeats = options["repeating-keys"]
                 key = None if not repeats else str(number % repeats).encode()
-                producer.send(topic, value.encode(), key=key)
+                timestamp = None
+                if create_time > 0:
+                    timestamp = create_time
+                    # As in Kafka, the time since the start is added for every record.
+                    create_time += int((time.monotonic() - start) * 1000)
+                producer.send(topic, value.encode(), key=key, timestamp=timestamp)
                 sent += 1
                 if rate > 0:
                     producer.flush()
@@ -89,10 +99,3 @@ def run(options: Options) -> int:
     elapsed_s = max(time.monotonic() - start, 1e-3)
     event("tool_data", sent=sent, acked=acked, target_throughput=rate, avg_throughput=acked / elapsed_s)  # fmt: skip
     return 0 if acked == sent else 1
-
-
-def on_parse_error(error: UsageError) -> int:
-    """Print the error as argparse4j does, below a line of usage."""
-    err("usage: verifiable-producer [--help] --topic TOPIC --bootstrap-server HOST:PORT …")
-    err(f"verifiable-producer: error: {error}")
-    return 1

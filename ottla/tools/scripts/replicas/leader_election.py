@@ -30,6 +30,7 @@ SPEC = Spec(
     "supported are preferred replicas and unclean replicas.",
     {
         "bootstrap-server": BOOTSTRAP,
+        "admin.config": Flag("Use --command-config instead.", "config file"),
         "command-config": COMMAND_CONFIG,
         "path-to-json-file": Flag(
             'As in {"partitions": [{"topic": "a", "partition": 0}]}.', "Path to JSON file"
@@ -42,7 +43,7 @@ SPEC = Spec(
             "election type",
         ),
     },
-    {"admin.config": Old("command-config", ""), "zookeeper": Old("bootstrap-server")},
+    {"zookeeper": Old("bootstrap-server")},
 )
 _SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
 TopicPartition = tuple[str, int]
@@ -53,6 +54,7 @@ def run(options: Options) -> int:
     """Elect leaders and print the result by partition."""
     try:
         kind, keys = _check(options)
+        options.rename("admin.config", "command-config")
         with cluster(options) as brokers:
             results = elect(brokers, kind, keys)
     except OttlaError as error:
@@ -80,6 +82,7 @@ def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
         raise ConfigError("Missing required option(s): partition")
     if "topic" not in options and "partition" in options:
         raise ConfigError("Option partition is only allowed if topic is used")
+    options.forbid("admin.config", "command-config")
     try:
         kind = _election_type(options["election-type"])
     except ValueError:

@@ -5,7 +5,15 @@ Apache Kafka 3.0 replaced it with kafka-leader-election.
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    split_output,
+)
 from ottla.tools.scripts.json_files import partition_of, read_json
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.replicas.leader_election import (
@@ -38,7 +46,7 @@ _DEPRECATED = (
 
 def rewrite(command_line: list[str]) -> list[str]:
     """Print the notice, which precedes errors of the command line, too."""
-    if "json" not in command_line:
+    if not split_output(command_line)[1]:
         out(_DEPRECATED)
     return command_line
 

@@ -2,11 +2,13 @@
 
 `kafka-server-start [-daemon] server.properties [--override name=value]…` is `ottla up --config`.
 JMX_PORT opens the HTTP port with the JMX beans on that port of 127.0.0.1, for `kafka-jmx`.
-Only brokers that `-daemon` started are stopped: their process ids are in a file.
+Only brokers that `-daemon` started are stopped: their process ids are in a file. `--node-id`
+selects the broker with this id; as in Apache Kafka, it is preferred to `--process-role`.
 """
 
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from ottla.tools.scripts.printing import err
@@ -24,10 +26,39 @@ def run(name: str, command_line: list[str]) -> int:
     """Start a broker with a properties file, or stop those that -daemon started."""
     if name == "kafka-server-start":
         return _start(command_line)
-    if command_line:
-        err("USAGE: kafka-server-stop (without arguments)")
+    try:
+        wanted = _read_selection(command_line)
+    except ValueError as error:
+        err(f"{error} is not an option: known are --node-id=NUMBER and --process-role=ROLE")
         return 1
-    return daemon.stop(BROKER)
+    return daemon.stop(BROKER, lambda line: _is_selected(line, wanted))
+
+
+def _read_selection(command_line: list[str]) -> dict[str, str]:
+    """Return the values of --node-id and --process-role (KIP-979); ValueError for other words."""
+    wanted: dict[str, str] = {}
+    words = iter(command_line)
+    for word in words:
+        name, has_value, value = word.partition("=")
+        value = value if has_value else next(words, "")
+        if name not in ("--node-id", "--process-role") or not value:
+            raise ValueError(word)
+        wanted[name[2:]] = value
+    return wanted
+
+
+def _is_selected(line: list[str], wanted: dict[str, str]) -> bool:
+    """Return True if the command line of a broker has the wanted id. All have the role broker."""
+    if "node-id" not in wanted:
+        return wanted.get("process-role", "broker") == "broker"
+    properties: dict[str, str] = {}
+    for flag, word in pairwise(line):
+        if flag == "--config":
+            properties |= read_properties(word)
+        elif flag == "--option":
+            name, _, value = word.partition("=")
+            properties[name] = value
+    return wanted["node-id"] in (properties.get("broker.id"), properties.get("node.id"))
 
 
 def _start(command_line: list[str]) -> int:
@@ -44,7 +75,7 @@ def _start(command_line: list[str]) -> int:
     if not path.is_file():
         err(f"{path} is not a file: name the broker's properties file")
         return 1
-    line = [*_COMMAND, "up", "--config", str(path)]
+    line = [*_COMMAND, "up", "--config", str(path.absolute())]
     overrides = rest[1:]
     while overrides:
         flag, *overrides = overrides

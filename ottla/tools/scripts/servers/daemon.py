@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,15 +51,32 @@ def start(kind: ServerKind, line: list[str], *, is_daemon: bool) -> int:
     return 0
 
 
-def stop(kind: ServerKind) -> int:
-    """Stop the servers that `-daemon` started; return 1 if none runs."""
+def stop(kind: ServerKind, selects: Callable[[list[str]], bool] = lambda _: True) -> int:
+    """Stop the servers that `-daemon` started; return 1 if none runs.
+
+    `selects` returns False for the command line of a server that must continue.
+    """
     path = kind.pid_file
     numbers = path.read_text(encoding="utf-8").split() if path.exists() else []
     running = [int(number) for number in numbers if kind.is_process(int(number))]
-    path.unlink(missing_ok=True)
-    if not running:
+    selected = [number for number in running if selects(command_line_of(number))]
+    others = [number for number in running if number not in selected]
+    if others:
+        path.write_text("".join(f"{number}\n" for number in others), encoding="utf-8")
+    else:
+        path.unlink(missing_ok=True)
+    if not selected:
         out(f"No {kind.kafka_name} server to stop")
         return 1
-    for number in running:
+    for number in selected:
         os.kill(number, signal.SIGTERM)
     return 0
+
+
+def command_line_of(number: int) -> list[str]:
+    """Return the command line of a process as a list; it is empty if the process has ended."""
+    try:
+        text = Path(f"/proc/{number}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return [os.fsdecode(word) for word in text.split(b"\0")[:-1]]

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import select
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from ottla.tools.scripts import entry
 from ottla.tools.scripts.refused import REASONS
 from ottla.tools.scripts.servers import zookeeper_lookup
 from ottla.tools.scripts.table import SCRIPTS
+from tests.unit.tools.test_mirror import produce
 
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
 
@@ -42,14 +45,39 @@ def test_unknown_script_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
-def test_help_is_printed_on_standard_error_with_exit_code_1(
+def test_help_is_printed_where_apache_kafka_prints_it(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As with Apache Kafka's tools, `--help` is a usage error that lists every option."""
-    assert entry.run(name, ["--help"]) == 1
+    """joptsimple's is a usage error; argparse4j's is on standard output, with other exit codes."""
+    assert entry.run(name, ["--help"]) == (0 if name == "kafka-features" else 1)
     printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err
+    texts = [printed.err, printed.out]
+    shown, empty = reversed(texts) if name in _ARGPARSE4J else texts
+    assert empty == ""
+    assert shown
+
+
+# The exit code without any word: with a subcommand missing it is 1.
+_ARGPARSE4J = {
+    "kafka-cluster": 1, "kafka-features": 1, "kafka-transactions": 1,
+    "kafka-producer-perf-test": 0, "kafka-verifiable-producer": 0, "kafka-verifiable-consumer": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(_ARGPARSE4J))
+def test_tools_of_argparse4j_have_its_exit_codes(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without any word, tools with a subcommand report that it is missing, the others print help."""
+    assert entry.run(name, []) == _ARGPARSE4J[name]
+    printed = capsys.readouterr()
+    if _ARGPARSE4J[name]:
+        assert "error: too few arguments" in printed.err
+    else:
+        assert printed.out.startswith("usage: ")
+    assert entry.run(name, ["-h"]) == entry.run(name, ["--help"])
+    assert entry.run(name, ["-v"]) == 0
+    assert capsys.readouterr().out.endswith("4.3.0\n")
 
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
@@ -113,7 +141,18 @@ def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str
             assert main.run([*row["command"].split()[1:], "--help"]) == 0
 
 
-@pytest.mark.parametrize("command_line", [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"]])
+@pytest.mark.parametrize("option", ["-help", "--help"])
+def test_help_may_have_one_dash(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As every option of these tools."""
+    assert entry.run("kafka-topics", [option]) == 1
+    assert "--partitions" in capsys.readouterr().err
+    assert entry.run("kafka-topics", ["-version"]) == 0
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"], ["-zookeeper", "zk:2181"]],
+)
 def test_zookeeper_is_asked_for_the_brokers(
     command_line: list[str],
     nowhere: str,
@@ -147,13 +186,54 @@ def test_deletion_through_zookeeper_prints_what_it_printed(
     )
 
 
+@pytest.mark.parametrize("words", [["--output", "json"], ["--output=json"]])
+def test_notice_of_a_former_script_is_no_json(
+    words: list[str], ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The standard output of kafka-preferred-replica-election has JSON only."""
+    arguments = ["--bootstrap-server", ottla_cluster.bootstrap, *words]
+    assert entry.run("kafka-preferred-replica-election", arguments) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert set(json.loads(line)) == {"elected", "not_needed", "failed"}
+
+
+def test_configurations_are_altered_through_zookeeper(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in Apache Kafka 2.8 and before; standard error has the command line of today."""
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: ottla_cluster.bootstrap)
+    ottla_cluster.create_topic("altered")
+    arguments = ["--alter", "--topic", "altered", "--config", "retention.ms=1000",
+                 "--config", "cleanup.policy=compact,delete"]  # fmt: skip
+    assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *arguments]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.endswith("\nUpdated config for topic altered.\n")
+    modern = printed.err.splitlines()[-1].partition(": kafka-configs ")[2]
+    assert modern == (
+        f"--bootstrap-server {ottla_cluster.bootstrap} --alter --topic altered "
+        "--add-config 'retention.ms=1000,cleanup.policy=[compact,delete]'"
+    )
+    assert entry.run("kafka-configs", shlex.split(modern)) == 0
+    describe = ["--bootstrap-server", ottla_cluster.bootstrap, "--describe", "--topic", "altered"]
+    capsys.readouterr()
+    assert entry.run("kafka-configs", describe) == 0
+    printed = capsys.readouterr()
+    assert "retention.ms=1000 " in printed.out
+    assert "cleanup.policy=compact,delete " in printed.out
+    arguments = ["--alter", "--topic", "altered", "--delete-config", "retention.ms"]
+    assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *arguments]) == 0
+    capsys.readouterr()
+    assert entry.run("kafka-configs", describe) == 0
+    assert "retention.ms" not in capsys.readouterr().out
+
+
 def test_bootstrap_server_wins_over_zookeeper(
     nowhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A ZooKeeper that is named as well is not looked up."""
-    arguments = ["--zookeeper", "zk:2181", "--bootstrap-server", nowhere, "--list"]
-    assert entry.run("kafka-topics", arguments) == 1
-    assert "--zookeeper is ignored" in capsys.readouterr().err
+    for words in (["--bootstrap-server", nowhere], [f"--bootstrap-server={nowhere}"]):
+        assert entry.run("kafka-topics", ["--zookeeper", "zk:2181", *words, "--list"]) == 1
+        assert "--zookeeper is ignored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", list(REASONS))
@@ -183,10 +263,11 @@ def test_server_needs_a_properties_file(
     assert capsys.readouterr().err
 
 
-def test_daemon_is_started_and_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("selection", [["--node-id=7"], ["--node-id", "7"], []])
+def test_daemon_is_started_and_stopped(tmp_path: Path, selection: list[str]) -> None:
     """`kafka-server-stop` ends the broker that `kafka-server-start -daemon` started, and no other."""
     (tmp_path / "server.properties").write_text(
-        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n"
+        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\nnode.id=7\n"
     )
 
     def run(name: str, *command_line: str) -> subprocess.CompletedProcess[str]:
@@ -205,11 +286,37 @@ def test_daemon_is_started_and_stopped(tmp_path: Path) -> None:
     number = int(started.stdout.rpartition("process ")[2].split(";")[0])
     descriptor = os.pidfd_open(number)
     try:
-        assert run("kafka-server-stop").returncode == 0
+        for other in ("--node-id=8", "--process-role=controller"):
+            refused = run("kafka-server-stop", other)
+            assert (refused.returncode, refused.stdout) == (1, "No kafka server to stop\n")
+        assert run("kafka-server-stop", *selection).returncode == 0
         # Readable once the process has ended.
         assert select.select([descriptor], [], [], 30)[0]
     finally:
         os.close(descriptor)
+
+
+def test_console_consumer_ends_with_its_reader(ottla_cluster: Cluster) -> None:
+    """The consumer of `kafka-console-consumer … | head -1` says why it ends, and is successful."""
+    ottla_cluster.create_topic("lines")
+    produce(ottla_cluster, "lines", [b"a", b"b", b"c"])
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = ["--bootstrap-server", ottla_cluster.bootstrap, "--topic", "lines",
+                 "--from-beginning", "--enable-systest-events"]  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM.format("kafka-console-consumer"), *arguments],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    finally:
+        os.close(writing)
+    first, second = done.stderr.splitlines()
+    assert first == "Unable to write to standard out, closing consumer."
+    assert re.fullmatch("Processed a total of [1-3] messages", second)
 
 
 def test_closed_pipe_is_no_error() -> None:

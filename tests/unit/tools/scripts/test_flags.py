@@ -2,8 +2,19 @@
 
 import pytest
 
+from ottla.base.loading import load_module
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Flag, Old, Spec, integer, pairs, parse
+from ottla.tools.scripts.flags import (
+    WITHOUT_EFFECT,
+    Flag,
+    Old,
+    Spec,
+    integer,
+    pairs,
+    parse,
+    split_output,
+)
+from ottla.tools.scripts.table import SCRIPTS
 
 SPEC = Spec(
     "A tool.",
@@ -13,7 +24,7 @@ SPEC = Spec(
         "list": Flag("A switch."),
         "state": Flag("An optional value.", "state", is_optional=True),
     },
-    {"broker-list": Old("topic"), "new-consumer": Old("list", "")},
+    {"broker-list": Old("topic"), "all": Old("list", ""), "new-consumer": WITHOUT_EFFECT},
 )
 
 
@@ -47,7 +58,7 @@ def test_required_value_may_start_with_a_dash() -> None:
         (["-x"], "x is not a recognized option"),
         (["--topic"], "Option topic requires an argument"),
         (["--list=1"], "Option list does not accept an argument"),
-        (["--t", "a"], "t is not an unambiguous option"),
+        (["--t", "a"], "t is not a recognized option"),
     ],
 )
 def test_wrong_command_lines_have_joptsimples_sentences(
@@ -81,8 +92,60 @@ def test_flag_of_an_earlier_version_names_its_successor(
     assert capsys.readouterr().err == (
         "Option --broker-list is from an earlier version; use --topic instead.\n"
     )
-    parse(SPEC, ["--new-consumer"])
+    parse(SPEC, ["--all"])
     assert capsys.readouterr().err == ""
+
+
+def test_flag_without_successor_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--new-consumer` selected what is the only consumer today."""
+    options = parse(SPEC, ["--new-consumer", "--topic", "a"])
+    assert list(options.occurrences) == [("topic", "a")]
+    assert capsys.readouterr().err == (
+        "Option --new-consumer is from an earlier version; it has no effect.\n"
+    )
+    with pytest.raises(UsageError, match=r"^Option new-consumer does not accept an argument$"):
+        parse(SPEC, ["--new-consumer=true"])
+
+
+# All other flags of earlier versions have a value.
+_OLD_SWITCHES = {"new-consumer", "new.consumer"}
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_old_flags_and_their_successors_take_a_value_alike(name: str) -> None:
+    """The successor exists; without it, the old flag is a switch without effect."""
+    spec = getattr(load_module(SCRIPTS[name].module), "SPEC", Spec("", {}))
+    for typed, old in spec.old.items():
+        has_value = bool(spec.flags[old.new].value) if old.new else False
+        assert has_value == (typed not in _OLD_SWITCHES), typed
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    [["-topic", "a", "-list"], ["-topic=a", "-list"], ["-broker-list", "a", "--list"]],
+)
+def test_options_may_have_one_dash(command_line: list[str]) -> None:
+    """`kafka-topics.sh -list` is a form of old documents; it must be the whole name."""
+    options = parse(SPEC, command_line)
+    assert (options["topic"], "list" in options) == ("a", True)
+    with pytest.raises(UsageError, match=r"^t is not a recognized option$"):
+        parse(SPEC, ["-topi", "a"])
+
+
+@pytest.mark.parametrize("words", [["--output", "yaml"], ["--output=yaml"]])
+def test_unknown_form_of_output_is_refused(words: list[str]) -> None:
+    """Text instead of the requested form would confuse the program that reads it."""
+    for read in (lambda: parse(SPEC, words), lambda: split_output(words)):
+        with pytest.raises(UsageError, match=r"^--output must be text or json, not 'yaml'$"):
+            read()
+
+
+def test_output_is_read_with_an_equals_sign_too() -> None:
+    """`--output=json` and `--output json` are the same."""
+    assert parse(SPEC, ["--output=json"]).is_json
+    assert not parse(SPEC, ["--output=text"]).is_json
+    assert split_output(["a", "--output=json", "b"]) == (["a", "b"], True)
+    assert split_output(["a", "--output", "text"]) == (["a"], False)
 
 
 def test_properties_split_at_the_first_equals_sign() -> None:
