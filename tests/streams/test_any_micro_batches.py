@@ -19,6 +19,7 @@ from ottla.streams import (
     PunctuationType,
     Record,
     StreamsBuilder,
+    TableJoined,
     Topology,
     TopologyTestDriver,
 )
@@ -291,6 +292,21 @@ def test_inner_foreign_key_join_deletes_results_of_older_updates(
     driven, staged = _driven(name, arrivals), _staged(name, arrivals, partitions)
     expected, actual = _final_states(driven, staged)
     assert actual == expected
+
+
+def test_the_partitioner_of_an_inner_foreign_key_join_gets_only_foreign_keys() -> None:
+    """A subscription without a foreign key, which retracts a result in flight, needs no partitioner."""
+    builder = StreamsBuilder()
+    chooses = TableJoined(other_partitioner=lambda topic, key, value, count: ord(key[0]) % count)
+    out(_joined(builder, joined=chooses))
+    application = Application(builder.build(), TaskSettings("test", STRINGS))
+    run = StagedRun(application, topics=dict.fromkeys(_ALL_TOPICS, 3))
+    left = "in", partition_of(b"k", 3)
+    run.run({("other", ord("a") % 3): [TopicRecord(b"a", b"Ann", 1)]})
+    run.run({left: [TopicRecord(b"k", b"a1", 2)]})
+    assert _ends(run.produced["out"]) == {b"k": b"a1+Ann"}
+    run.run({left: [TopicRecord(b"k", b"x1", 3), TopicRecord(b"k", b"x2", 4)]})
+    assert _ends(run.produced["out"]) == {}
 
 
 class _EveryMinute(FixedKeyProcessor[str, str, str]):

@@ -421,7 +421,7 @@ def join_on_foreign_key(
     sink = named("-subscription-registration-sink", "KTABLE-SINK-")
     source = named("-subscription-registration-source", "KTABLE-SOURCE-")
     asks = other.key, SUBSCRIPTION_SERDE
-    partitioner = _of_keys(joined.other_partitioner)
+    partitioner = _of_keys(joined.other_partitioner, calls_without_key=left)
     graph.add(SinkNode(sink, (send_name,), topic, *asks, partitioner, internal=True))
     graph.add(SourceNode(source, (sink,), (topic,), None, *asks))
     store_name = named("-subscription-store", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
@@ -455,14 +455,25 @@ def join_on_foreign_key(
     return _foreign_key_result(table, response_name, options)
 
 
-def _of_keys(partitioner: StreamPartitioner | None) -> StreamPartitioner | None:
+def _of_keys(
+    partitioner: StreamPartitioner | None, *, calls_without_key: bool
+) -> StreamPartitioner | None:
     """Return a partitioner that gets only keys: the values on the internal topics are not the
     table's.
+
+    Kafka's inner join has no subscriptions without a foreign key, so its partitioner may not expect
+    them.
     """
     chosen = chooses_partition(partitioner)
     if chosen is None:
         return None
-    return lambda topic, key, _value, count: chosen(topic, key, None, count)
+
+    def partition(topic: str, key: Any, _value: Any, count: int) -> Any:
+        if key is None and not calls_without_key:
+            return None
+        return chosen(topic, key, None, count)
+
+    return partition
 
 
 def _foreign_key_result(
