@@ -209,7 +209,8 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
     """Add a step that sets the group's key and value of entries."""
     graph = table.graph
     named = graph.named(grouped.name, "KTABLE-SELECT-")
-    operator = TableRepartitionMap(makes_pair(selector, "a selector of key and value"))
+    selects = makes_pair(selector, "a selector of key and value")
+    operator = TableRepartitionMap(selects, grouped.key)
     graph.add(OperatorNode(named, (table.name,), operator))
     table.enable_sending_old_values(True)
     return TableGroupFlow(graph, named, grouped.key, grouped.value, grouped.name)
