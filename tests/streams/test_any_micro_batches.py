@@ -295,7 +295,7 @@ def test_inner_foreign_key_join_deletes_results_of_older_updates(
 
 
 def test_the_partitioner_of_an_inner_foreign_key_join_gets_only_foreign_keys() -> None:
-    """A subscription without a foreign key, which retracts a result in flight, needs no partitioner."""
+    """A subscription that retracts a result in flight has no foreign key, and needs no partitioner."""
     builder = StreamsBuilder()
     chooses = TableJoined(other_partitioner=lambda topic, key, value, count: ord(key[0]) % count)
     out(_joined(builder, joined=chooses))

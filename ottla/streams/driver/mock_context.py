@@ -80,7 +80,7 @@ class MockProcessorContext(SnakeCase):
         """Return the options whose names start with `prefix`, with the prefix removed."""
         return with_prefix(self._app_configs, prefix)
 
-    def skip(self, reason: str, **facts: object) -> None:
+    def skip(self, reason: str, *, is_logged: bool = True, **facts: object) -> None:
         """Count the current record as dropped."""
         self.skipped += 1
 
@@ -106,8 +106,9 @@ class MockProcessorContext(SnakeCase):
 
     def add_state_store(self, store: StoreBuilder | StateStore) -> None:
         """Add a store; a StoreBuilder is built without a changelog."""
-        built = store.build(self.default_serdes, None) if isinstance(store, StoreBuilder) else store
-        self._stores[built.name] = built
+        if isinstance(store, StoreBuilder):
+            store = store.build(self.default_serdes, None, on_expired=self.skip)
+        self._stores[store.name] = store
 
     def get_state_store(self, name: str) -> Any:
         """Return a store. Raises StreamsError if no store with this name was added."""

@@ -7,7 +7,7 @@ from typing import Any
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.operators.views import (
-    EXPIRED_PUT,
+    OUT_OF_ORDER,
     Getter,
     MayKeep,
     TimestampedValue,
@@ -161,6 +161,7 @@ class _TableJoinProcessor(AnyProcessor):
             self.context.skip("due to null key")
             return
         if operator.versioned_semantics and not change.is_latest:
+            self.context.skip(OUT_OF_ORDER)
             return
         entry = self._other.get(record.key)
         if entry is None:
@@ -202,8 +203,7 @@ class _TableJoinMergeProcessor(AnyProcessor):
         is_latest: bool | None = change.is_latest
         if self._store is not None:
             is_latest = self._store.put_at(record.key, change.new_value, record.timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             changed = Change(change.new_value, change.old_value, is_latest)
             forward_change(self.context, record, changed, self._operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)

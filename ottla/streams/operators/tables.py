@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ottla.streams.model.records import Change, Record
 from ottla.streams.operators.stateless import pair_of
-from ottla.streams.operators.views import EXPIRED_PUT, MayKeep, forward_change
+from ottla.streams.operators.views import MayKeep, forward_change
 from ottla.streams.processor.api import Processor, ProcessorContext, supplied_stores
 from ottla.streams.serdes import Serde, resolve
 from ottla.streams.stores.builders import StoreBuilder
@@ -56,11 +56,10 @@ class _TableSourceProcessor(AnyProcessor):
             return
         old = self._store.get(record.key) if self._operator.send_old_values else None
         is_latest = self._store.put_at(record.key, record.value, record.timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             change = Change(record.value, old.value if old else None, is_latest)
             forward_change(self.context, record, change, self._operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
 
 @dataclass(frozen=True)
@@ -106,11 +105,10 @@ class _TableMapProcessor(AnyProcessor):
         is_latest: bool | None = change.is_latest
         if self._store is not None:
             is_latest = self._store.put_at(record.key, new, record.timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             changed = Change(new, old, is_latest)
             forward_change(self.context, record, changed, operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
     def _old(self, key: Any, change: Change[Any]) -> Any:
         if not self._operator.send_old_values:
@@ -178,10 +176,9 @@ class _TableTransformProcessor(AnyProcessor):
             is_latest = self._store.put_at(record.key, new, record.timestamp)
         elif send_old:
             old = self._transformer.transform(record.key, change.old_value)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             forward_change(self.context, record, Change(new, old, is_latest), send_old)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
     def close(self) -> None:
         self._transformer.close()

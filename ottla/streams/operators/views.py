@@ -114,8 +114,8 @@ def mapped_view(
     return View(parent.stores, open_parent)
 
 
-EXPIRED_PUT = "for expired put"
-"""The reason for dropping a record that is older than a versioned table's history."""
+OUT_OF_ORDER = "due to out-of-order update of a versioned table"
+"""The reason for which a join drops a change that is not the latest of its key."""
 
 
 def forward_change(

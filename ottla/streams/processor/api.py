@@ -109,7 +109,7 @@ class ProcessorContext(Protocol[KForward, VForward]):
     def current_system_time_ms(self) -> int:
         """Return the wall-clock time; in a test driver, it changes only when it is advanced."""
 
-    def skip(self, reason: str, **facts: object) -> None:
+    def skip(self, reason: str, *, is_logged: bool = True, **facts: object) -> None:
         """Count the current record as dropped and log it, at a limited rate (Kafka's
         dropped-records).
         """

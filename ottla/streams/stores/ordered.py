@@ -11,6 +11,11 @@ from typing import Protocol
 Changelog = Callable[[bytes, bytes | None, int | None], None]
 """A function that gets every write as key, value and time (None: that of the current record)."""
 
+OnExpired = Callable[[str], None]
+"""A function that gets the reason for which a put past the retention was dropped."""
+EXPIRED_SEGMENT = "for expired segment"
+EXPIRED_PUT = "for expired put"
+
 _SKIPPED = 32
 _TIME = struct.Struct(">q")
 _FOREVER = (1 << 63) - 1
@@ -141,6 +146,10 @@ class MemoryBytes:
 def open_memory(_name: str) -> OrderedBytes:
     """Open a map that is discarded with its store."""
     return MemoryBytes()
+
+
+def ignore_expired(_reason: str) -> None:
+    """Do nothing about a dropped put."""
 
 
 class Segments:

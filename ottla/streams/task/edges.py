@@ -101,6 +101,11 @@ class Failures:
         facts: dict[str, object] = {"extractedTimestamp": timestamp}
         self._task.dropped.drop(node, "due to negative extracted timestamp", metadata, facts)
 
+    def drop_unsent(self, node: str, topic: str) -> None:
+        """Count and log a record that a partitioner sends to no partition."""
+        reason = "as partitioner returned empty partitions"
+        self._task.dropped.drop(node, reason, self._task.metadata, {"sinkTopic": topic})
+
     def skips_unreadable(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that cannot be deserialized."""
         context = self._context_of(node, (topic, raw.partition, raw.offset), raw)
@@ -309,7 +314,10 @@ class Writer:
         if sink.partitioner is not None:
             count = self._task.partition_count(topic)
             chosen = sink.partitioner(topic, record.key, record.value, count)
-            partitions = (chosen,) if chosen is None or isinstance(chosen, int) else chosen
+            partitions = (chosen,) if chosen is None or isinstance(chosen, int) else tuple(chosen)
+            if not partitions:
+                self._failures.drop_unsent(self.name, topic)
+                return
         if record.timestamp < 0:
             raise StreamsError(f"a record for {topic} has no timestamp: forward it with one")
         origin = SerializationOrigin.KEY

@@ -177,8 +177,11 @@ class NodeContext(SnakeCase):
         """Request a commit after the current record."""
         self._task.commit_requested = True
 
-    def skip(self, reason: str, **facts: object) -> None:
+    def skip(self, reason: str, *, is_logged: bool = True, **facts: object) -> None:
         """Count and log the current record as dropped; the log line includes `facts`."""
+        if not is_logged:
+            self._task.dropped.count()
+            return
         self._task.dropped.drop(self._name, reason, self._task.metadata, facts)
 
     @contextmanager

@@ -120,7 +120,12 @@ class Task:
             value = resolve(builder.value, defaults.value)
             cached = self._cache.table(builder.name, builder.kind, log, value)
             log, open_map = cached.log, cached.opening(open_map)
-        self.stores[builder.name] = builder.build(defaults, log, open_map, lambda: self.stream_time)
+        name, time = builder.name, lambda: self.stream_time
+
+        def on_expired(reason: str) -> None:
+            self.dropped.drop_put(name, reason, self.metadata)
+
+        self.stores[name] = builder.build(defaults, log, open_map, time, on_expired)
 
     def _is_cached(self, builder: StoreBuilder) -> bool:
         if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):
