@@ -4,7 +4,6 @@ Errors are passed to the application's exception handlers. If a handler fails, t
 names the record and its topic.
 """
 
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -26,17 +25,8 @@ from ottla.streams.settings.handlers import (
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.topology.topology import Sink, Source
 
-# The errors that serdes raise for invalid data.
-UNFIT = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    struct.error,
-)
+# The errors of serdes, which are functions of the user: as in Kafka, any error reaches the handler.
+UNFIT = (Exception,)
 
 # The maximum length of an invalid key or value in an error.
 _SHOWN = 80

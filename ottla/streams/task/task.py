@@ -22,7 +22,7 @@ from typing import Any
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record, RecordMetadata
-from ottla.streams.model.user_errors import frames_of, note_record
+from ottla.streams.model.user_errors import frames_of, note_record, note_source_record
 from ottla.streams.processor.api import FixedKeyProcessor, Processor, PunctuationType
 from ottla.streams.processor.punctuators import Punctuators, Schedule
 from ottla.streams.serdes import resolve
@@ -64,7 +64,7 @@ class _Waiting:
                 self.head = self.reader.read(self.topic_partition[0], raw)
             except Exception as error:
                 metadata = RecordMetadata(self.topic_partition[0], raw.partition, raw.offset)
-                note_record(error, metadata, self.reader.name)
+                note_source_record(error, metadata, self.reader.name)
                 raise
             self.head_raw = raw
 
@@ -273,9 +273,10 @@ class Task:
         if reader is None:
             raise StreamsError(f"no source reads topic {topic}")
         if topic in self._global_topics:
-            record = reader.read(topic, raw)
-            if record is not None:
-                self._deliver(reader, topic, record, raw)
+            waiting = _Waiting(reader, (topic, raw.partition), deque([raw]))
+            waiting.fill()
+            if waiting.head is not None:
+                self._deliver(reader, topic, waiting.head, raw)
             return
         key = topic, raw.partition
         waiting = self._waiting.get(key)
@@ -321,7 +322,7 @@ class Task:
                 record = read(topic, raw)
             except Exception as error:
                 metadata = RecordMetadata(topic, raw.partition, raw.offset)
-                note_record(error, metadata, reader.name)
+                note_source_record(error, metadata, reader.name)
                 raise
             if record is None:
                 continue
