@@ -227,19 +227,20 @@ class Reader:
         data = raw.key if is_key else raw.value
         sentence = (
             f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} "
-            f"cannot be read by {self._serdes[index]}: {error}; it is {_shortened(data)}"
+            f"cannot be read by {self._serdes[index]}: {error}; it is {shortened(data)}"
         )
-        return sentence + _default_serde_hint(
+        return sentence + default_serde_hint(
             self._own_serdes[index], self._serdes[index], "source", part
         )
 
 
-def _shortened(data: bytes | None) -> str:
+def shortened(data: bytes | None) -> str:
+    """Return the beginning of a key or value as text, for an error."""
     text = repr(data)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _default_serde_hint(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
+def default_serde_hint(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
     """Return the hint for an error of the application's default serde; empty for other serdes."""
     if own is not None:
         return ""
@@ -283,7 +284,7 @@ class Writer:
         part = record.key if origin is SerializationOrigin.KEY else record.value
         raise SerializationError(
             f"the {origin.value} of a record for {topic} cannot be written by {serde}: {error}; its type is "
-            f"{type(part).__name__}" + _default_serde_hint(own, serde, "sink", origin.value)
+            f"{type(part).__name__}" + default_serde_hint(own, serde, "sink", origin.value)
         ) from error
 
     def _bound(self, topic: str) -> _Serdes:

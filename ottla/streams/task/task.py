@@ -273,10 +273,10 @@ class Task:
         if reader is None:
             raise StreamsError(f"no source reads topic {topic}")
         if topic in self._global_topics:
-            waiting = _Waiting(reader, (topic, raw.partition), deque([raw]))
-            waiting.fill()
-            if waiting.head is not None:
-                self._deliver(reader, topic, waiting.head, raw)
+            single = _Waiting(reader, (topic, raw.partition), deque([raw]))
+            single.fill()
+            if single.head is not None:
+                self._deliver(reader, topic, single.head, raw)
             return
         key = topic, raw.partition
         waiting = self._waiting.get(key)
