@@ -15,7 +15,14 @@ from typing import Any, Generic, TypeVar
 
 from ottla.base.errors import ApiError
 from ottla.streams.driver.topic_serdes import TopicSerdes
-from ottla.streams.model.durations import Duration, Instant, instant_ms, instant_of, milliseconds
+from ottla.streams.model.durations import (
+    Duration,
+    Instant,
+    check_whole,
+    instant_ms,
+    instant_of,
+    milliseconds,
+)
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.model.spelling import SnakeCase
@@ -259,6 +266,7 @@ class TopologyTestDriver(SnakeCase):
         self._defaults = DefaultSerdes(
             default_key_serde or plain.key, default_value_serde or plain.value
         )
+        check_whole("emit_interval_ms", emit_interval_ms)
         self._now = self._committed = instant_ms(start)
         self._offsets: dict[str, int] = {}
         self._produced: dict[str, deque[ProducedRecord]] = {}

@@ -251,6 +251,15 @@ def test_an_output_topic_without_the_right_serde_says_which_to_set() -> None:
     )
 
 
+def test_a_time_of_the_wrong_type_is_rejected() -> None:
+    """Of the driver, of its input topics and of their records."""
+    with _counting() as driver:
+        with pytest.raises(TypeError, match=r"milliseconds since 1970.*not '5'"):
+            driver.create_input_topic("in").pipe_input("k", "x", "5")
+        with pytest.raises(TypeError, match=r"milliseconds since 1970.*not 1.5"):
+            driver.create_input_topic("in", start=1.5)
+
+
 def test_an_input_topic_without_the_right_serde_says_which_to_set() -> None:
     """The record is not piped."""
     with _counting() as driver:
