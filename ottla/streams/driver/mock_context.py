@@ -18,7 +18,7 @@ from ottla.streams.model.durations import Duration, Instant, instant_ms, millise
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import Record, RecordMetadata
 from ottla.streams.model.spelling import SnakeCase
-from ottla.streams.processor.api import PunctuationType
+from ottla.streams.processor.api import Part, PunctuationType
 from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.stores.builders import StateStore, StoreBuilder
 from ottla.streams.task.settings import with_prefix
@@ -155,6 +155,10 @@ class MockProcessorContext(SnakeCase):
     def reset_commit(self) -> None:
         """Clear the recorded commit request."""
         self.committed = False
+
+    def add_part(self, part: Part) -> Callable[[], Part]:
+        """Return a function of the object; a test closes it itself."""
+        return lambda: part
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:

@@ -438,7 +438,8 @@ class Task:
 
     def close(self) -> None:
         """Close the processors, then the stores."""
-        for processor in self.processors.values():
+        for name, processor in self.processors.items():
             processor.close()
+            self.contexts[name].close_parts()
         for store in self.stores.values():
             store.close()

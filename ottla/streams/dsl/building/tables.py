@@ -180,11 +180,12 @@ def transform_values(
         def open_transformer(context: ProcessorContext) -> Getter:
             transformer = supplier()
             transformer.init(context)
+            current = context.add_part(transformer)
 
             def derive(key: Any, result: TimestampedValue | None) -> TimestampedValue | None:
                 # The view also calls the transformer for missing keys: it may return a value for
                 # them.
-                value = transformer.transform(key, None if result is None else result.value)
+                value = current().transform(key, None if result is None else result.value)
                 timestamp = NO_TIMESTAMP if result is None else result.timestamp
                 return None if value is None else ValueAndTimestamp(value, timestamp)
 
