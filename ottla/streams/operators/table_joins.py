@@ -139,7 +139,14 @@ class _JoinGetter:
         self._other = other
 
     def get(self, key: Any) -> TimestampedValue | None:
-        this, other = self._this.get(key), self._other.get(key)
+        return self._join(self._this.get(key), self._other.get(key))
+
+    def get_forwarded(self, key: Any) -> TimestampedValue | None:
+        return self._join(self._this.get_forwarded(key), self._other.get_forwarded(key))
+
+    def _join(
+        self, this: TimestampedValue | None, other: TimestampedValue | None
+    ) -> TimestampedValue | None:
         value = self._operator.result(this and this.value, other and other.value)
         if value is None:
             return None
@@ -163,7 +170,9 @@ class _TableJoinProcessor(AnyProcessor):
         if operator.versioned_semantics and not change.is_latest:
             self.context.skip(OUT_OF_ORDER)
             return
-        entry = self._other.get(record.key)
+        # If the other table's latest change is still in a cache, it is joined when it is forwarded:
+        # with it, the old result below would be one that was never forwarded.
+        entry = self._other.get_forwarded(record.key)
         if entry is None:
             nothing = change.new_value is None and change.old_value is None
             if operator.needs_other or nothing:

@@ -48,6 +48,12 @@ class OrderedBytes(Protocol):
         """Return the number of keys."""
 
 
+def forwarding_reader(entries: OrderedBytes) -> Callable[[bytes], bytes | None]:
+    """Return the function that reads a map without updates that a cache has not forwarded yet."""
+    read: Callable[[bytes], bytes | None] = getattr(entries, "get_forwarded", entries.get)
+    return read
+
+
 OpenMap = Callable[[str], OrderedBytes]
 """A function that opens the map of a name, with its stored content; empty at first."""
 
@@ -229,6 +235,12 @@ class Segments:
         """Return the value of a key at a time."""
         segment = self._segments.get(time // self._interval_ms)
         return None if segment is None or time < self.first_visible else segment.get(key)
+
+    def get_forwarded(self, time: int, key: bytes) -> bytes | None:
+        """Return the value of a key at a time, without updates that a cache has not forwarded."""
+        segment = self._segments.get(time // self._interval_ms)
+        hidden = segment is None or time < self.first_visible
+        return None if segment is None or hidden else forwarding_reader(segment)(key)
 
     def between(self, time_from: int, time_to: int, *, reverse: bool) -> list[OrderedBytes]:
         """Return the maps that cover a time range, in the order of time."""

@@ -78,6 +78,11 @@ class SessionStore(SnakeCase, Generic[K, V]):
             self._segments.get(times[0], self._key.serialize(key) + _TAIL.pack(*times))
         )
 
+    def fetch_forwarded(self, key: K, start: int, end: int) -> V | None:
+        """Return the value of a session without updates that a cache has not forwarded yet."""
+        stored = self._key.serialize(key) + _TAIL.pack(end, start)
+        return self._value.from_bytes(self._segments.get_forwarded(end, stored))
+
     @overload
     def find_sessions(self, key: Instant, first: Instant) -> KeyValueIterator[Windowed[K], V]: ...
     @overload

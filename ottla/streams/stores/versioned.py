@@ -106,6 +106,10 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
             return VersionedRecord(self._value.deserialize(data), timestamp, None)
         return None
 
+    def get_forwarded(self, key: K) -> VersionedRecord[V] | None:
+        """Return the latest value of a key: a versioned store has no cache."""
+        return self.get(key)
+
     def get_as_of(self, key: K, as_of: int) -> VersionedRecord[V] | None:
         """Return the value of a key at a time (ms); None if the time is before the retained
         history.

@@ -141,6 +141,11 @@ class WindowStore(SnakeCase, Generic[K, V]):
         bounds = self._key.to_bytes(low), self._key.to_bytes(high)
         return self._of_keys(times, bounds, backward=backward)
 
+    def fetch_forwarded(self, key: K, window_start: int) -> V | None:
+        """Return the value of a window without updates that a cache has not forwarded yet."""
+        stored = self._to_key(key) + _TAIL.pack(window_start, 0)
+        return self._value.from_bytes(self._segments.get_forwarded(window_start, stored))
+
     def fetch_range(
         self, key: K, time_from: int, time_to: int, *, backward: bool = False
     ) -> Iterator[tuple[int, V]]:

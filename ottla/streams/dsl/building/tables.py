@@ -271,9 +271,17 @@ class _BufferedGetter:
         self._buffer = buffer
 
     def get(self, key: Any) -> TimestampedValue | None:
+        return self._read(key, self._above.get)
+
+    def get_forwarded(self, key: Any) -> TimestampedValue | None:
+        return self._read(key, self._above.get_forwarded)
+
+    def _read(
+        self, key: Any, read_above: Callable[[Any], TimestampedValue | None]
+    ) -> TimestampedValue | None:
         waits, prior = self._buffer.prior_value(key)
         if not waits:
-            return self._above.get(key)
+            return read_above(key)
         # The timestamp of the previous value is not stored, as in Kafka.
         return None if prior is None else ValueAndTimestamp(prior, -1)
 
