@@ -126,15 +126,26 @@ def _after(prefix: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class TableSerdes:
-    """The serdes of a table; None means the default."""
+    """The serdes of a table; None means the default.
+
+    The topics, without the application's name, are those under which a schema registry has their
+    schemas; as in Kafka, most of them only exist there.
+    """
 
     key: Serde[Any] | None
     value: Serde[Any] | None
+    key_topic: str
+    value_topic: str = ""
+    """Empty for operators that do not use the value."""
 
     def resolve(self, context: ProcessorContext) -> tuple[Serde[Any], Serde[Any]]:
         """Return the serdes with a task's defaults applied."""
-        defaults = context.default_serdes
-        return resolve(self.key, defaults.key), resolve(self.value, defaults.value)
+        defaults, prefix = context.default_serdes, context.application_id
+        key, value = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
+        return (
+            key.of(f"{prefix}-{self.key_topic}", is_key=True),
+            value.of(f"{prefix}-{self.value_topic}", is_key=False),
+        )
 
 
 def results_store(name: str, key: Serde[Any] | None) -> StoreBuilder:

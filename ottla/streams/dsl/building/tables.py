@@ -409,7 +409,6 @@ def join_on_foreign_key(
     """Add a join by a foreign key, which the extractor returns for each entry of the left table."""
     check_arity(joiner, 2, "a joiner")
     graph, joined = table.graph, options[0]
-    this, that = TableSerdes(table.key, table.value), TableSerdes(other.key, other.value)
     other.enable_sending_old_values(True)
     table.enable_sending_old_values(True)
 
@@ -420,6 +419,8 @@ def join_on_foreign_key(
     topic = (
         named("-subscription-registration", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-") + "-topic"
     )
+    this = TableSerdes(table.key, table.value, f"{topic}-pk", f"{topic}-vh")
+    that = TableSerdes(other.key, other.value, f"{topic}-fk")
     send_name = named(
         "-subscription-registration-processor", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-"
     )
@@ -440,13 +441,14 @@ def join_on_foreign_key(
     graph.add(OperatorNode(receive_name, (source,), SubscriptionReceive(store, that)))
     other_view = other.view()
     join_name = named("-subscription-join-foreign", step)
-    subscription_join = SubscriptionJoin(other_view, this, that)
-    graph.add(OperatorNode(join_name, (receive_name,), subscription_join, other_view.stores))
     foreign_name = named("-foreign-join-subscription", step)
-    graph.add(OperatorNode(foreign_name, (other.name,), ForeignTableJoin(store, this, that)))
     response_topic = (
         named("-subscription-response", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-") + "-topic"
     )
+    that = replace(that, value_topic=response_topic)
+    subscription_join = SubscriptionJoin(other_view, this, that)
+    graph.add(OperatorNode(join_name, (receive_name,), subscription_join, other_view.stores))
+    graph.add(OperatorNode(foreign_name, (other.name,), ForeignTableJoin(store, this, that)))
     answer_sink = named("-subscription-response-sink", "KTABLE-SINK-")
     answer_source = named("-subscription-response-source", "KTABLE-SOURCE-")
     serdes = table.key, RESPONSE_SERDE
