@@ -47,6 +47,7 @@ from ottla.streams import (
         (lambda: Suppressed("5 min"), "wait_ms.*not '5 min'.*until_time_limit"),
         (lambda: Suppressed(None, idle_timeout_ms=1.5), "idle_timeout_ms.*with_idle_timeout"),
         (lambda: Serdes.time_windowed(None, 5), "not None"),
+        (lambda: Serdes.time_windowed(Serdes.string(), "5 s"), "not '5 s'.*serde_from"),
         (lambda: Serdes.session_windowed(None), "not None"),
     ],
 )
