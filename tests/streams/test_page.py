@@ -33,7 +33,7 @@ OF_ENGINES = {
 OF_ENGINES |= {"emit_interval_ms", "application_id", "record_metadata", "key_serde", "value_serde"}
 OF_ENGINES |= {"skip"}
 OF_ENGINES |= {"connected", "copartitioned", "global_stores", "internal_topics", "nodes", "stores"}
-OF_ENGINES |= {"task_partition"}
+OF_ENGINES |= {"task_partition", "add_part"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[each.code.split("\n")[0] for each in EXAMPLES])

@@ -18,7 +18,7 @@ from ottla.streams.model.durations import Duration, Instant, instant_ms, millise
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import Record, RecordMetadata
 from ottla.streams.model.spelling import SnakeCase
-from ottla.streams.processor.api import PunctuationType
+from ottla.streams.processor.api import Part, PunctuationType
 from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.stores.builders import StateStore, StoreBuilder
 from ottla.streams.task.settings import with_prefix
@@ -80,7 +80,7 @@ class MockProcessorContext(SnakeCase):
         """Return the options whose names start with `prefix`, with the prefix removed."""
         return with_prefix(self._app_configs, prefix)
 
-    def skip(self, reason: str, **facts: object) -> None:
+    def skip(self, reason: str, *, is_logged: bool = True, **facts: object) -> None:
         """Count the current record as dropped."""
         self.skipped += 1
 
@@ -106,8 +106,9 @@ class MockProcessorContext(SnakeCase):
 
     def add_state_store(self, store: StoreBuilder | StateStore) -> None:
         """Add a store; a StoreBuilder is built without a changelog."""
-        built = store.build(self.default_serdes, None) if isinstance(store, StoreBuilder) else store
-        self._stores[built.name] = built
+        if isinstance(store, StoreBuilder):
+            store = store.build(self.default_serdes, None, on_expired=self.skip)
+        self._stores[store.name] = store
 
     def get_state_store(self, name: str) -> Any:
         """Return a store. Raises StreamsError if no store with this name was added."""
@@ -154,6 +155,10 @@ class MockProcessorContext(SnakeCase):
     def reset_commit(self) -> None:
         """Clear the recorded commit request."""
         self.committed = False
+
+    def add_part(self, part: Part) -> Callable[[], Part]:
+        """Return a function of the object; a test closes it itself."""
+        return lambda: part
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:

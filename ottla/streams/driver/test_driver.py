@@ -14,7 +14,15 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ottla.base.errors import ApiError
-from ottla.streams.model.durations import Duration, Instant, instant_ms, instant_of, milliseconds
+from ottla.streams.driver.topic_serdes import TopicSerdes
+from ottla.streams.model.durations import (
+    Duration,
+    Instant,
+    check_whole,
+    instant_ms,
+    instant_of,
+    milliseconds,
+)
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.model.spelling import SnakeCase
@@ -96,14 +104,12 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
     def __init__(
         self,
         driver: "TopologyTestDriver",
-        topic: str,
-        serdes: tuple[Serde[K], Serde[V]],
+        serdes: TopicSerdes[K, V],
         start: int,
         auto_advance_ms: int,
     ) -> None:
         self._driver = driver
-        self._topic = topic
-        self._key, self._value = serdes
+        self._serdes = serdes
         self._time = start
         self._auto_advance_ms = auto_advance_ms
 
@@ -123,15 +129,9 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
         if timestamp is None:
             timestamp = self._time
             self._time += self._auto_advance_ms
-        self._driver.pipe(
-            self._topic,
-            TopicRecord(
-                self._key.to_bytes(key),  # type: ignore[arg-type]
-                self._value.to_bytes(value),
-                instant_ms(timestamp),
-                headers,
-            ),
-        )
+        key_bytes, value_bytes = self._serdes.write(key, value)  # type: ignore[arg-type]
+        record = TopicRecord(key_bytes, value_bytes, instant_ms(timestamp), headers)
+        self._driver.pipe(self._serdes.topic, record)
 
     def pipe_record(self, record: Record[Any, Any]) -> None:
         """Pipe a record with its headers and timestamp. If the timestamp is -1, the topic's is
@@ -174,20 +174,21 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
 
     __test__ = False
 
-    def __init__(
-        self, driver: "TopologyTestDriver", topic: str, serdes: tuple[Serde[K], Serde[V]]
-    ) -> None:
+    def __init__(self, driver: "TopologyTestDriver", serdes: TopicSerdes[K, V]) -> None:
         self._driver = driver
-        self._topic = topic
-        self._key, self._value = serdes
+        self._topic = serdes.topic
+        self._serdes = serdes
 
     def read_record(self) -> TestRecord[K | None, V | None]:
-        """Read a record. Raises LookupError if there is none."""
+        """Read a record.
+
+        Raises LookupError if there is none, and DeserializationError if a serde cannot read it.
+        """
         queue = self._driver.produced(self._topic)
         if not queue:
             raise LookupError(f"topic {self._topic} has no more records")
         raw = queue.popleft()
-        key, value = self._key.from_bytes(raw.key), self._value.from_bytes(raw.value)
+        key, value = self._serdes.read(raw)
         return TestRecord(key, value, raw.headers, raw.timestamp)
 
     def read_key_value(self) -> tuple[K | None, V | None]:
@@ -265,6 +266,7 @@ class TopologyTestDriver(SnakeCase):
         self._defaults = DefaultSerdes(
             default_key_serde or plain.key, default_value_serde or plain.value
         )
+        check_whole("emit_interval_ms", emit_interval_ms)
         self._now = self._committed = instant_ms(start)
         self._offsets: dict[str, int] = {}
         self._produced: dict[str, deque[ProducedRecord]] = {}
@@ -304,21 +306,14 @@ class TopologyTestDriver(SnakeCase):
     ) -> TestInputTopic[K, V]:
         """Return an input topic. If `start` is None, timestamps begin at the wall-clock time."""
         first = self._now if start is None else instant_ms(start)
-        return TestInputTopic(
-            self, topic, self._serdes(topic, key, value), first, milliseconds(auto_advance)
-        )
+        serdes = TopicSerdes(topic, key, value, self._defaults)
+        return TestInputTopic(self, serdes, first, milliseconds(auto_advance))
 
     def create_output_topic(
         self, topic: str, key: Serde[K] | None = None, value: Serde[V] | None = None
     ) -> TestOutputTopic[K, V]:
         """Return an output topic."""
-        return TestOutputTopic(self, topic, self._serdes(topic, key, value))
-
-    def _serdes(
-        self, topic: str, key: Serde[K] | None, value: Serde[V] | None
-    ) -> tuple[Serde[K], Serde[V]]:
-        serdes = key or self._defaults.key, value or self._defaults.value
-        return serdes[0].of(topic, is_key=True), serdes[1].of(topic, is_key=False)
+        return TestOutputTopic(self, TopicSerdes(topic, key, value, self._defaults))
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Pipe a record of bytes into a topic and process it completely."""

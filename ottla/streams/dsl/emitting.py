@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from ottla.streams.model.durations import Duration, milliseconds
+from ottla.streams.model.durations import Duration, check_whole, milliseconds
 from ottla.streams.model.spelling import SnakeCase
 
 
@@ -15,6 +15,12 @@ class BufferConfig(SnakeCase):
     max_records_count: int | None = None
     max_bytes_count: int | None = None
     fails_when_full: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_records_count", "max_bytes_count"):
+            limit = getattr(self, name)
+            if limit is not None:
+                check_whole(f"{name} of a suppress buffer", limit)
 
     @classmethod
     def unbounded(cls) -> "BufferConfig":
@@ -77,6 +83,14 @@ class Suppressed(SnakeCase):
     """The wall-clock time without records after which stream time follows the wall clock."""
     on_late: "Callable[[Any], None] | None" = None
     """Called with each change of a window that was closed by the idle timeout."""
+
+    def __post_init__(self) -> None:
+        methods = (("wait_ms", "until_time_limit"), ("idle_timeout_ms", "with_idle_timeout"))
+        for name, method in methods:
+            time = getattr(self, name)
+            if time is not None:
+                advice = f"; for other types use Suppressed.{method}"
+                check_whole(f"{name} of Suppressed", time, advice)
 
     @classmethod
     def until_window_closes(cls, buffer: _Buffer | None = None) -> "Suppressed":

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 Duration = str | int | timedelta
 
@@ -52,12 +53,23 @@ def signed_milliseconds(duration: Duration) -> int:
     )
 
 
+def check_whole(subject: str, value: Any, advice: str = "") -> None:
+    """Raise TypeError for a value that is not an int; `advice` is added to the message."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{subject} must be a whole number, not {value!r}{advice}")
+
+
 def instant_ms(instant: Instant) -> int:
-    """Return a point in time in ms since 1970. Raises ValueError for a datetime without a time
-    zone.
+    """Return a point in time in ms since 1970.
+
+    Raises ValueError for a datetime without a time zone, and TypeError for other values.
     """
-    if not isinstance(instant, datetime):
+    if isinstance(instant, int):
         return instant
+    if not isinstance(instant, datetime):
+        raise TypeError(
+            f"a point in time is milliseconds since 1970 as an int, or a datetime, not {instant!r}"
+        )
     if instant.tzinfo is None:
         raise ValueError(f"a datetime needs a time zone, like datetime(…, tzinfo=UTC): {instant!r}")
     return (instant - _EPOCH) // timedelta(milliseconds=1)

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from ottla.streams.model.durations import instant_of
+from ottla.streams.model.durations import check_whole, instant_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -111,6 +111,8 @@ class _Times(NamedTuple):
 
 
 def _check_times(start: int, end: int, shortest: int) -> None:
+    check_whole("the start of a window", start)
+    check_whole("the end of a window", end)
     if start < 0:
         raise ValueError(f"a window starts at '{start}': use 0 or later")
     if end < start + shortest:

@@ -39,6 +39,10 @@ _UNPROCESSED = (
     f"{_FIX}: it resumes with this record. {_LEFT_OUT}"
     "(processing=LogAndContinueProcessingExceptionHandler())."
 )
+_UNTIMED = (
+    "Fix the timestamp extractor and restart the application: it resumes with this record. No "
+    "exception handler is called for errors of extractors."
+)
 _UNREAD = (
     "Set the serdes of the source to those that the topic was written with. "
     f"{_LEFT_OUT}(deserialization=LogAndContinueExceptionHandler())."
@@ -98,6 +102,11 @@ def note_record(
     record = f"topic {metadata.topic}, partition {metadata.partition}, offset {metadata.offset}"
     advice_text = _advice(error) if advice is None else advice
     error.add_note(f"{_RAISED}at the record of {record}{node_text}. {advice_text}".rstrip())
+
+
+def note_source_record(error: Exception, metadata: RecordMetadata, source: str) -> None:
+    """Add a note to an error of a source: of its serdes, or of its timestamp extractor."""
+    note_record(error, metadata, source, None if isinstance(error, OttlaError) else _UNTIMED)
 
 
 def _advice(error: Exception) -> str:

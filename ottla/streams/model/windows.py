@@ -5,11 +5,13 @@ accepts late records.
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from ottla.streams.model.durations import (
     Duration,
     Instant,
+    check_whole,
     instant_ms,
     milliseconds,
     signed_milliseconds,
@@ -24,6 +26,14 @@ _DAY_MS = 86_400_000
 def _check(holds: bool, sentence: str) -> None:
     if not holds:
         raise ValueError(sentence)
+
+
+def _check_fields(windows: Any, factory: str) -> None:
+    """Raise TypeError if a field is not an int; `factory` takes other types."""
+    name = type(windows).__name__
+    for each in fields(windows):
+        advice = f"; for other types use {name}.{factory}"
+        check_whole(f"{each.name} of {name}", getattr(windows, each.name), advice)
 
 
 def _check_grace(grace_ms: int) -> None:
@@ -47,6 +57,7 @@ class TimeWindows(SnakeCase):
     grace_period_ms: int = 0
 
     def __post_init__(self) -> None:
+        _check_fields(self, "of_size_and_grace(size, grace)")
         size, advance = self.size_ms, self.advance_ms
         _check(size > 0, f"a window size of '{size}' ms is too short: use 1 ms or more")
         _check(
@@ -103,6 +114,7 @@ class UnlimitedWindows(SnakeCase):
     size_ms: int = _FOREVER
 
     def __post_init__(self) -> None:
+        _check_fields(self, "of().start_on(start)")
         start = self.start_ms
         _check(start >= 0, f"a window cannot start at '{start}' ms: use 0 or more")
 
@@ -128,6 +140,7 @@ class SlidingWindows(SnakeCase):
     grace_period_ms: int = 0
 
     def __post_init__(self) -> None:
+        _check_fields(self, "of_time_difference_and_grace(difference, grace)")
         difference = self.time_difference_ms
         _check(
             difference >= 0, f"a time difference of '{difference}' ms is negative: use 0 or more"
@@ -160,6 +173,7 @@ class SessionWindows(SnakeCase):
     grace_period_ms: int = 0
 
     def __post_init__(self) -> None:
+        _check_fields(self, "of_inactivity_gap_and_grace(gap, grace)")
         gap = self.inactivity_gap_ms
         _check(gap > 0, f"an inactivity gap of '{gap}' ms is too short: use 1 ms or more")
         _check_grace(self.grace_period_ms)
@@ -191,6 +205,7 @@ class JoinWindows(SnakeCase):
     grace_period_ms: int = 0
 
     def __post_init__(self) -> None:
+        _check_fields(self, "of_time_difference_and_grace(difference, grace)")
         before, after = self.before_ms, self.after_ms
         _check(
             before + after >= 0,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import Change, Record
-from ottla.streams.operators.views import EXPIRED_PUT, forward_change
+from ottla.streams.operators.views import forward_change
 from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.stores.builders import StoreBuilder
 
@@ -63,12 +63,11 @@ class _StreamAggregateProcessor(AnyProcessor):
         else:
             new = operator.aggregator(key, value, start)
         is_latest = self._store.put_at(key, new, timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             aged = record if timestamp == record.timestamp else record.with_timestamp(timestamp)
             change = Change(new, old, is_latest)
             forward_change(self.context, aged, change, operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
     def _start(self) -> Any:
         return None if self._operator.initializer is None else self._operator.initializer()
@@ -131,11 +130,10 @@ class _TableAggregateProcessor(AnyProcessor):
         send_old = self._operator.send_old_values
         before = self._store.get(record.key) if send_old else None
         is_latest = self._store.put_at(record.key, aggregate, timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             changed = Change(aggregate, before.value if before else None, is_latest)
             forward_change(self.context, record.with_timestamp(timestamp), changed, send_old)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
     def _add(self, key: Any, value: Any, aggregate: Any) -> Any:
         if aggregate is None:

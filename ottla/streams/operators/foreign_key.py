@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.streams.model.records import Change, Record, ValueAndTimestamp
-from ottla.streams.operators.views import View
+from ottla.streams.operators.views import OUT_OF_ORDER, View
 from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.serdes import Serde, Serdes, resolve
 from ottla.streams.stores.builders import StoreBuilder
@@ -126,15 +126,26 @@ def _after(prefix: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class TableSerdes:
-    """The serdes of a table; None means the default."""
+    """The serdes of a table; None means the default.
+
+    The topics, without the application's name, are those under which a schema registry has their
+    schemas; as in Kafka, most of them only exist there.
+    """
 
     key: Serde[Any] | None
     value: Serde[Any] | None
+    key_topic: str
+    value_topic: str = ""
+    """Empty for operators that do not use the value."""
 
     def resolve(self, context: ProcessorContext) -> tuple[Serde[Any], Serde[Any]]:
         """Return the serdes with a task's defaults applied."""
-        defaults = context.default_serdes
-        return resolve(self.key, defaults.key), resolve(self.value, defaults.value)
+        defaults, prefix = context.default_serdes, context.application_id
+        key, value = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
+        return (
+            key.of(f"{prefix}-{self.key_topic}", is_key=True),
+            value.of(f"{prefix}-{self.value_topic}", is_key=False),
+        )
 
 
 def results_store(name: str, key: Serde[Any] | None) -> StoreBuilder:
@@ -185,6 +196,7 @@ class _SubscriptionSendProcessor(AnyProcessor):
             self.context.skip("due to null key")
             return
         if self._operator.versioned_semantics and not change.is_latest:
+            self.context.skip(OUT_OF_ORDER)
             return
         steps = self._left_steps if self._results is None else self._inner_steps
         value_hash = _hash(self._value.to_bytes(change.new_value))
@@ -213,9 +225,9 @@ class _SubscriptionSendProcessor(AnyProcessor):
 
     def _inner_steps(self, key: Any, change: Change[Any]) -> list[tuple[Any, Instruction]]:
         new, old = self._foreign(key, change.new_value), self._foreign(key, change.old_value)
+        if new is None and change.new_value is not None:
+            self.context.skip("due to null foreign key")
         if old is None and new is None:
-            if change.new_value is not None:
-                self.context.skip("due to null foreign key")
             # The response that would retract the result is still in flight, and will be dropped.
             has_result = self._results.get(key) is not None
             return [(None, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)] if has_result else []
@@ -348,6 +360,7 @@ class _ForeignTableJoinProcessor(AnyProcessor):
             self.context.skip("due to null key")
             return
         if self._operator.versioned_semantics and not change.is_latest:
+            self.context.skip(OUT_OF_ORDER)
             return
         prefix = _prefix(self._foreign_key.serialize(record.key))
         value = self._value.to_bytes(change.new_value)
@@ -398,6 +411,7 @@ class _ResponseJoinProcessor(AnyProcessor):
         entry = self._table.get(record.key)
         this = None if entry is None else entry.value
         if response.value_hash != _hash(self._value.to_bytes(this)):
+            self.context.skip("due to a newer value", is_logged=False)
             return
         other = self._foreign_value.from_bytes(response.value)
         if self._results is None:

@@ -56,6 +56,13 @@ class _SuppressProcessor(ClosesWhenIdle):
         self._stream_time = max(self._stream_time, record.timestamp)
         self._note_arrival()
         if self._is_late(record):
+            self.context.skip(
+                "for expired window",
+                timestamp=record.timestamp,
+                window=f"{record.key.window.start},{record.key.window.end}",
+                expiration=self._closed_idle - self._operator.wait_ms,
+                streamTime=self._stream_time,
+            )
             if self._operator.on_late is not None:
                 self._operator.on_late(record)
             return

@@ -7,7 +7,7 @@ from typing import Any
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.operators.views import (
-    EXPIRED_PUT,
+    OUT_OF_ORDER,
     Getter,
     MayKeep,
     TimestampedValue,
@@ -139,7 +139,14 @@ class _JoinGetter:
         self._other = other
 
     def get(self, key: Any) -> TimestampedValue | None:
-        this, other = self._this.get(key), self._other.get(key)
+        return self._join(self._this.get(key), self._other.get(key))
+
+    def get_forwarded(self, key: Any) -> TimestampedValue | None:
+        return self._join(self._this.get_forwarded(key), self._other.get_forwarded(key))
+
+    def _join(
+        self, this: TimestampedValue | None, other: TimestampedValue | None
+    ) -> TimestampedValue | None:
         value = self._operator.result(this and this.value, other and other.value)
         if value is None:
             return None
@@ -161,8 +168,11 @@ class _TableJoinProcessor(AnyProcessor):
             self.context.skip("due to null key")
             return
         if operator.versioned_semantics and not change.is_latest:
+            self.context.skip(OUT_OF_ORDER)
             return
-        entry = self._other.get(record.key)
+        # If the other table's latest change is still in a cache, it is joined when it is forwarded:
+        # with it, the old result below would be one that was never forwarded.
+        entry = self._other.get_forwarded(record.key)
         if entry is None:
             nothing = change.new_value is None and change.old_value is None
             if operator.needs_other or nothing:
@@ -202,8 +212,7 @@ class _TableJoinMergeProcessor(AnyProcessor):
         is_latest: bool | None = change.is_latest
         if self._store is not None:
             is_latest = self._store.put_at(record.key, change.new_value, record.timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             changed = Change(change.new_value, change.old_value, is_latest)
             forward_change(self.context, record, changed, self._operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)

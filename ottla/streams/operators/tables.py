@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from ottla.streams.model.records import Change, Record
 from ottla.streams.operators.stateless import pair_of
-from ottla.streams.operators.views import EXPIRED_PUT, MayKeep, forward_change
+from ottla.streams.operators.views import MayKeep, forward_change
 from ottla.streams.processor.api import Processor, ProcessorContext, supplied_stores
+from ottla.streams.serdes import Serde, resolve
 from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]
@@ -55,11 +56,10 @@ class _TableSourceProcessor(AnyProcessor):
             return
         old = self._store.get(record.key) if self._operator.send_old_values else None
         is_latest = self._store.put_at(record.key, record.value, record.timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             change = Change(record.value, old.value if old else None, is_latest)
             forward_change(self.context, record, change, self._operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,10 @@ class _TableMapProcessor(AnyProcessor):
         is_latest: bool | None = change.is_latest
         if self._store is not None:
             is_latest = self._store.put_at(record.key, new, record.timestamp)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             changed = Change(new, old, is_latest)
             forward_change(self.context, record, changed, operator.send_old_values)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
     def _old(self, key: Any, change: Change[Any]) -> Any:
         if not self._operator.send_old_values:
@@ -177,10 +176,9 @@ class _TableTransformProcessor(AnyProcessor):
             is_latest = self._store.put_at(record.key, new, record.timestamp)
         elif send_old:
             old = self._transformer.transform(record.key, change.old_value)
+        # If None, the store has dropped and counted the put.
         if is_latest is not None:
             forward_change(self.context, record, Change(new, old, is_latest), send_old)
-        else:
-            self.context.skip(EXPIRED_PUT)
 
     def close(self) -> None:
         self._transformer.close()
@@ -188,9 +186,14 @@ class _TableTransformProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class TableRepartitionMap:
-    """Sets the group as the key of each entry; the old group gets a removal."""
+    """Sets the group as the key of each entry; the old group gets a removal.
+
+    `key` is the serde of the groups, None for the default, and `topic` the repartition topic.
+    """
 
     selector: Callable[[Any, Any], tuple[Any, Any]]
+    key: Serde[Any] | None = None
+    topic: str = ""
     versioned_semantics: bool = False
 
     def __call__(self) -> AnyProcessor:
@@ -201,6 +204,19 @@ class TableRepartitionMap:
 class _TableRepartitionMapProcessor(AnyProcessor):
     def __init__(self, operator: TableRepartitionMap) -> None:
         self._operator = operator
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        operator = self._operator
+        key = resolve(operator.key, context.default_serdes.key)
+        topic = f"{context.application_id}-{operator.topic}"
+        self._write_key = key.of(topic, is_key=True).serialize
+
+    def _is_same_group(self, first_key: Any, second_key: Any) -> bool:
+        # 1, 1.0 and True are equal, but their bytes differ: they are groups of their own.
+        return bool(
+            first_key == second_key and self._write_key(first_key) == self._write_key(second_key)
+        )
 
     def _pair(self, key: Any, value: Any) -> tuple[Any, Any] | None:
         result = None if value is None else self._operator.selector(key, value)
@@ -215,7 +231,7 @@ class _TableRepartitionMapProcessor(AnyProcessor):
             return
         new = self._pair(record.key, change.new_value)
         old = self._pair(record.key, change.old_value)
-        if old is not None and new is not None and old[0] == new[0]:
+        if old is not None and new is not None and self._is_same_group(old[0], new[0]):
             self._forward(record, new[0], Change(new[1], old[1], change.is_latest))
             return
         if old is not None:

@@ -19,6 +19,12 @@ class Getter(Protocol):
     def get(self, key: Any) -> TimestampedValue | None:
         """Return the table's current value."""
 
+    def get_forwarded(self, key: Any) -> TimestampedValue | None:
+        """Return the value of the last change that the table's readers got.
+
+        It differs from the current value if a cache has not forwarded the latest change yet.
+        """
+
 
 @dataclass(frozen=True)
 class View:
@@ -43,9 +49,10 @@ class MayKeep:
 
 @dataclass
 class FunctionGetter:
-    """A getter that calls a function."""
+    """A getter that calls functions."""
 
     get: Callable[[Any], TimestampedValue | None]
+    get_forwarded: Callable[[Any], TimestampedValue | None]
     versioned: bool = False
     get_as_of: Callable[[Any, int], TimestampedValue | None] | None = None
     """Returns the table's value at a time; None if the table is not versioned."""
@@ -59,10 +66,15 @@ def derived_getter(
     def get(key: Any) -> TimestampedValue | None:
         return derive(key, above.get(key))
 
+    def get_forwarded(key: Any) -> TimestampedValue | None:
+        return derive(key, above.get_forwarded(key))
+
     def get_as_of(key: Any, as_of: int) -> TimestampedValue | None:
         return derive(key, above.get_as_of(key, as_of))
 
-    return FunctionGetter(get, True, get_as_of) if above.versioned else FunctionGetter(get)
+    if above.versioned:
+        return FunctionGetter(get, get_forwarded, True, get_as_of)
+    return FunctionGetter(get, get_forwarded)
 
 
 def store_view(name: str) -> View:
@@ -80,7 +92,10 @@ def window_view(name: str) -> View:
 
     def open_store(context: ProcessorContext) -> Getter:
         store = context.store(name)
-        return FunctionGetter(lambda windowed: store.fetch(windowed.key, windowed.window.start))
+        return FunctionGetter(
+            lambda windowed: store.fetch(windowed.key, windowed.window.start),
+            lambda windowed: store.fetch_forwarded(windowed.key, windowed.window.start),
+        )
 
     return View((name,), open_store)
 
@@ -91,11 +106,14 @@ def session_view(name: str) -> View:
     def open_store(context: ProcessorContext) -> Getter:
         store = context.store(name)
 
-        def get(windowed: Any) -> TimestampedValue | None:
-            value = store.fetch_session(windowed.key, *windowed.window)
-            return None if value is None else ValueAndTimestamp(value, windowed.window.end)
+        def reading(fetch: Callable[..., Any]) -> Callable[[Any], TimestampedValue | None]:
+            def get(windowed: Any) -> TimestampedValue | None:
+                value = fetch(windowed.key, *windowed.window)
+                return None if value is None else ValueAndTimestamp(value, windowed.window.end)
 
-        return FunctionGetter(get)
+            return get
+
+        return FunctionGetter(reading(store.fetch_session), reading(store.fetch_forwarded))
 
     return View((name,), open_store)
 
@@ -114,8 +132,8 @@ def mapped_view(
     return View(parent.stores, open_parent)
 
 
-EXPIRED_PUT = "for expired put"
-"""The reason for dropping a record that is older than a versioned table's history."""
+OUT_OF_ORDER = "due to out-of-order update of a versioned table"
+"""The reason for which a join drops a change that is not the latest of its key."""
 
 
 def forward_change(

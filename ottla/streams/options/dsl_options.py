@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from ottla.streams.expressions.arity import evaluated
 from ottla.streams.expressions.functions import K, V
-from ottla.streams.model.durations import Duration, milliseconds
+from ottla.streams.model.durations import Duration, check_whole, milliseconds
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.names import check_name
 from ottla.streams.model.spelling import SnakeCase
@@ -250,6 +250,8 @@ class Repartitioned(WithSerdes[K, V]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.partitions is not None:
+            check_whole("the number of partitions of a repartition topic", self.partitions)
         if self.partitions is not None and self.partitions < 1:
             raise TopologyError(
                 f"a repartition topic cannot have '{self.partitions}' partitions: use 1 or more"

@@ -22,6 +22,7 @@ KOut = TypeVar("KOut", covariant=True)
 VOut = TypeVar("VOut", covariant=True)
 KFixed = TypeVar("KFixed")
 VFixed = TypeVar("VFixed")
+Part = TypeVar("Part")
 
 if TYPE_CHECKING:
     # Type parameter defaults come with Python 3.13; type checkers know this package without it.
@@ -109,7 +110,7 @@ class ProcessorContext(Protocol[KForward, VForward]):
     def current_system_time_ms(self) -> int:
         """Return the wall-clock time; in a test driver, it changes only when it is advanced."""
 
-    def skip(self, reason: str, **facts: object) -> None:
+    def skip(self, reason: str, *, is_logged: bool = True, **facts: object) -> None:
         """Count the current record as dropped and log it, at a limited rate (Kafka's
         dropped-records).
         """
@@ -122,6 +123,9 @@ class ProcessorContext(Protocol[KForward, VForward]):
 
     def commit(self) -> None:
         """Request a commit soon."""
+
+    def add_part(self, part: Part) -> Callable[[], Part]:
+        """Keep an object, and close it, like a field of the processor; return its getter."""
 
     def as_of(self, metadata: RecordMetadata | None) -> AbstractContextManager[None]:
         """Set the metadata of a buffered record while it is processed further."""

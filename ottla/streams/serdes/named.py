@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ottla.client.serdes import named
 from ottla.client.serdes.serde import Serde, check_serdes, made_of, read_long
-from ottla.streams.model.durations import Duration, milliseconds
+from ottla.streams.model.durations import Duration, check_whole, milliseconds
 from ottla.streams.model.records import SessionWindow, TimeWindow, Windowed
 from ottla.streams.model.spelling import SnakeCase
 
@@ -22,6 +22,8 @@ class Serdes(SnakeCase, named.Serdes):
     @staticmethod
     def time_windowed(key: Serde[K], window_size_ms: int) -> Serde[Windowed[K]]:
         """Return the serde of keys in time windows: the key, followed by the window start."""
+        advice = "; for other types use WindowedSerdes.time_windowed_serde_from"
+        check_whole("window_size_ms of a serde", window_size_ms, advice)
         return made_of(lambda inner: _time_windowed(inner, window_size_ms), _of_keys(key))
 
     @staticmethod

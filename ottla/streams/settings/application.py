@@ -1,7 +1,6 @@
 """The options of an application: those of Kafka Streams in snake_case, and those of Spark."""
 
 import dataclasses
-import difflib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from ottla.base.errors import ConfigError
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
-from ottla.streams.settings.foreign_options import alternative_to
+from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
@@ -130,9 +129,16 @@ def check_names(names: Iterable[str]) -> None:
             raise ConfigError(
                 f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."
             )
-        near = difflib.get_close_matches(name.replace(".", "_"), options, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known options: {', '.join(options[2:])}."
-        raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
+        near = closest_option(name, options)
+        if near is not None:
+            raise ConfigError(
+                f"There is no option {name} of KafkaStreams; did you mean {near}? {similar_name(name)}"
+            )
+        raise ConfigError(
+            f"There is no option {name} of KafkaStreams; set an option of the application's own in "
+            f"app_configs={{{name!r}: …}}, or in the mapping with Kafka's names; known options: "
+            f"{', '.join(options[2:])}."
+        )
 
 
 def read_settings(options: Mapping[str, Any]) -> AppSettings:

@@ -28,7 +28,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.streams.model.spelling import SnakeCase
-from ottla.streams.settings.foreign_options import alternative_to, closest_option
+from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
 from ottla.streams.settings.handlers import ExceptionHandlers
 
 
@@ -150,8 +150,7 @@ def _check_own(name: str, known: Collection[str]) -> None:
     slip = closest_option(name, known)
     if slip is not None:
         raise ConfigError(
-            f"There is no option {name!r}; did you mean {slip!r}? Set an option of the application's own with a "
-            f"similar name in app_configs={{{name!r}: …}}."
+            f"There is no option {name!r}; did you mean {slip!r}? {similar_name(name)}"
         )
     _log.info(
         "%r is not an option of KafkaStreams: it is kept as an option of the application.", name

@@ -87,3 +87,11 @@ def closest_option(name: str, known: Iterable[str]) -> str | None:
     plain = {option.replace(".", "_"): option for option in (*known, *_INSTEAD)}
     near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)
     return plain[near[0]] if near else None
+
+
+def similar_name(name: str) -> str:
+    """Return the advice for an own option whose name is similar to a known one."""
+    return (
+        "Set an option of the application's own with a similar name in "
+        f"app_configs={{{name!r}: …}}."
+    )

@@ -9,7 +9,13 @@ from ottla.streams.serdes import DefaultSerdes, Serde, check_serdes, resolve
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.expiring import ExpiringKeyValueStore
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
-from ottla.streams.stores.ordered import Changelog, OpenMap, open_memory
+from ottla.streams.stores.ordered import (
+    Changelog,
+    OnExpired,
+    OpenMap,
+    ignore_expired,
+    open_memory,
+)
 from ottla.streams.stores.session import SessionStore
 from ottla.streams.stores.versioned import VersionedKeyValueStore
 from ottla.streams.stores.window import TimestampedWindowStore, WindowStorage, WindowStore
@@ -86,12 +92,16 @@ class StoreBuilder:
         changelog: Changelog | None,
         open_map: OpenMap = open_memory,
         stream_time: Callable[[], int] = lambda: -1,
+        on_expired: OnExpired = ignore_expired,
     ) -> StateStore:
         """Build the store over maps whose names begin with its own; an in-memory store starts
-        empty.
+        empty. `on_expired` is called for each put past the retention.
         """
-        serdes = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
-        return _KINDS[self.kind](self, _Parts(*serdes, changelog, open_map, defaults, stream_time))
+        key, value = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
+        callbacks = stream_time, on_expired
+        return _KINDS[self.kind](
+            self, _Parts(key, value, changelog, open_map, defaults, *callbacks)
+        )
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,7 @@ class _Parts:
     open_map: OpenMap
     defaults: DefaultSerdes
     stream_time: Callable[[], int]
+    on_expired: OnExpired
 
     def serdes(self) -> tuple[Serde[Any], Serde[Any], Changelog | None]:
         return self.key, self.value, self.changelog
@@ -122,6 +133,7 @@ def _window_storage(builder: StoreBuilder, parts: _Parts) -> WindowStorage:
         retain_duplicates=builder.kind == "join_window",
         by_time=builder.by_time,
         open_map=parts.opening(builder),
+        on_expired=parts.on_expired,
     )
 
 
@@ -146,20 +158,24 @@ def _timestamped_window(builder: StoreBuilder, parts: _Parts) -> StateStore:
 
 
 def _session(builder: StoreBuilder, parts: _Parts) -> StateStore:
-    return SessionStore(
+    store: SessionStore[Any, Any] = SessionStore(
         builder.name,
         *parts.serdes(),
         retention_ms=builder.retention_ms,
         by_time=builder.by_time,
         open_map=parts.opening(builder),
     )
+    store.on_expired = parts.on_expired
+    return store
 
 
 def _versioned(builder: StoreBuilder, parts: _Parts) -> StateStore:
     entries, history_ms = parts.open_map(builder.name), builder.retention_ms
-    return VersionedKeyValueStore(
+    store: VersionedKeyValueStore[Any, Any] = VersionedKeyValueStore(
         builder.name, *parts.serdes(), history_retention_ms=history_ms, entries=entries
     )
+    store.on_expired = parts.on_expired
+    return store
 
 
 def _outer_join(builder: StoreBuilder, parts: _Parts) -> StateStore:

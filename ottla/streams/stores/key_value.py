@@ -8,7 +8,7 @@ from ottla.streams.model.records import ValueAndTimestamp
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.iterators import KeyValueIterator
-from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
+from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes, forwarding_reader
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -143,6 +143,12 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     ) -> None:
         super().__init__(name, key, timestamped(value), changelog, entries)
         self._write_plain = value.serialize
+        self._get_forwarded = forwarding_reader(self._held)
+
+    def get_forwarded(self, key: K) -> ValueAndTimestamp[V] | None:
+        """Return the value of a key without updates that a cache has not forwarded yet."""
+        data = self._get_forwarded(self._to_key(key))
+        return None if data is None else self._read(data)
 
     def put(self, key: K, value: ValueAndTimestamp[V] | None) -> None:
         """Set value and timestamp of a key; None removes it."""

@@ -11,6 +11,11 @@ from typing import Protocol
 Changelog = Callable[[bytes, bytes | None, int | None], None]
 """A function that gets every write as key, value and time (None: that of the current record)."""
 
+OnExpired = Callable[[str], None]
+"""A function that gets the reason for which a put past the retention was dropped."""
+EXPIRED_SEGMENT = "for expired segment"
+EXPIRED_PUT = "for expired put"
+
 _SKIPPED = 32
 _TIME = struct.Struct(">q")
 _FOREVER = (1 << 63) - 1
@@ -41,6 +46,12 @@ class OrderedBytes(Protocol):
 
     def __len__(self) -> int:
         """Return the number of keys."""
+
+
+def forwarding_reader(entries: OrderedBytes) -> Callable[[bytes], bytes | None]:
+    """Return the function that reads a map without updates that a cache has not forwarded yet."""
+    read: Callable[[bytes], bytes | None] = getattr(entries, "get_forwarded", entries.get)
+    return read
 
 
 OpenMap = Callable[[str], OrderedBytes]
@@ -143,6 +154,10 @@ def open_memory(_name: str) -> OrderedBytes:
     return MemoryBytes()
 
 
+def ignore_expired(_reason: str) -> None:
+    """Do nothing about a dropped put."""
+
+
 class Segments:
     """Ordered maps, one per time segment, so that expired data can be dropped a segment at a time.
 
@@ -220,6 +235,12 @@ class Segments:
         """Return the value of a key at a time."""
         segment = self._segments.get(time // self._interval_ms)
         return None if segment is None or time < self.first_visible else segment.get(key)
+
+    def get_forwarded(self, time: int, key: bytes) -> bytes | None:
+        """Return the value of a key at a time, without updates that a cache has not forwarded."""
+        segment = self._segments.get(time // self._interval_ms)
+        hidden = segment is None or time < self.first_visible
+        return None if segment is None or hidden else forwarding_reader(segment)(key)
 
     def between(self, time_from: int, time_to: int, *, reverse: bool) -> list[OrderedBytes]:
         """Return the maps that cover a time range, in the order of time."""

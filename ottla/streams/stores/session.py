@@ -9,7 +9,15 @@ from ottla.streams.model.records import Windowed, unchecked_session
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.iterators import KeyValueIterator
-from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
+from ottla.streams.stores.ordered import (
+    EXPIRED_SEGMENT,
+    Changelog,
+    OnExpired,
+    OpenMap,
+    Segments,
+    ignore_expired,
+    open_memory,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -42,19 +50,26 @@ class SessionStore(SnakeCase, Generic[K, V]):
         self._value = value
         self._changelog = changelog
         self._segments = Segments(retention_ms, by_time=by_time, open_map=open_map)
+        self.on_expired: OnExpired = ignore_expired
+        """Called for each put past the retention."""
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         """Set the value of a session; None removes it."""
+        if not self._set(session, value):
+            self.on_expired(EXPIRED_SEGMENT)
+
+    def _set(self, session: Windowed[K], value: V | None) -> bool:
         start, end = session.window
         stored = self._key.serialize(session.key) + _TAIL.pack(end, start)
         data = self._value.to_bytes(value)
-        self._segments.put(end, stored, data)
+        is_live = self._segments.put(end, stored, data)
         if self._changelog is not None:
             self._changelog(stored, data, None)
+        return is_live
 
     def remove(self, session: Windowed[K]) -> None:
-        """Remove a session."""
-        self.put(session, None)
+        """Remove a session; nothing is dropped if it is past the retention."""
+        self._set(session, None)
 
     def fetch_session(self, key: K, start: Instant, end: Instant) -> V | None:
         """Return the value of the session that starts and ends at these times."""
@@ -62,6 +77,11 @@ class SessionStore(SnakeCase, Generic[K, V]):
         return self._value.from_bytes(
             self._segments.get(times[0], self._key.serialize(key) + _TAIL.pack(*times))
         )
+
+    def fetch_forwarded(self, key: K, start: int, end: int) -> V | None:
+        """Return the value of a session without updates that a cache has not forwarded yet."""
+        stored = self._key.serialize(key) + _TAIL.pack(end, start)
+        return self._value.from_bytes(self._segments.get_forwarded(end, stored))
 
     @overload
     def find_sessions(self, key: Instant, first: Instant) -> KeyValueIterator[Windowed[K], V]: ...

@@ -8,7 +8,14 @@ from ottla.streams.model.durations import Instant, instant_ms
 from ottla.streams.model.records import VersionedRecord
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
-from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
+from ottla.streams.stores.ordered import (
+    EXPIRED_PUT,
+    Changelog,
+    MemoryBytes,
+    OnExpired,
+    OrderedBytes,
+    ignore_expired,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,6 +50,8 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         self._history_ms = history_retention_ms
         self._held = MemoryBytes() if entries is None else entries
         self._latest = -1
+        self.on_expired: OnExpired = ignore_expired
+        """Called for each put that is older than the history."""
 
     def put(self, key: K, value: V | None, timestamp: int) -> int | None:
         """Set the value of a key as of a time; return the end of its validity.
@@ -54,7 +63,10 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         if self._changelog is not None:
             # Updates that are too old are logged, too: a restore drops them again.
             self._changelog(key_bytes, data, timestamp)
-        return self._keep(key_bytes, data, timestamp)
+        valid_to = self._keep(key_bytes, data, timestamp)
+        if valid_to is None:
+            self.on_expired(EXPIRED_PUT)
+        return valid_to
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         """Restore a changelog record."""
@@ -93,6 +105,10 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
                 return None
             return VersionedRecord(self._value.deserialize(data), timestamp, None)
         return None
+
+    def get_forwarded(self, key: K) -> VersionedRecord[V] | None:
+        """Return the latest value of a key: a versioned store has no cache."""
+        return self.get(key)
 
     def get_as_of(self, key: K, as_of: int) -> VersionedRecord[V] | None:
         """Return the value of a key at a time (ms); None if the time is before the retained

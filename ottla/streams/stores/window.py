@@ -11,7 +11,15 @@ from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.key_value import timestamped
-from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
+from ottla.streams.stores.ordered import (
+    EXPIRED_SEGMENT,
+    Changelog,
+    OnExpired,
+    OpenMap,
+    Segments,
+    ignore_expired,
+    open_memory,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,6 +43,7 @@ class WindowStorage:
     retain_duplicates: bool = False
     by_time: bool = False
     open_map: OpenMap = open_memory
+    on_expired: OnExpired = ignore_expired
 
 
 class WindowStore(SnakeCase, Generic[K, V]):
@@ -61,6 +70,7 @@ class WindowStore(SnakeCase, Generic[K, V]):
         self._window_size_ms = storage.window_size_ms
         self._retain_duplicates = storage.retain_duplicates
         self._by_time = storage.by_time
+        self._on_expired = storage.on_expired
         self._sequence = 0
         self._logged = 0
         # Attributes that are needed several times per record are looked up once.
@@ -72,17 +82,19 @@ class WindowStore(SnakeCase, Generic[K, V]):
         data = self._value.to_bytes(value)
         if not self._retain_duplicates:
             stored_key = prefix + _TAIL.pack(window_start, 0)
-            self._segments.put(window_start, stored_key, data)
+            self._set(window_start, stored_key, data)
             self._log(stored_key, data)
             return
         if data is not None:
             self._sequence = (self._sequence + 1) & _LAST
-            self._segments.put(
-                window_start, prefix + _TAIL.pack(window_start, self._sequence), data
-            )
+            self._set(window_start, prefix + _TAIL.pack(window_start, self._sequence), data)
         # The changelog has its own sequence numbers: it also gets updates that the store rejects.
         self._logged = (self._logged + 1) & _LAST
         self._log(prefix + _TAIL.pack(window_start, self._logged), data)
+
+    def _set(self, window_start: int, stored: bytes, data: bytes | None) -> None:
+        if not self._segments.put(window_start, stored, data):
+            self._on_expired(EXPIRED_SEGMENT)
 
     def _log(self, stored: bytes, data: bytes | None) -> None:
         if self._changelog is not None:
@@ -128,6 +140,11 @@ class WindowStore(SnakeCase, Generic[K, V]):
         times = instant_ms(second), instant_ms(third)
         bounds = self._key.to_bytes(low), self._key.to_bytes(high)
         return self._of_keys(times, bounds, backward=backward)
+
+    def fetch_forwarded(self, key: K, window_start: int) -> V | None:
+        """Return the value of a window without updates that a cache has not forwarded yet."""
+        stored = self._to_key(key) + _TAIL.pack(window_start, 0)
+        return self._value.from_bytes(self._segments.get_forwarded(window_start, stored))
 
     def fetch_range(
         self, key: K, time_from: int, time_to: int, *, backward: bool = False

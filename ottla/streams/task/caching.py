@@ -2,7 +2,8 @@
 
 As in Kafka Streams, a cached store returns its latest values immediately. Its changelog and the
 operators below the table get one update per key and commit, with the value of the last commit as
-the old value. Keys that were added and deleted between two commits are not forwarded at all.
+the old value. Keys that were added and deleted between two commits are not forwarded at all. Unlike
+in Kafka, a join of tables does not read values that are not forwarded yet (docs/decisions/0016).
 
 Not done: reads of entries that are past a store's retention, which Kafka's cache returns until they
 are evicted; they expire as they do without a cache.
@@ -92,6 +93,8 @@ class CachedTable:
         self._changelog = changelog
         self._value = value
         self._updates: dict[bytes, _Update] = {}
+        # The updates of a running flush that have not been forwarded yet.
+        self._flushing: dict[bytes, _Update] = {}
         self._last: _Update | None = None
         self.before: bytes | None = None
         """The previous value of the key that is being written."""
@@ -131,9 +134,10 @@ class CachedTable:
 
     def flush(self) -> None:
         """Write the changelog and forward the changes."""
-        updates, self._updates = self._updates, {}
+        self._flushing, self._updates = self._updates, {}
         self._last = None
-        for key, update in updates.items():
+        for key, update in list(self._flushing.items()):
+            del self._flushing[key]
             self._cache.size_bytes -= _size(key, update)
             if self.has_listeners and update.value is None and update.committed is None:
                 continue
@@ -141,6 +145,11 @@ class CachedTable:
                 if self._changelog is not None:
                     self._changelog(key, update.value, update.timestamp)
                 self._forward_change(update)
+
+    def forwarded(self, key: bytes, latest: bytes | None) -> bytes | None:
+        """Return the value of a key that the operators below have got; `latest` is the store's."""
+        update = self._flushing.get(key) or self._updates.get(key)
+        return latest if update is None or not self.has_listeners else update.committed
 
     def _forward_change(self, update: _Update) -> None:
         record = update.record
@@ -177,6 +186,10 @@ class _WriteObserver:
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key."""
         return self._held.get(key)
+
+    def get_forwarded(self, key: bytes) -> bytes | None:
+        """Return the value of a key at its last flush."""
+        return self._table.forwarded(key, self._held.get(key))
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Set the value of a key; None removes it."""

@@ -20,14 +20,14 @@ _WINDOW_MS, _WINDOWS = 30_000, 2
 
 
 class LoggedLine(NamedTuple):
-    """When the next line of a node and reason is due, and the number of records since the last one."""
+    """When the next line of a node or store is due, and the number of records since the last one."""
 
     due_ms: int
     unlogged: int
 
 
 Lines = dict[tuple[str, str], LoggedLine]
-"""The last log line of each node and reason."""
+"""The last log line of each node or store and reason."""
 
 
 class DroppedRecords:
@@ -60,21 +60,30 @@ class DroppedRecords:
         """Count a dropped record, and log it unless a line for this node and reason was logged
         recently.
         """
+        self._drop((node, reason), metadata, {**facts, "node": node})
+
+    def drop_put(self, store: str, reason: str, metadata: RecordMetadata | None) -> None:
+        """Count and log, as `drop` does, a record whose put a store has dropped."""
+        self._drop((store, reason), metadata, {"store": store})
+
+    def _drop(
+        self, cause: tuple[str, str], metadata: RecordMetadata | None, facts: dict[str, object]
+    ) -> None:
         self.count()
-        now, cause = self._clock(), (node, reason)
+        now = self._clock()
         line = self._lines.get(cause)
         if line is not None and now < line.due_ms:
             self._lines[cause] = line._replace(unlogged=line.unlogged + 1)
             return
         self._lines[cause] = LoggedLine(now + _QUIET_MS, 0)
         topic, partition, offset = metadata or (None, -1, -1)
-        fields = {"topic": topic, "partition": partition, "offset": offset, **facts, "node": node}
+        fields = {"topic": topic, "partition": partition, "offset": offset, **facts}
         unlogged_text = (
             "" if line is None or not line.unlogged else f" ({line.unlogged} more like it before)"
         )
         _log.warning(
             "Skipping record %s. %s%s",
-            reason,
+            cause[1],
             " ".join(f"{name}=[{value}]" for name, value in fields.items()),
             unlogged_text,
         )

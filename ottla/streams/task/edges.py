@@ -4,7 +4,6 @@ Errors are passed to the application's exception handlers. If a handler fails, t
 names the record and its topic.
 """
 
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -26,17 +25,8 @@ from ottla.streams.settings.handlers import (
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.topology.topology import Sink, Source
 
-# The errors that serdes raise for invalid data.
-UNFIT = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    struct.error,
-)
+# The errors of serdes, which are functions of the user: as in Kafka, any error reaches the handler.
+UNFIT = (Exception,)
 
 # The maximum length of an invalid key or value in an error.
 _SHOWN = 80
@@ -100,6 +90,11 @@ class Failures:
         metadata = RecordMetadata(topic, raw.partition, raw.offset)
         facts: dict[str, object] = {"extractedTimestamp": timestamp}
         self._task.dropped.drop(node, "due to negative extracted timestamp", metadata, facts)
+
+    def drop_unsent(self, node: str, topic: str) -> None:
+        """Count and log a record that a partitioner sends to no partition."""
+        reason = "as partitioner returned empty partitions"
+        self._task.dropped.drop(node, reason, self._task.metadata, {"sinkTopic": topic})
 
     def skips_unreadable(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that cannot be deserialized."""
@@ -232,19 +227,20 @@ class Reader:
         data = raw.key if is_key else raw.value
         sentence = (
             f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} "
-            f"cannot be read by {self._serdes[index]}: {error}; it is {_shortened(data)}"
+            f"cannot be read by {self._serdes[index]}: {error}; it is {shortened(data)}"
         )
-        return sentence + _default_serde_hint(
+        return sentence + default_serde_hint(
             self._own_serdes[index], self._serdes[index], "source", part
         )
 
 
-def _shortened(data: bytes | None) -> str:
+def shortened(data: bytes | None) -> str:
+    """Return the beginning of a key or value as text, for an error."""
     text = repr(data)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _default_serde_hint(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
+def default_serde_hint(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
     """Return the hint for an error of the application's default serde; empty for other serdes."""
     if own is not None:
         return ""
@@ -288,7 +284,7 @@ class Writer:
         part = record.key if origin is SerializationOrigin.KEY else record.value
         raise SerializationError(
             f"the {origin.value} of a record for {topic} cannot be written by {serde}: {error}; its type is "
-            f"{type(part).__name__}" + _default_serde_hint(own, serde, "sink", origin.value)
+            f"{type(part).__name__}" + default_serde_hint(own, serde, "sink", origin.value)
         ) from error
 
     def _bound(self, topic: str) -> _Serdes:
@@ -309,7 +305,10 @@ class Writer:
         if sink.partitioner is not None:
             count = self._task.partition_count(topic)
             chosen = sink.partitioner(topic, record.key, record.value, count)
-            partitions = (chosen,) if chosen is None or isinstance(chosen, int) else chosen
+            partitions = (chosen,) if chosen is None or isinstance(chosen, int) else tuple(chosen)
+            if not partitions:
+                self._failures.drop_unsent(self.name, topic)
+                return
         if record.timestamp < 0:
             raise StreamsError(f"a record for {topic} has no timestamp: forward it with one")
         origin = SerializationOrigin.KEY

@@ -5,14 +5,14 @@ Follows ProcessorContextImpl.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ottla.streams.model.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.raw import TopicRecord
 from ottla.streams.model.records import Header, Record, RecordMetadata
 from ottla.streams.model.spelling import SnakeCase
-from ottla.streams.processor.api import PunctuationType
+from ottla.streams.processor.api import Part, Processor, PunctuationType
 from ottla.streams.processor.punctuators import Schedule
 from ottla.streams.task.caching import CachedTable
 from ottla.streams.task.dropped_records import DroppedRecords
@@ -35,6 +35,7 @@ class TaskOfNode(Protocol):
     now: int
     headers: Sequence[Header]
     stores: dict[str, Any]
+    processors: dict[str, Processor[Any, Any, Any, Any]]
     commit_requested: bool
 
     def schedule(
@@ -69,6 +70,7 @@ class NodeContext(SnakeCase):
         self.stores = stores
         self._children: dict[str, Deliver] = {}
         self._deliveries: tuple[Deliver, ...] = ()
+        self._part_names: list[str] = []
         self.application_id = task.settings.application_id
         self.default_serdes = task.settings.defaults
         self.key_serde, self.value_serde = self.default_serdes.key, self.default_serdes.value
@@ -177,9 +179,28 @@ class NodeContext(SnakeCase):
         """Request a commit after the current record."""
         self._task.commit_requested = True
 
-    def skip(self, reason: str, **facts: object) -> None:
+    def skip(self, reason: str, *, is_logged: bool = True, **facts: object) -> None:
         """Count and log the current record as dropped; the log line includes `facts`."""
+        if not is_logged:
+            self._task.dropped.count()
+            return
         self._task.dropped.drop(self._name, reason, self._task.metadata, facts)
+
+    def add_part(self, part: Part) -> Callable[[], Part]:
+        """Keep an object, and close it, like a field of the processor; return its getter.
+
+        Engines that end tasks store the processor's fields, and may replace the object.
+        """
+        fields = vars(self._task.processors[self._name])
+        name = f"_part_{len(self._part_names)}"
+        self._part_names.append(name)
+        fields[name] = part
+        return lambda: cast(Part, fields[name])
+
+    def close_parts(self) -> None:
+        """Close the objects that were added."""
+        for name in self._part_names:
+            vars(self._task.processors[self._name])[name].close()
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:

@@ -22,7 +22,7 @@ from typing import Any
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record, RecordMetadata
-from ottla.streams.model.user_errors import frames_of, note_record
+from ottla.streams.model.user_errors import frames_of, note_record, note_source_record
 from ottla.streams.processor.api import FixedKeyProcessor, Processor, PunctuationType
 from ottla.streams.processor.punctuators import Punctuators, Schedule
 from ottla.streams.serdes import resolve
@@ -64,7 +64,7 @@ class _Waiting:
                 self.head = self.reader.read(self.topic_partition[0], raw)
             except Exception as error:
                 metadata = RecordMetadata(self.topic_partition[0], raw.partition, raw.offset)
-                note_record(error, metadata, self.reader.name)
+                note_source_record(error, metadata, self.reader.name)
                 raise
             self.head_raw = raw
 
@@ -120,7 +120,12 @@ class Task:
             value = resolve(builder.value, defaults.value)
             cached = self._cache.table(builder.name, builder.kind, log, value)
             log, open_map = cached.log, cached.opening(open_map)
-        self.stores[builder.name] = builder.build(defaults, log, open_map, lambda: self.stream_time)
+        name, time = builder.name, lambda: self.stream_time
+
+        def on_expired(reason: str) -> None:
+            self.dropped.drop_put(name, reason, self.metadata)
+
+        self.stores[name] = builder.build(defaults, log, open_map, time, on_expired)
 
     def _is_cached(self, builder: StoreBuilder) -> bool:
         if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):
@@ -268,9 +273,10 @@ class Task:
         if reader is None:
             raise StreamsError(f"no source reads topic {topic}")
         if topic in self._global_topics:
-            record = reader.read(topic, raw)
-            if record is not None:
-                self._deliver(reader, topic, record, raw)
+            single = _Waiting(reader, (topic, raw.partition), deque([raw]))
+            single.fill()
+            if single.head is not None:
+                self._deliver(reader, topic, single.head, raw)
             return
         key = topic, raw.partition
         waiting = self._waiting.get(key)
@@ -316,7 +322,7 @@ class Task:
                 record = read(topic, raw)
             except Exception as error:
                 metadata = RecordMetadata(topic, raw.partition, raw.offset)
-                note_record(error, metadata, reader.name)
+                note_source_record(error, metadata, reader.name)
                 raise
             if record is None:
                 continue
@@ -432,7 +438,8 @@ class Task:
 
     def close(self) -> None:
         """Close the processors, then the stores."""
-        for processor in self.processors.values():
+        for name, processor in self.processors.items():
             processor.close()
+            self.contexts[name].close_parts()
         for store in self.stores.values():
             store.close()

@@ -76,7 +76,7 @@ OURS: dict[str, tuple[Any, ...]] = {
     **{
         name: (getattr(streams, name),)
         for name in java_names()
-        if isinstance(vars(streams).get(name), type)
+        if isinstance(getattr(streams, name, None), type)
     },
     "KafkaStreams": (streams.KafkaStreams,),
     "KafkaStreams$State": (streams.State,),

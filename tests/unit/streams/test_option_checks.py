@@ -8,9 +8,11 @@ from ottla.base.errors import ConfigError
 from ottla.streams import (
     KafkaStreams,
     Materialized,
+    Repartitioned,
     Serdes,
     Stores,
     StreamsBuilder,
+    Suppressed,
     TopologyError,
     TopologyTestDriver,
 )
@@ -38,7 +40,14 @@ from ottla.streams import (
         (lambda: Materialized.as_("m").with_retention(-1), "'-1'"),
         (lambda: Materialized(retention=-1), "'-1'"),
         (lambda: Materialized.as_(Stores.key_value("m")).with_store_type("x"), "supplied"),
+        (lambda: Repartitioned(partitions="3"), "whole number, not '3'"),
+        (lambda: Repartitioned.number_of_partitions(1.5), "whole number, not 1.5"),
+        (lambda: Suppressed.BufferConfig.max_records("5"), "max_records_count.*not '5'"),
+        (lambda: Suppressed.BufferConfig.max_bytes(1.5), "max_bytes_count.*not 1.5"),
+        (lambda: Suppressed("5 min"), "wait_ms.*not '5 min'.*until_time_limit"),
+        (lambda: Suppressed(None, idle_timeout_ms=1.5), "idle_timeout_ms.*with_idle_timeout"),
         (lambda: Serdes.time_windowed(None, 5), "not None"),
+        (lambda: Serdes.time_windowed(Serdes.string(), "5 s"), "not '5 s'.*serde_from"),
         (lambda: Serdes.session_windowed(None), "not None"),
     ],
 )

@@ -367,6 +367,7 @@ def aggregate_table(
     topic = f"{store_name if group.name is None else group.name}-repartition"
     check_name(topic, "a repartition topic")
     if not group.shared or group.name is None:
+        graph.change_operator(group.node, topic=topic)
         node = RepartitionNode(
             source,
             (group.node,),

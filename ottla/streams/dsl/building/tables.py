@@ -180,11 +180,12 @@ def transform_values(
         def open_transformer(context: ProcessorContext) -> Getter:
             transformer = supplier()
             transformer.init(context)
+            current = context.add_part(transformer)
 
             def derive(key: Any, result: TimestampedValue | None) -> TimestampedValue | None:
                 # The view also calls the transformer for missing keys: it may return a value for
                 # them.
-                value = transformer.transform(key, None if result is None else result.value)
+                value = current().transform(key, None if result is None else result.value)
                 timestamp = NO_TIMESTAMP if result is None else result.timestamp
                 return None if value is None else ValueAndTimestamp(value, timestamp)
 
@@ -209,7 +210,8 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
     """Add a step that sets the group's key and value of entries."""
     graph = table.graph
     named = graph.named(grouped.name, "KTABLE-SELECT-")
-    operator = TableRepartitionMap(makes_pair(selector, "a selector of key and value"))
+    selects = makes_pair(selector, "a selector of key and value")
+    operator = TableRepartitionMap(selects, grouped.key)
     graph.add(OperatorNode(named, (table.name,), operator))
     table.enable_sending_old_values(True)
     return TableGroupFlow(graph, named, grouped.key, grouped.value, grouped.name)
@@ -269,9 +271,17 @@ class _BufferedGetter:
         self._buffer = buffer
 
     def get(self, key: Any) -> TimestampedValue | None:
+        return self._read(key, self._above.get)
+
+    def get_forwarded(self, key: Any) -> TimestampedValue | None:
+        return self._read(key, self._above.get_forwarded)
+
+    def _read(
+        self, key: Any, read_above: Callable[[Any], TimestampedValue | None]
+    ) -> TimestampedValue | None:
         waits, prior = self._buffer.prior_value(key)
         if not waits:
-            return self._above.get(key)
+            return read_above(key)
         # The timestamp of the previous value is not stored, as in Kafka.
         return None if prior is None else ValueAndTimestamp(prior, -1)
 
@@ -399,7 +409,6 @@ def join_on_foreign_key(
     """Add a join by a foreign key, which the extractor returns for each entry of the left table."""
     check_arity(joiner, 2, "a joiner")
     graph, joined = table.graph, options[0]
-    this, that = TableSerdes(table.key, table.value), TableSerdes(other.key, other.value)
     other.enable_sending_old_values(True)
     table.enable_sending_old_values(True)
 
@@ -410,6 +419,8 @@ def join_on_foreign_key(
     topic = (
         named("-subscription-registration", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-") + "-topic"
     )
+    this = TableSerdes(table.key, table.value, f"{topic}-pk", f"{topic}-vh")
+    that = TableSerdes(other.key, other.value, f"{topic}-fk")
     send_name = named(
         "-subscription-registration-processor", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-"
     )
@@ -421,7 +432,7 @@ def join_on_foreign_key(
     sink = named("-subscription-registration-sink", "KTABLE-SINK-")
     source = named("-subscription-registration-source", "KTABLE-SOURCE-")
     asks = other.key, SUBSCRIPTION_SERDE
-    partitioner = _of_keys(joined.other_partitioner)
+    partitioner = _of_keys(joined.other_partitioner, calls_without_key=left)
     graph.add(SinkNode(sink, (send_name,), topic, *asks, partitioner, internal=True))
     graph.add(SourceNode(source, (sink,), (topic,), None, *asks))
     store_name = named("-subscription-store", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
@@ -430,13 +441,14 @@ def join_on_foreign_key(
     graph.add(OperatorNode(receive_name, (source,), SubscriptionReceive(store, that)))
     other_view = other.view()
     join_name = named("-subscription-join-foreign", step)
-    subscription_join = SubscriptionJoin(other_view, this, that)
-    graph.add(OperatorNode(join_name, (receive_name,), subscription_join, other_view.stores))
     foreign_name = named("-foreign-join-subscription", step)
-    graph.add(OperatorNode(foreign_name, (other.name,), ForeignTableJoin(store, this, that)))
     response_topic = (
         named("-subscription-response", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-") + "-topic"
     )
+    that = replace(that, value_topic=response_topic)
+    subscription_join = SubscriptionJoin(other_view, this, that)
+    graph.add(OperatorNode(join_name, (receive_name,), subscription_join, other_view.stores))
+    graph.add(OperatorNode(foreign_name, (other.name,), ForeignTableJoin(store, this, that)))
     answer_sink = named("-subscription-response-sink", "KTABLE-SINK-")
     answer_source = named("-subscription-response-source", "KTABLE-SOURCE-")
     serdes = table.key, RESPONSE_SERDE
@@ -455,14 +467,25 @@ def join_on_foreign_key(
     return _foreign_key_result(table, response_name, options)
 
 
-def _of_keys(partitioner: StreamPartitioner | None) -> StreamPartitioner | None:
+def _of_keys(
+    partitioner: StreamPartitioner | None, *, calls_without_key: bool
+) -> StreamPartitioner | None:
     """Return a partitioner that gets only keys: the values on the internal topics are not the
     table's.
+
+    Kafka's inner join has no subscriptions without a foreign key, so its partitioner may not expect
+    them.
     """
     chosen = chooses_partition(partitioner)
     if chosen is None:
         return None
-    return lambda topic, key, _value, count: chosen(topic, key, None, count)
+
+    def partition(topic: str, key: Any, _value: Any, count: int) -> Any:
+        if key is None and not calls_without_key:
+            return None
+        return chosen(topic, key, None, count)
+
+    return partition
 
 
 def _foreign_key_result(

@@ -12,6 +12,7 @@ from ottla.streams import (
     PunctuationType,
     Record,
     Serdes,
+    SerializationError,
     Stores,
     StreamsBuilder,
     StreamsError,
@@ -222,3 +223,56 @@ def test_an_unknown_input_topic_is_rejected() -> None:
         pytest.raises(ValueError, match=r"topic order; those that are read: orders, users-\.\*"),
     ):
         driver.create_input_topic("order").pipe_input("k", 1)
+
+
+def _counting() -> TopologyTestDriver:
+    """Return a driver whose topic `out` has a count, written as a long."""
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count().to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.create_input_topic("in").pipe_input("a", "x")
+    return driver
+
+
+def test_an_output_topic_without_the_right_serde_says_which_to_set() -> None:
+    """Counts are longs, and the default serde is JSON."""
+    with _counting() as driver, pytest.raises(DeserializationError) as caught:
+        driver.create_output_topic("out").read_value()
+    assert str(caught.value) == (
+        "the value of a record of topic 'out' cannot be read by Serdes.json: Expecting value: "
+        "line 1 column 1 (char 0); it is b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01'; the output topic has "
+        "no serde for values, so the default Serdes.json was used: set value=…"
+    )
+    with _counting() as driver, pytest.raises(DeserializationError) as caught:
+        driver.create_output_topic("out", Serdes.long(), Serdes.long()).read_value()
+    assert str(caught.value) == (
+        "the key of a record of topic 'out' cannot be read by Serdes.long: a long has 8 bytes, not 3; "
+        "it is b'\"a\"'"
+    )
+
+
+def test_a_time_of_the_wrong_type_is_rejected() -> None:
+    """Of the driver, of its input topics and of their records."""
+    with _counting() as driver:
+        with pytest.raises(TypeError, match=r"milliseconds since 1970.*not '5'"):
+            driver.create_input_topic("in").pipe_input("k", "x", "5")
+        with pytest.raises(TypeError, match=r"milliseconds since 1970.*not 1.5"):
+            driver.create_input_topic("in", start=1.5)
+
+
+def test_an_input_topic_without_the_right_serde_says_which_to_set() -> None:
+    """The record is not piped."""
+    with _counting() as driver:
+        with pytest.raises(SerializationError) as caught:
+            driver.create_input_topic("in", value=Serdes.long()).pipe_input("k", "x")
+        assert str(caught.value) == (
+            "the value of a record for topic 'in' cannot be written by Serdes.long: required argument "
+            "is not an integer; its type is str"
+        )
+        with pytest.raises(SerializationError) as caught:
+            driver.create_input_topic("in").pipe_input(object(), "x")
+        assert str(caught.value) == (
+            "the key of a record for topic 'in' cannot be written by Serdes.json: object cannot be "
+            "written as JSON; use a serde for this type; its type is object; the input topic has no "
+            "serde for keys, so the default Serdes.json was used: set key=…"
+        )

@@ -69,8 +69,22 @@ def _processing(builder: StreamsBuilder) -> None:
     builder.stream("in", name="read").process(lambda: _Broken("process"), named="divide")
 
 
-@pytest.mark.parametrize("add", [_mapping, _grouped, _extracting, _processing])
-def test_the_users_error_has_a_note_with_the_record(add: Callable[[StreamsBuilder], None]) -> None:
+_OF_HANDLER = "LogAndContinueProcessingExceptionHandler()"
+_OF_EXTRACTOR = "No exception handler is called for errors of extractors."
+
+
+@pytest.mark.parametrize(
+    ("add", "advice", "other"),
+    [
+        (_mapping, _OF_HANDLER, _OF_EXTRACTOR),
+        (_grouped, _OF_HANDLER, _OF_EXTRACTOR),
+        (_extracting, _OF_EXTRACTOR, _OF_HANDLER),
+        (_processing, _OF_HANDLER, _OF_EXTRACTOR),
+    ],
+)
+def test_the_users_error_has_a_note_with_the_record(
+    add: Callable[[StreamsBuilder], None], advice: str, other: str
+) -> None:
     """Its type is unchanged, and the traceback contains only frames of the user and the driver."""
     builder = StreamsBuilder()
     add(builder)
@@ -83,7 +97,8 @@ def test_the_users_error_has_a_note_with_the_record(add: Callable[[StreamsBuilde
     assert note.startswith(
         "Raised at the record of topic in, partition 0, offset 1, in divide. Fix the"
     )
-    assert "LogAndContinueProcessingExceptionHandler()" in note
+    assert advice in note
+    assert other not in note
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert (Path(frames[-1].filename).name, frames[-1].name) == (_HERE, "_breaks")
     assert {Path(frame.filename).name for frame in frames} == {_HERE, "test_driver.py"}
@@ -133,6 +148,17 @@ def test_a_wrong_serde_is_reported_with_the_fix() -> None:
     (note,) = unwritten.value.__notes__
     assert "partition 0, offset 1, in KSTREAM-SINK-0000000001. Set the serdes of the sink" in note
     assert "production=LogAndContinueProductionExceptionHandler()" in note
+
+
+def test_a_record_of_a_global_table_that_cannot_be_read_has_a_note() -> None:
+    """It names the record and the source, like that of any other topic."""
+    builder = StreamsBuilder()
+    builder.global_table("global", value=Serdes.long())
+    builder.stream("in").to("out")
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(DeserializationError) as bad:
+        driver.create_input_topic("global").pipe_input("k", "text")
+    (note,) = bad.value.__notes__
+    assert "topic global, partition 0, offset 0, in KSTREAM-SOURCE-" in note
 
 
 _BOTH: tuple[Any, Any] = (Serdes.string(), Serdes.long())

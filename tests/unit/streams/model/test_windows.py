@@ -1,6 +1,7 @@
 """Windows reject the sizes, advances and grace periods that Kafka rejects, in each form."""
 
 import pickle
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -55,6 +56,39 @@ from ottla.streams.model.durations import milliseconds
 def test_windows_reject_what_kafka_rejects(make: Any, sentence: str) -> None:
     """The error quotes the value."""
     with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+_NOT_WHOLE = "must be a whole number, not"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: TimeWindows("5 min", "5 min"),
+            f"size_ms of TimeWindows {_NOT_WHOLE} '5 min'; for other types use "
+            "TimeWindows.of_size_and_grace(size, grace)",
+        ),
+        (lambda: TimeWindows(1.5, 1.5), f"size_ms of TimeWindows {_NOT_WHOLE} 1.5"),
+        (lambda: TimeWindows(5, None), f"advance_ms of TimeWindows {_NOT_WHOLE} None"),
+        (lambda: TimeWindows(5, 5, "1 s"), f"grace_period_ms of TimeWindows {_NOT_WHOLE} '1 s'"),
+        (lambda: JoinWindows(1.5, 2), f"before_ms of JoinWindows {_NOT_WHOLE} 1.5"),
+        (lambda: JoinWindows(5, 5, 1.5), f"grace_period_ms of JoinWindows {_NOT_WHOLE} 1.5"),
+        (lambda: SessionWindows(True), f"inactivity_gap_ms of SessionWindows {_NOT_WHOLE} True"),
+        (lambda: SlidingWindows("1 s"), f"time_difference_ms of SlidingWindows {_NOT_WHOLE} '1 s'"),
+        (lambda: UnlimitedWindows(1.5), f"start_ms of UnlimitedWindows {_NOT_WHOLE} 1.5"),
+        (
+            lambda: UnlimitedWindows.of().start_on("2024"),
+            "a point in time is milliseconds since 1970 as an int, or a datetime, not '2024'",
+        ),
+        (lambda: TimeWindow("a", "b"), f"the start of a window {_NOT_WHOLE} 'a'"),
+        (lambda: SessionWindow(1, 2.5), f"the end of a window {_NOT_WHOLE} 2.5"),
+    ],
+)
+def test_a_time_of_the_wrong_type_is_rejected(make: Any, sentence: str) -> None:
+    """The error names the field and the form that takes other types."""
+    with pytest.raises(TypeError, match=re.escape(sentence)):
         make()
 
 

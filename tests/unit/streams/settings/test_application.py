@@ -23,6 +23,22 @@ def test_an_unknown_option_is_rejected_with_a_suggestion() -> None:
         read_settings({"qwertz": 5})
 
 
+def test_an_option_of_the_applications_own_is_no_keyword_argument() -> None:
+    """The error says where it belongs; only a name that looks like a typing error is corrected."""
+    with pytest.raises(ConfigError) as caught:
+        read_settings({"my_option": 1})
+    assert str(caught.value).startswith(
+        "There is no option my_option of KafkaStreams; set an option of the application's own in "
+        "app_configs={'my_option': …}, or in the mapping with Kafka's names; known options: "
+    )
+    with pytest.raises(ConfigError) as caught:
+        read_settings({"sink_option": 1})
+    assert str(caught.value) == (
+        "There is no option sink_option of KafkaStreams; did you mean sink_options? Set an option of "
+        "the application's own with a similar name in app_configs={'sink_option': …}."
+    )
+
+
 def test_processing_guarantees_are_kafkas() -> None:
     """Exactly once is supported only in version 2."""
     assert read_settings({"processing_guarantee": "exactly_once_v2"}).is_exactly_once

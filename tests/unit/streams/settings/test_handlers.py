@@ -1,5 +1,6 @@
 """Exception handlers for errors of deserialization, processing and production."""
 
+import zlib
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from ottla.streams import (
 )
 from ottla.streams.model.errors import DeserializationError, SerializationError
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
+from ottla.streams.serdes import Serde
 from ottla.streams.settings.handlers import (
     DefaultProductionExceptionHandler,
     ErrorHandlerContext,
@@ -130,6 +132,50 @@ def test_a_record_that_a_sink_cannot_serialize_is_skipped() -> None:
 
 def _too_large(record: ProducedRecord) -> ApiError | None:
     return ApiError(ErrorCode.MESSAGE_TOO_LARGE) if record.value == _int(3) else None
+
+
+def _compressed() -> Serde[str]:
+    return Serdes.serde_from(
+        lambda text: zlib.compress(text.encode()), lambda data: zlib.decompress(data).decode()
+    )
+
+
+def test_any_error_of_a_users_deserializer_reaches_the_handler() -> None:
+    """Also one that is no ValueError, such as zlib.error; without a handler the error says why."""
+    builder = StreamsBuilder()
+    source = builder.stream("in", key=Serdes.bytes(), value=_compressed())
+    source.to("out", key=Serdes.bytes(), value=Serdes.string())
+    topology, handler = builder.build(), LogAndContinueExceptionHandler()
+    settings = TaskSettings("app", exception_handlers=ExceptionHandlers(deserialization=handler))
+    with TopologyTestDriver(topology, settings) as driver:
+        _pipe(driver, b"not compressed", zlib.compress(b"a"))
+        assert [record.value for record in driver.produced("out")] == [b"a"]
+    reason = "cannot be read by Serdes.custom: Error -3"
+    with TopologyTestDriver(topology) as driver, pytest.raises(DeserializationError, match=reason):
+        _pipe(driver, b"not compressed")
+
+
+class _UnwritableError(Exception):
+    """An error of a user's serializer."""
+
+
+def test_any_error_of_a_users_serializer_reaches_the_handler() -> None:
+    """Also one of a class of the user."""
+
+    def write(value: str) -> bytes:
+        if value == "a":
+            raise _UnwritableError(value)
+        return value.encode()
+
+    builder = StreamsBuilder()
+    builder.stream("in").to("out", value=Serdes.serde_from(write, bytes.decode))
+    handlers = ExceptionHandlers(production=LogAndContinueProductionExceptionHandler())
+    settings = TaskSettings("app", exception_handlers=handlers)
+    with TopologyTestDriver(builder.build(), settings) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_input("k", "a")
+        topic.pipe_input("k", "b")
+        assert [record.value for record in driver.produced("out")] == [b"b"]
 
 
 def test_a_record_that_the_broker_rejects_is_skipped() -> None:

@@ -1,17 +1,23 @@
 """The record cache: of several updates of a key, only the last is emitted, at a commit."""
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.streams import (
+    KGroupedStream,
+    KTable,
     Materialized,
     Processor,
     Record,
     Serdes,
+    SessionWindows,
     Stores,
     StreamsBuilder,
+    TimeWindows,
     Topology,
     TopologyTestDriver,
 )
@@ -141,3 +147,38 @@ def test_a_cache_changes_updates_but_not_results(keys: list[str]) -> None:
 
 def _values(entries: dict[str, Any]) -> dict[str, int]:
     return {key: entry.value for key, entry in entries.items() if entry.value}
+
+
+_MINUTE = TimeWindows.of_size_with_no_grace(60_000)
+_GAP = SessionWindows.of_inactivity_gap_with_no_grace(60_000)
+_TABLES: dict[str, Callable[[KGroupedStream[str, str]], KTable[Any, int]]] = {
+    "keys": lambda grouped: grouped.count(),
+    "windows": lambda grouped: grouped.windowed_by(_MINUTE).count(),
+    "sessions": lambda grouped: grouped.windowed_by(_GAP).count(),
+    "mapped": lambda grouped: grouped.count().map_values(lambda count: count),
+}
+
+
+@pytest.mark.parametrize("join", ["join", "left_join", "outer_join"])
+@pytest.mark.parametrize("table", _TABLES)
+@pytest.mark.parametrize("max_bytes", [1, 1 << 20])
+def test_a_sum_over_joined_tables_counts_each_result_once(
+    join: str, table: str, max_bytes: int
+) -> None:
+    """Both tables of a join change between two commits; a later commit retracts the first result."""
+    builder = StreamsBuilder()
+    left, right = (
+        _TABLES[table](builder.stream(topic, key=_STRING, value=_STRING).group_by_key())
+        for topic in ("in", "other")
+    )
+    joined = getattr(left, join)(right, lambda one, two: 10 * (one or 0) + (two or 0))
+    grouped = joined.group_by(lambda key, value: ("all", value), key=_STRING, value=_LONG)
+    sums = grouped.reduce(lambda total, value: total + value, lambda total, value: total - value)
+    sums.to_stream().to("out", key=_STRING, value=_LONG)
+    with _driver(builder.build(), max_bytes=max_bytes) as driver:
+        for total in (11, 22):
+            for topic in ("in", "other"):
+                driver.create_input_topic(topic, _STRING, _STRING).pipe_input("k", "x", 0)
+            driver.commit()
+            driver.commit()
+            assert dict(_written(driver)) == {"all": total}

@@ -11,6 +11,8 @@ from ottla.streams import (
     LogAndContinueExceptionHandler,
     LogAndSkipOnInvalidTimestamp,
     Materialized,
+    Processor,
+    Record,
     SessionWindows,
     SlidingWindows,
     Stores,
@@ -18,9 +20,13 @@ from ottla.streams import (
     TopologyTestDriver,
 )
 from ottla.streams.model.raw import TopicRecord
+from ottla.streams.model.records import SessionWindow, Windowed
 from ottla.streams.model.windows import TimeWindows
 from ottla.streams.settings.handlers import LogAndContinueProcessingExceptionHandler
+from ottla.streams.spark.layout.layout import Application
+from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.task.task import TaskSettings
+from tests.streams.staged import STRINGS, StagedRun
 
 _Piped = tuple[str | None, Any, int]
 
@@ -53,7 +59,37 @@ def _fails(value: Any) -> Any:
     raise ValueError(value)
 
 
+def _versioned_join(builder: StreamsBuilder) -> None:
+    history = [Materialized.as_(Stores.versioned(name, "1 h")) for name in ("left", "right")]
+    builder.table("in", history[0]).join(builder.table("other", history[1]), max)
+
+
+def _versioned_foreign_join(left: str, right: str) -> Callable[[StreamsBuilder], None]:
+    def build(builder: StreamsBuilder) -> None:
+        history = [Materialized.as_(Stores.versioned(name, "1 h")) for name in ("left", "right")]
+        right_table = builder.table(right, history[1])
+        builder.table(left, history[0]).join(right_table, lambda v: "key", max)
+
+    return build
+
+
+def _writes(store: StoreBuilder, put: Callable[[Any, Record[str, Any]], object]) -> Any:
+    """Return a topology of a processor that writes to a store of its own."""
+
+    class Writes(Processor[str, Any, str, Any]):
+        """Call `put` with the store and the record."""
+
+        stores = (store,)
+
+        def process(self, record: Record[str, Any]) -> None:
+            put(self.context.store(store.name), record)
+
+    return lambda builder: builder.stream("in").process(Writes)
+
+
 _LATE = (("a", 1, 100), ("a", 1, 5))
+# The segments of a store cover at least a minute.
+_EXPIRED = (("a", 1, 1_000_000), ("a", 1, 5))
 _SETTINGS = {
     "deserialization": {
         "exception_handlers": ExceptionHandlers(deserialization=LogAndContinueExceptionHandler())
@@ -147,6 +183,64 @@ _SETTINGS = {
             "due to negative extracted timestamp. topic=[in] partition=[0] offset=[0] "
             "extractedTimestamp=[-5]",
         ),
+        (_versioned_join, _LATE, 1, "due to out-of-order update of a versioned table"),
+        (
+            _versioned_foreign_join("in", "other"),
+            _LATE,
+            1,
+            "due to out-of-order update of a versioned table",
+        ),
+        (
+            _versioned_foreign_join("other", "in"),
+            _LATE,
+            1,
+            "due to out-of-order update of a versioned table",
+        ),
+        (
+            lambda b: b.table("in").join(b.table("other"), lambda v: v or None, max),
+            [("a", 1, 0), ("a", 0, 1), ("a", None, 2)],
+            1,
+            "due to null foreign key",
+        ),
+        (
+            lambda b: b.stream("in").join(
+                b.stream("other"), max, JoinWindows.of_time_difference_with_no_grace(10)
+            ),
+            _EXPIRED,
+            1,
+            "for expired segment. topic=[in] partition=[0] offset=[1] "
+            "store=[KSTREAM-JOINTHIS-0000000004-store]",
+        ),
+        (
+            _writes(
+                Stores.window("kept", 60_000, 10), lambda s, r: s.put(r.key, r.value, r.timestamp)
+            ),
+            _EXPIRED,
+            1,
+            "for expired segment",
+        ),
+        (
+            _writes(
+                Stores.session("kept", 60_000),
+                lambda s, r: s.put(Windowed(r.key, SessionWindow(r.timestamp, r.timestamp)), 1),
+            ),
+            _EXPIRED,
+            1,
+            "for expired segment",
+        ),
+        (
+            _writes(Stores.versioned("kept", 10), lambda s, r: s.put(r.key, r.value, r.timestamp)),
+            _LATE,
+            1,
+            "for expired put. topic=[in] partition=[0] offset=[1] store=[kept]",
+        ),
+        (
+            lambda b: b.stream("in").to("out", partitioner=lambda topic, k, v, count: []),
+            [("a", 1, 0)],
+            1,
+            "as partitioner returned empty partitions. topic=[in] partition=[0] offset=[0] "
+            "sinkTopic=[out]",
+        ),
     ],
 )
 def test_a_dropped_record_is_counted_and_logged(
@@ -159,6 +253,51 @@ def test_a_dropped_record_is_counted_and_logged(
     """All reasons for which Kafka Streams counts a dropped record are covered, with their logs."""
     assert _drops(build, *piped) == dropped
     assert f"Skipping record {logged}" in caplog.text
+
+
+def test_a_change_of_a_window_that_was_closed_while_idle_is_counted_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Suppress also calls `on_late` with it."""
+    late: list[Record[Any, Any]] = []
+    builder = StreamsBuilder()
+    windows = TimeWindows.of_size_and_grace(10_000, 5_000)
+    counts = _group(builder).windowed_by(windows).count()
+    counts.suppress("until_window_closes", idle_timeout="20 s", on_late=late.append)
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_input("a", 1, 1000)
+        driver.advance_wall_clock_time("30 s")
+        topic.pipe_input("a", 1, 2000)
+        assert _dropped(driver)["dropped-records-total"] == len(late) == 1
+    assert (
+        "for expired window. topic=[in] partition=[0] offset=[1] timestamp=[2000] "
+        "window=[0,10000] expiration=[26000] streamTime=[31000]"
+    ) in caplog.text
+
+
+def test_a_response_to_an_older_value_is_counted_but_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A foreign-key join drops it; Kafka logs it at level TRACE."""
+    builder = StreamsBuilder()
+    builder.table("in").join(builder.table("other"), lambda v: v[0], max)
+    application = Application(builder.build(), TaskSettings("app", STRINGS))
+    run = StagedRun(application, topics={"in": 1, "other": 1})
+    run.run({("in", 0): [TopicRecord(b"k", b"a1", 1), TopicRecord(b"k", b"a2", 2)]})
+    assert run.dropped == 1
+    assert not caplog.messages
+
+
+def test_a_session_that_expired_can_be_removed() -> None:
+    """Only puts are counted, as in Kafka."""
+    store = Stores.session("kept", 60_000)
+
+    def put_and_remove_first(sessions: Any, record: Record[str, Any]) -> None:
+        sessions.put(Windowed("a", SessionWindow(record.timestamp, record.timestamp)), 1)
+        sessions.remove(Windowed("a", SessionWindow(5, 5)))
+
+    assert _drops(_writes(store, put_and_remove_first), ("a", 1, 5), ("a", 1, 1_000_000)) == 0
 
 
 @pytest.mark.parametrize("kind", ["processing"])
