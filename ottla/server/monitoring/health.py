@@ -4,6 +4,7 @@
 partitions of the others are served), or a background task has failed in the last two minutes.
 `background_failures` counts unexpected exceptions since the start, by kind of task. Partitions with
 damaged records are listed, and do not change the status: all of their other records are served.
+A partition whose log is unusable until the next start is listed with them.
 """
 
 import json

@@ -352,7 +352,8 @@ class LogDirectory:
         """
         slices = Slices(self._dependencies.clock)
         for log in self.every_log:
-            if log.upkeep_failure is not None:
+            # A log may be deleted while this loop waits.
+            if log.upkeep_failure is not None or log.failure is not None:
                 continue
             try:
                 if log.durability.needs_flush():
@@ -383,14 +384,16 @@ class LogDirectory:
     # The end
 
     def close(self) -> None:
-        """Close every log; mark the shutdown as clean only if all data is on the disk."""
+        """Close every log; mark the shutdown as clean only if all data is on the disk, and no
+        log must be recovered.
+        """
         for log in self.every_log:
             # A log that has been closed already raises no error.
             log.close()
         self.checkpoints.store()
-        self._files.replace(
-            self.file(checkpoints.CLEAN_SHUTDOWN_FILE), checkpoints.CLEAN_SHUTDOWN_CONTENT
-        )
+        if not any(log.must_be_recovered for log in self.every_log):
+            path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+            self._files.replace(path, checkpoints.CLEAN_SHUTDOWN_CONTENT)
         self._lock.release()
 
     def fail(self, failure: StorageError) -> None:

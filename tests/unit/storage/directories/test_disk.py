@@ -1,5 +1,6 @@
 """The log directories: their owner, their files, and how they fail."""
 
+import asyncio
 import errno
 import json
 import os
@@ -530,6 +531,22 @@ async def test_upkeep_survives_a_directory_that_fails() -> None:
     await directories.upkeep.maintain()
     assert [error.directory for error in world.failures] == ["/a"]
     assert logs[1].recovery_point > 0
+
+
+async def test_log_that_is_deleted_during_the_upkeep_does_not_fail_its_directory() -> None:
+    """Upkeep skips a log that was deleted while another one was flushed."""
+    world, _ = simulated()
+    directories = open_many(world, ["/a"])
+    for partition in range(2):
+        log = directories.create("t", partition, TOPIC_ID, LogConfig(segment_bytes=300))
+        for _ in range(5):
+            log.append_as_leader(make_batch(), 0)
+    upkeep = asyncio.ensure_future(directories.upkeep.maintain())
+    await asyncio.sleep(0)
+    directories.delete("t", 1)
+    await upkeep
+    assert world.failures == []
+    directories.close()
 
 
 async def test_logs_are_closed_in_parallel_off_the_loop(world: World) -> None:

@@ -5,24 +5,20 @@ from pathlib import Path
 import pytest
 
 from ottla.storage.files.txn_index import AbortedTransaction
-from ottla.storage.log.log import Log
-from ottla.wire.records import control
-from tests.unit.storage.world import START_MS, World, fill, make_batch, offsets, small_segments
+from tests.unit.storage.world import (
+    World,
+    end_transaction,
+    fill,
+    make_batch,
+    offsets,
+    small_segments,
+)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Return a world with a log directory of its own."""
     return World(tmp_path, file_delete_delay_ms=0)
-
-
-def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
-    """Append a coordinator's transaction marker."""
-    marker = control.EndTransactionMarker(control.ControlType[outcome], 0)
-    data = control.encode_marker(
-        marker, producer_id=producer_id, producer_epoch=0, timestamp=START_MS
-    )
-    log.append_as_leader(data, 0, from_client=False)
 
 
 def test_readers_of_committed_records_stop_at_open_transactions(world: World) -> None:
