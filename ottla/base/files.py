@@ -456,7 +456,8 @@ class RealFileSystem:
 
     def lock(self, path: str) -> RealLock:
         """Lock the file, and write the process that owns the lock into it."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        fd = SPARES.run(lambda: os.open(path, flags, 0o644))
         try:
             # A lock of the open file, not of the process: it excludes another node in this process,
             # and (unlike flock) also the POSIX locks that Java takes.

@@ -3,9 +3,11 @@
 import errno
 import os
 import resource
+from pathlib import Path
 
 import pytest
 
+from ottla.base import files
 from ottla.base.descriptors import SpareDescriptors, raise_soft_limit, soft_limit
 
 
@@ -48,6 +50,23 @@ def test_without_spares_the_error_is_raised() -> None:
     """Processes other than brokers reserve no spares."""
     with pytest.raises(OSError, match="Too many open files"):
         SpareDescriptors().run(lacking(1))
+
+
+def test_lock_of_a_directory_uses_a_spare_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stands by for the coordination tree tries to take its lock again and again."""
+    spares, opened, lack = SpareDescriptors(), os.open, lacking(1)
+    spares.hold(1)
+
+    def open_once_lacking(path: str, flags: int, mode: int = 0o777) -> int:
+        lack()
+        return opened(path, flags, mode)
+
+    monkeypatch.setattr(files, "SPARES", spares)
+    monkeypatch.setattr(os, "open", open_once_lacking)
+    files.RealFileSystem().lock(str(tmp_path / "lock")).release()
+    spares.hold(0)
 
 
 def test_soft_limit_is_raised_to_the_hard_limit() -> None:
