@@ -429,7 +429,7 @@ class RealFileSystem:
 
     def remove_tree(self, path: str) -> None:
         """Remove a folder with all of its content."""
-        shutil.rmtree(path)
+        SPARES.run(lambda: shutil.rmtree(path))
 
     def read(self, path: str) -> bytes:
         """Return a whole small file."""

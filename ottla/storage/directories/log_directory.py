@@ -7,6 +7,7 @@ where a new log is created and how an error is handled.
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -378,8 +379,18 @@ class LogDirectory:
                 # One by one, because deleting a large file takes time.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()
-        for path in self._pending_deletions.take_due(steady_ms(clock)):
-            await run_whole(files, partial(files.remove_tree, path))
+        now_ms = steady_ms(clock)
+        due = self._pending_deletions.take_due(now_ms)
+        while due:
+            try:
+                # An administrator may have removed the folder already.
+                with suppress(FileNotFoundError):
+                    await run_whole(files, partial(files.remove_tree, due[0]))
+            except OSError:
+                # If no descriptor was free, they are removed later.
+                self._pending_deletions.add(due, now_ms)
+                raise
+            del due[0]
 
     # The end
 

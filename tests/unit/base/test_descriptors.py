@@ -69,6 +69,27 @@ def test_lock_of_a_directory_uses_a_spare_descriptor(
     spares.hold(0)
 
 
+def test_folder_is_removed_with_spare_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal of a folder opens it and the folders in it, and continues where it stopped."""
+    spares, opened, lack = SpareDescriptors(), os.open, lacking(3)
+    spares.hold(4)
+    folder = tmp_path / "t-0.x-delete"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "0.log").write_bytes(b"a")
+
+    def open_lacking(path: str, flags: int, *arguments: int, **options: int) -> int:
+        lack()
+        return opened(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(files, "SPARES", spares)
+    monkeypatch.setattr(os, "open", open_lacking)
+    files.RealFileSystem().remove_tree(str(folder))
+    assert not folder.exists()
+    spares.hold(0)
+
+
 def test_soft_limit_is_raised_to_the_hard_limit() -> None:
     """Most systems give a process 1 024 descriptors and allow many more."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)

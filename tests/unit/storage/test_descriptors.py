@@ -155,6 +155,22 @@ async def test_upkeep_skips_a_log_that_failed_midway() -> None:
     directories.close()
 
 
+async def test_deleted_log_is_removed_when_descriptors_are_free_again() -> None:
+    """A folder whose removal found no descriptor stays listed for the next attempt."""
+    world, files, directories = simulated()
+    for partition in range(3):
+        directories.create("t", partition, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+        directories.delete("t", partition)
+    files.faults.fail("list", error=errno.EMFILE, path="-delete", times=2)
+    await directories.upkeep.maintain()
+    assert len([name for name in files.list("/a") if name.endswith("-delete")]) == 3
+    for _ in range(2):
+        await directories.upkeep.maintain()
+    assert not [name for name in files.list("/a") if name.endswith("-delete")]
+    assert world.failures == []
+    directories.close()
+
+
 def test_log_that_failed_midway_is_reported_as_damaged() -> None:
     """The report names the partition, whose requests fail until the next start, and the reason."""
     _, files, directories = simulated()

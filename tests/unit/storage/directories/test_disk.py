@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -163,6 +164,19 @@ async def test_a_deleted_log_is_renamed_and_removed_later(world: World) -> None:
     world.clock.now_ms += 1000
     await directories.upkeep.maintain()
     assert doomed not in names(world.path)
+    directories.close()
+
+
+async def test_folder_of_a_deleted_log_may_be_removed_by_hand(world: World) -> None:
+    """An administrator who needs the space at once does not take the directory offline."""
+    directories = world.directories()
+    for partition in range(2):
+        directories.create("t", partition, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+        directories.delete("t", partition)
+    shutil.rmtree(next(world.path.glob("t-0.*-delete")))
+    await directories.upkeep.maintain()
+    assert world.failures == []
+    assert not list(world.path.glob("*-delete"))
     directories.close()
 
 
