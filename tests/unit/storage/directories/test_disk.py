@@ -1,10 +1,8 @@
 """The log directories: their owner, their files, and how they fail."""
 
-import asyncio
 import errno
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,19 +162,6 @@ async def test_a_deleted_log_is_renamed_and_removed_later(world: World) -> None:
     world.clock.now_ms += 1000
     await directories.upkeep.maintain()
     assert doomed not in names(world.path)
-    directories.close()
-
-
-async def test_folder_of_a_deleted_log_may_be_removed_by_hand(world: World) -> None:
-    """An administrator who needs the space at once does not take the directory offline."""
-    directories = world.directories()
-    for partition in range(2):
-        directories.create("t", partition, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
-        directories.delete("t", partition)
-    shutil.rmtree(next(world.path.glob("t-0.*-delete")))
-    await directories.upkeep.maintain()
-    assert world.failures == []
-    assert not list(world.path.glob("*-delete"))
     directories.close()
 
 
@@ -545,22 +530,6 @@ async def test_upkeep_survives_a_directory_that_fails() -> None:
     await directories.upkeep.maintain()
     assert [error.directory for error in world.failures] == ["/a"]
     assert logs[1].recovery_point > 0
-
-
-async def test_log_that_is_deleted_during_the_upkeep_does_not_fail_its_directory() -> None:
-    """Upkeep skips a log that was deleted while another one was flushed."""
-    world, _ = simulated()
-    directories = open_many(world, ["/a"])
-    for partition in range(2):
-        log = directories.create("t", partition, TOPIC_ID, LogConfig(segment_bytes=300))
-        for _ in range(5):
-            log.append_as_leader(make_batch(), 0)
-    upkeep = asyncio.ensure_future(directories.upkeep.maintain())
-    await asyncio.sleep(0)
-    directories.delete("t", 1)
-    await upkeep
-    assert world.failures == []
-    directories.close()
 
 
 async def test_logs_are_closed_in_parallel_off_the_loop(world: World) -> None:
