@@ -455,7 +455,7 @@ class RealFileSystem:
 
     def remove_tree(self, path: str) -> None:
         """Remove a folder with all of its content."""
-        shutil.rmtree(path)
+        SPARES.run(lambda: shutil.rmtree(path))
 
     def read(self, path: str) -> bytes:
         """Return a whole small file."""
@@ -482,7 +482,8 @@ class RealFileSystem:
 
     def lock(self, path: str) -> RealLock:
         """Lock the file, and write the process that owns the lock into it."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        fd = SPARES.run(lambda: os.open(path, flags, 0o644))
         try:
             # A lock of the open file, not of the process: it excludes another node in this process,
             # and (unlike flock) also the POSIX locks that Java takes.

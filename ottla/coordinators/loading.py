@@ -14,7 +14,7 @@ from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ProtocolError
 from ottla.coordinators.ports import PartitionWriter
-from ottla.wire.records import batch, control, legacy, records
+from ottla.wire.records import batch, control, records
 from ottla.wire.records.records import Record
 
 _log = logging.getLogger(__name__)
@@ -70,29 +70,20 @@ class Loader:
         count = 0
         self._start_slice()
         while offset < log_end_offset and self._is_wanted():
-            chunk = self._writer.read(topic, partition, offset, self._chunk_bytes)
-            position = 0
-            while (header := _whole_header(chunk, position)) is not None:
-                if header.last_offset >= offset:
-                    count += await self._replay_batch(chunk, position, header, target)
-                    offset = header.last_offset + 1
-                position += header.size_bytes
-            if position == 0:
-                _log.warning("log ends early topic=%s partition=%d offset=%d log_end_offset=%d",
-                             topic, partition, offset, log_end_offset)  # fmt: skip
-                break
+            sound = self._writer.read(topic, partition, offset, self._chunk_bytes)
+            for header, data in sound.batches:
+                count += await self._replay_batch(data, header, target)
+            for skipped in sound.skipped:
+                self._skip(skipped.offset, skipped.records_count, "the bytes are damaged")
+            offset = sound.next_offset
         if self.skipped_count > _REPORTED_MAX:
             _log.warning("records skipped topic=%s partition=%d count=%d",
                          topic, partition, self.skipped_count)  # fmt: skip
         return count, log_end_offset
 
-    async def _replay_batch(
-        self, chunk: Buffer, position: int, header: batch.BatchHeader, target: Replayed
-    ) -> int:
+    async def _replay_batch(self, data: Buffer, header: batch.BatchHeader, target: Replayed) -> int:
         try:
-            if header.magic == batch.MAGIC:
-                batch.check_crc(chunk, position, header)
-            decoded = records.decode_batch(chunk, position, header=header)
+            decoded = records.decode_batch(data, header=header)
         except ApiError as error:
             self._skip(header.base_offset, header.records_count, error)
             return 0
@@ -112,7 +103,7 @@ class Loader:
                 self._skip(record.offset, 1, error)
         return 0 if header.is_control else len(decoded)
 
-    def _skip(self, offset: int, count: int, error: Exception) -> None:
+    def _skip(self, offset: int, count: int, error: object) -> None:
         topic, partition = self._place
         if self.skipped_count < _REPORTED_MAX:
             _log.warning("record cannot be read, skipped topic=%s partition=%d offset=%d count=%d "
@@ -121,16 +112,6 @@ class Loader:
 
     def _start_slice(self) -> None:
         self._slice_ends = self._clock.monotonic() + SLICE_SECONDS
-
-
-def _whole_header(chunk: Buffer, position: int) -> batch.BatchHeader | None:
-    """Return the header of the batch at `position` if the batch is complete."""
-    header = legacy.parse_header(chunk, position)
-    if header is None and len(chunk) - position >= batch.HEADER_SIZE:
-        header = batch.parse_header(chunk, position)
-    if header is None or position + header.size_bytes > len(chunk):
-        return None
-    return header
 
 
 def _replay_marker(record: Record, producer_id: int, target: Replayed) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.replies import Reply
+from ottla.storage.files.sound import SoundBatches
 from ottla.wire.records.records import Record
 
 
@@ -78,11 +79,12 @@ class PartitionWriter(Protocol):
         """Write a marker as `append` writes records; also raises TRANSACTION_COORDINATOR_FENCED."""
         ...
 
-    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Return batches, beginning with the one that contains `offset`, up to the log end offset.
+    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> SoundBatches:
+        """Return undamaged batches, beginning with the one that contains `offset`.
 
-        Returns at least one whole batch even if it is larger than `max_bytes`; the last one may be
-        incomplete. The result is empty only at the end of the log. Raises ApiError.
+        Returns about `max_bytes`, more if the next batch is larger, up to the end of a segment.
+        Damaged batches are skipped and reported. Raises ApiError, and OutOfDescriptorsError if the
+        read may be tried again.
         """
         ...
 

@@ -4,8 +4,9 @@ Slices of the log are appended to its copy, one at a time, yielding to the event
 When the copy is complete and durable, it replaces the log in one step. Follows
 kafka.server.ReplicaAlterLogDirsThread.
 
-Not done: when the directory of the copy fails, the log is not compacted until the broker has
-restarted. The copy may resume then, and must not have missed a tombstone. In the step in which the
+Not done: when the directory of the copy fails, or no descriptor is free in the step in which the
+copy replaces the log, the log is not compacted until the broker has restarted. The copy may resume
+then, and must not have missed a tombstone. In the step in which the
 copy replaces the log, the event loop blocks for one sync of a directory, because no record may be
 acknowledged between the two names; and for at most half a megabyte of records if new ones arrive
 during each of several flushes.
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, StorageError
+from ottla.base.errors import ApiError, OutOfDescriptorsError, StorageError
 from ottla.replication.partition import Partition
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.log.log import Log
@@ -29,6 +30,8 @@ _UNSYNCED_BYTES_MAX = 512 * 1024
 _FLUSHES_MAX = 16
 
 _PAUSE_SECONDS_MAX = 1.0
+# The pause before another attempt if no descriptor was free.
+_RETRY_SECONDS = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -60,27 +63,45 @@ class Move:
         # The number of flushes since the copy was complete for the first time.
         self._flushes_count = 0
         self._is_prepared = False
+        # In the last step, which cannot be repeated.
+        self._is_finishing = False
 
     async def run(self) -> None:
-        """Copy until the copy can take over; an error cancels the move."""
+        """Copy until the copy can take over; an error cancels the move.
+
+        If no descriptor is free, it tries again later.
+        """
         try:
             while self._is_wanted():
-                count = await self._copy_slice()
-                if count:
-                    await self._pause(count)
-                elif self._is_wanted() and await self._take_over():
+                if await self._advance():
                     return
             self._withdraw()
-        except ApiError as error:
-            # The log is damaged and stays in its directory; a partial copy is of no use.
+        except (ApiError, StorageError) as error:
             _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
             self._withdraw()
-            if self._is_wanted():
+            # The log is damaged and stays in its directory: a partial copy is of no use. Neither
+            # is a copy in which an operation ended midway.
+            is_useless = isinstance(error, ApiError) or self._future.must_be_recovered
+            if is_useless and self._is_wanted():
                 with suppress(StorageError):
                     self._directories.moves.cancel(self._partition.topic, self._partition.partition)
-        except StorageError as error:
-            _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
+
+    async def _advance(self) -> bool:
+        """Copy a slice, or take over if there is none; return True if the move is complete."""
+        try:
+            count = await self._copy_slice()
+            if count:
+                await self._pause(count)
+                return False
+            return self._is_wanted() and await self._take_over()
+        except OutOfDescriptorsError as error:
+            if self._is_finishing or self._source.failure or self._future.failure:
+                raise
             self._withdraw()
+            self._is_prepared = False
+            _log.warning("move of a log waits directory=%s error=%s", self._future.directory, error)
+            await self._clock.sleep(_RETRY_SECONDS)
+            return False
 
     def _withdraw(self) -> None:
         if self._is_prepared:
@@ -152,6 +173,7 @@ class Move:
             return False
         # From here on the event loop must not run anything else.
         future.durability.flush()
+        self._is_finishing = True
         log = moves.finish(partition.topic, partition.partition)
         partition.replace_log(log)
         await moves.remove_superseded_in_background(partition.topic, partition.partition)

@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 
+# The pause before another attempt if no descriptor was free.
+RETRY_SECONDS = 0.5
+
 
 class Replicas:
     """The replicas of a broker; lives on the broker's loop from start to stop."""
@@ -380,10 +383,11 @@ class Replicas:
                 and log.recovery_point < log.log_end_offset
                 and not partition.is_deleted
             ):
-                await log.durability.flush_in_background()
+                await _flush(log, self._around.clock)
                 partition.flushed()
         except StorageError:
-            # The log directory has been notified, and takes its partitions offline.
+            # The log directory has been notified, and takes its partitions offline; or the log
+            # alone is unusable until the next start.
             return
         finally:
             self._flushing.discard(partition)
@@ -432,3 +436,17 @@ class Replicas:
     def finish_waiting(self) -> None:
         """Complete every waiting request as if its timeout had expired; later requests do not wait."""
         self.delayed.close(self._partitions.values())
+
+
+async def _flush(log: Log, clock: Clock) -> None:
+    """Flush a log off the event loop; wait for a free descriptor if there is none."""
+    while True:
+        try:
+            await log.durability.flush_in_background()
+            return
+        except OutOfDescriptorsError as error:
+            if log.failure is not None:
+                raise
+            # Perhaps no append follows that would begin another flush.
+            _log.warning("flush waits for a free descriptor error=%s", error)
+        await clock.sleep(RETRY_SECONDS)

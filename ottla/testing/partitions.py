@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.ports import Marker, TransactionalProducer
+from ottla.storage.files.sound import Extent, SoundBatches, read_batches
 from ottla.wire.records import batch, control
 from ottla.wire.records.records import Record, encode_batch, iterate_records
 
@@ -116,17 +117,15 @@ class MemoryPartitions:
         """Reject appends of older leader epochs from now on."""
         self._log(topic, partition).leader_epoch = leader_epoch
 
-    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Return batches, beginning with the one that contains `offset`; the last may be
-        incomplete.
-        """
+    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> SoundBatches:
+        """Return undamaged batches, beginning with the one that contains `offset`."""
         self.reads += 1
-        data = bytearray()
-        for encoded in self._log(topic, partition).batches:
-            if batch.parse_header(encoded).last_offset >= offset:
-                data += encoded
-        first = batch.peek_size(data) if data else 0
-        return bytes(data[: max(first, max_bytes)])
+        log = self._log(topic, partition)
+        data = b"".join(log.batches)
+        extent = Extent(0, log.end_offset, len(data))
+        return read_batches(
+            lambda position, size: data[position : position + size], extent, offset, max_bytes
+        )
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the start and end offset of the log."""

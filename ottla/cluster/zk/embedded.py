@@ -102,13 +102,14 @@ class EmbeddedTree:
         directory: str | None = None,
         *,
         is_shared: bool = False,
+        tasks: Tasks | None = None,
     ) -> None:
         self.clock = clock
         self._is_shared = is_shared
         self.on_failure: Callable[[StorageError], None] = lambda error: None
         self._files = files
         self._tree = Tree()
-        self.tasks = Tasks(clock=clock)
+        self.tasks = tasks or Tasks(clock=clock)
         self._sessions: dict[int, EmbeddedSession] = {}
         self._session_count = 0
         self._data_watches: _Watches = {}
@@ -356,13 +357,22 @@ class EmbeddedTree:
             if batch:
                 await self._files.in_background(partial(journal.write, batch))
             if journal.is_snapshot_due and self._snapshot is None:
-                number = await self._files.in_background(journal.begin_next)
-                # Nodes are replaced, never changed: this copy does not change while it is written.
-                nodes, last_zxid = dict(self._tree.nodes), self._tree.last_zxid
-                work = partial(journal.store_snapshot, last_zxid, number, nodes)
-                self._snapshot = self.tasks.spawn(self._store(work), "coordination snapshot")
+                await self._begin_snapshot(journal)
         except OSError as error:
             self._fail(error)
+
+    async def _begin_snapshot(self, journal: Journal) -> None:
+        try:
+            number = await self._files.in_background(journal.begin_next)
+        except OSError as error:
+            if not is_exhausted(error):
+                raise
+            self._postpone_snapshot(error)
+            return
+        # Nodes are replaced, never changed: this copy does not change while it is written.
+        nodes, last_zxid = dict(self._tree.nodes), self._tree.last_zxid
+        work = partial(journal.store_snapshot, last_zxid, number, nodes)
+        self._snapshot = self.tasks.spawn(self._store(work), "coordination snapshot")
 
     async def _store(self, work: Callable[[], None]) -> None:
         try:
@@ -371,10 +381,13 @@ class EmbeddedTree:
             if not is_exhausted(error):
                 self._fail(error)
                 return
-            # The journals that the snapshot would replace still exist; a later write tries again.
-            _log.warning("coordination snapshot postponed error=%r", error.strerror)
+            self._postpone_snapshot(error)
         finally:
             self._snapshot = None
+
+    def _postpone_snapshot(self, error: OSError) -> None:
+        # The journals that the snapshot would replace still exist; a later write tries again.
+        _log.warning("coordination snapshot postponed error=%r", error.strerror)
 
     def _fail(self, error: Exception) -> None:
         _log.error("coordination journal failed directory=%s error=%s", self._directory, error)

@@ -15,9 +15,11 @@ No partition's folder can have such a name, so the directory may be a log direct
 import logging
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from ottla.base.errors import StorageError
+from ottla.base.descriptors import is_exhausted
+from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.base.files import File, FileSystem, Lock, make_directories_durably
 from ottla.cluster.zk.tree import Change, ChangeKind, Node, Tree
 from ottla.wire.records.batch import crc32c
@@ -173,7 +175,7 @@ class Journal:
             raise self._failure("cannot be opened", error) from error
 
     def _failure(self, failure: str, error: OSError) -> StorageError:
-        return StorageError(
+        return (OutOfDescriptorsError if is_exhausted(error) else StorageError)(
             self._directory,
             f"the coordination tree {failure}: {error}. Check the disk and the permissions of the"
             " directory, then start again.",
@@ -217,7 +219,7 @@ class Journal:
             self._write_end_again(self._file)
         else:
             self._number = first
-            self._create_file()
+            self._file = self._create_file(first)
         return snapshot is not None or bool(numbers)
 
     def _load_snapshot(self) -> Snapshot | None:
@@ -302,12 +304,20 @@ class Journal:
         file.sync()
         file.close()
 
-    def _create_file(self) -> None:
-        file = self._files.open(self._journal_path(self._number), create=True)
-        file.append(JOURNAL_MAGIC)
-        file.sync()
-        self._files.sync_directory(self._directory)
-        self._file = file
+    def _create_file(self, number: int) -> File:
+        """Create a journal durably; after an OSError there is none with this number."""
+        path = self._journal_path(number)
+        file = self._files.open(path, create=True)
+        try:
+            file.append(JOURNAL_MAGIC)
+            file.sync()
+            self._files.sync_directory(self._directory)
+        except OSError:
+            file.close()
+            with suppress(OSError):
+                self._files.remove(path)
+            raise
+        return file
 
     @property
     def is_snapshot_due(self) -> bool:
@@ -324,11 +334,13 @@ class Journal:
     def begin_next(self) -> int:
         """Continue in a new file and return its number: a snapshot taken now makes the others
         obsolete.
+
+        After an OSError the journal continues in the file that it has.
         """
         assert self._file is not None, "the journal is not open"
-        self._file.close()
+        former, self._file = self._file, self._create_file(self._number + 1)
+        former.close()
         self._number += 1
-        self._create_file()
         return self._number
 
     def store_snapshot(self, last_zxid: int, first_journal: int, nodes: Mapping[str, Node]) -> None:

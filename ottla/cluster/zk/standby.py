@@ -10,10 +10,12 @@ lock, so there are never two trees. docs/decisions/0021 has the reasons.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ConfigError, StorageError
+from ottla.base.descriptors import is_exhausted
+from ottla.base.errors import ConfigError, OttlaError, OutOfDescriptorsError, StorageError
 from ottla.base.files import FileSystem
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
@@ -42,9 +44,16 @@ class StandbyServer:
         self._host, self._port = host, port
         self._files = files
         self._clock = clock
-        self._tasks = Tasks(clock=clock)
+        # The tasks of this object and those of its tree, which end later.
+        self._tasks, self._tree_tasks = Tasks(clock=clock), Tasks(clock=clock)
+        self._is_short_of_descriptors = False
         self._tree: EmbeddedTree | None = None
         self._server: TreeServer | None = None
+
+    @property
+    def tasks(self) -> list[Tasks]:
+        """The background tasks of the standby and of the tree, for monitoring."""
+        return [self._tasks, self._tree_tasks]
 
     @property
     def is_serving(self) -> bool:
@@ -61,7 +70,7 @@ class StandbyServer:
         Raises StorageError if the tree cannot be opened, ConfigError if the address cannot be used.
         """
         if not await self._attempt(net, rng):
-            self._tasks.spawn(self._stand_by(net, rng), "coordination standby")
+            self._tasks.supervise(partial(self._stand_by, net, rng), "coordination standby")
 
     async def stop(self) -> None:
         """Hand over to another process: it can serve as soon as this returns."""
@@ -79,6 +88,11 @@ class StandbyServer:
                 if await self._attempt(net, rng):
                     _log.warning("coordination taken over directory=%s", self._directory)
                     return
+                self._is_short_of_descriptors = False
+            except OutOfDescriptorsError as error:
+                if not self._is_short_of_descriptors:
+                    self._is_short_of_descriptors = True
+                    _log.error("coordination standby is retried error=%s", error)
             except (StorageError, ConfigError) as error:
                 self.on_failure(
                     error
@@ -91,7 +105,14 @@ class StandbyServer:
         """Take the lock, open the tree and serve it; return False if another process has the lock."""
         opening = asyncio.ensure_future(
             self._files.in_background(
-                partial(EmbeddedTree, self._files, self._clock, self._directory, is_shared=True)
+                partial(
+                    EmbeddedTree,
+                    self._files,
+                    self._clock,
+                    self._directory,
+                    is_shared=True,
+                    tasks=self._tree_tasks,
+                )
             )
         )
         try:
@@ -104,18 +125,25 @@ class StandbyServer:
                 await opening.result().close()
             raise
         tree.on_failure = self._fail
-        server = TreeServer(tree, rng)
-        try:
-            await server.open(net, self._host, self._port)
-        except OSError as error:
-            await tree.close()
-            raise ConfigError(
-                f"coordination.listener: cannot listen on {self._host}:{self._port}: "
-                f"{error.strerror or error}. Stop the program that uses the address, or choose "
-                f"another one for all brokers of this machine."
-            ) from error
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(tree.close)
+            server = TreeServer(tree, rng)
+            try:
+                await server.open(net, self._host, self._port)
+            except OSError as error:
+                raise self._cannot_listen(error) from error
+            undo.pop_all()
         self._tree, self._server = tree, server
         return True
+
+    def _cannot_listen(self, error: OSError) -> OttlaError:
+        problem = f"cannot listen on {self._host}:{self._port}: {error.strerror or error}"
+        if is_exhausted(error):
+            return OutOfDescriptorsError(self._directory, problem)
+        return ConfigError(
+            f"coordination.listener: {problem}. Stop the program that uses the address, or choose "
+            f"another one for all brokers of this machine."
+        )
 
     def _fail(self, error: StorageError) -> None:
         self.on_failure(error)

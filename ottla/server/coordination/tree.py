@@ -34,7 +34,7 @@ class BrokerCoordination:
     """One broker's access to its cluster's tree: call `open` first, then any number of sessions.
 
     `on_failure` is called when a tree that this process holds can no longer be written. `tasks` are
-    those of the tree in this process, for monitoring.
+    those of the tree in this process, and of the standby, for monitoring.
     """
 
     def __init__(
@@ -61,6 +61,8 @@ class BrokerCoordination:
 
         Raises ConfigError or StorageError with a message for the operator.
         """
+        if isinstance(self._tree, EmbeddedTree):
+            self.tasks.append(self._tree.tasks)
         if self._tree is None:
             self._servers = _servers(self._options)
             if not self._servers:
@@ -109,6 +111,7 @@ class BrokerCoordination:
         host, port = address
         self._standby = StandbyServer(directory, host, port, files=self._files, clock=self._clock)
         self._standby.on_failure = self._failed
+        self.tasks += self._standby.tasks
         await self._standby.start(net, rng)
         self._servers = self._options.text("coordination.listener")
 

@@ -278,7 +278,7 @@ def own_directories(broker: Broker) -> list[Family]:
     return [
         gauge(
             "ottla_damaged_partitions",
-            "Logs with damaged records, or whose maintenance failed; they are online.",
+            "Logs with damaged records, or whose maintenance or an operation failed midway.",
             len(broker.replicas.directories.damaged()),
         ),
         gauge("ottla_log_directory_total_bytes", "Size of the device.", total),

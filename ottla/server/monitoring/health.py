@@ -4,10 +4,13 @@
 partitions of the others are served), or a background task has failed in the last two minutes.
 `background_failures` counts unexpected exceptions since the start, by kind of task. Partitions with
 damaged records are listed, and do not change the status: all of their other records are served.
+A partition whose log is unusable until the next start is listed with them. `skipped_records` counts
+the records of internal topics that a coordinator could not read.
 """
 
 import json
 
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from ottla.server.monitoring.http import HttpResponse
 from ottla.server.monitoring.sources import Sources
 
@@ -40,5 +43,10 @@ def health(node: Sources) -> HttpResponse:
             f"{topic}-{partition}": reason
             for (topic, partition), reason in sorted(damaged.items())[:_DAMAGED_MAX]
         }
+        skipped = {
+            GROUP_OFFSETS_TOPIC: broker.groups.skipped_count,
+            TRANSACTION_STATE_TOPIC: broker.transactions.skipped_count,
+        }
+        facts["skipped_records"] = {topic: count for topic, count in skipped.items() if count}
     status = 200 if facts["status"] == "ok" else 503
     return HttpResponse(status, "application/json", [json.dumps(facts).encode() + b"\n"])

@@ -3,10 +3,11 @@
 import asyncio
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, OutOfDescriptorsError, StorageError
 from ottla.coordinators.ports import Marker, TransactionalProducer
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.replicas import Replicas
+from ottla.storage.files.sound import SoundBatches
 from ottla.wire.records import batch, control
 from ottla.wire.records.records import Record, encode_batch
 
@@ -55,19 +56,16 @@ class ReplicaWriter:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return target
 
-    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Return batches up to the log end offset, from the batch that contains `offset`."""
+    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> SoundBatches:
+        """Return undamaged batches from the one that contains `offset` on."""
         target = self._replicas.get(topic, partition)
         target.check_leader()
-        fetched = target.read(
-            offset,
-            max_bytes,
-            target.log.log_end_offset,
-            at_least_one=True,
-            only_if_cached=False,
-        )
-        assert fetched is not None, "a read that may wait always returns"
-        return bytes(fetched.data)
+        try:
+            return target.log.read_sound(offset, max_bytes)
+        except OutOfDescriptorsError:
+            raise
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return log start and log end offset; raises ApiError if this broker is not the leader."""

@@ -111,7 +111,10 @@ class Cleaner:
         now_ms = self._clock.time_ms()
         self.looked_at = self._clock.monotonic()
         best: tuple[Log, Survey] | None = None
-        for log in list(self._directories.logs().values()):
+        logs = list(self._directories.logs().values())
+        # Deleted logs, and those that a copy has replaced, are forgotten.
+        self._uncleanable.intersection_update(logs)
+        for log in logs:
             is_left_alone = log.is_being_copied or log in self._uncleanable
             if not log.config.is_compacted or log.failure or is_left_alone:
                 continue

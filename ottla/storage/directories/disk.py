@@ -363,7 +363,8 @@ class LogDirectories:
         """Return where the logs are damaged, as far as reads, upkeep and loading have found it.
 
         Such a log stays online: records before and after the damage are served, requests for the
-        damaged ones fail with CORRUPT_MESSAGE, and retention deletes the segment when it is due.
+        damaged ones fail with CORRUPT_MESSAGE, and retention deletes the segment when it is due. A
+        log that must be recovered, because an operation ended midway, rejects every request.
         """
         return self._failures.damaged(self._logs)
 

@@ -7,6 +7,7 @@ where a new log is created and how an error is handled.
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -352,7 +353,8 @@ class LogDirectory:
         """
         slices = Slices(self._dependencies.clock)
         for log in self.every_log:
-            if log.upkeep_failure is not None:
+            # A log may be deleted while this loop waits.
+            if log.upkeep_failure is not None or log.failure is not None:
                 continue
             try:
                 if log.durability.needs_flush():
@@ -377,20 +379,32 @@ class LogDirectory:
                 # One by one, because deleting a large file takes time.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()
-        for path in self._pending_deletions.take_due(steady_ms(clock)):
-            await run_whole(files, partial(files.remove_tree, path))
+        now_ms = steady_ms(clock)
+        due = self._pending_deletions.take_due(now_ms)
+        while due:
+            try:
+                # An administrator may have removed the folder already.
+                with suppress(FileNotFoundError):
+                    await run_whole(files, partial(files.remove_tree, due[0]))
+            except OSError:
+                # If no descriptor was free, they are removed later.
+                self._pending_deletions.add(due, now_ms)
+                raise
+            del due[0]
 
     # The end
 
     def close(self) -> None:
-        """Close every log; mark the shutdown as clean only if all data is on the disk."""
+        """Close every log; mark the shutdown as clean only if all data is on the disk, and no
+        log must be recovered.
+        """
         for log in self.every_log:
             # A log that has been closed already raises no error.
             log.close()
         self.checkpoints.store()
-        self._files.replace(
-            self.file(checkpoints.CLEAN_SHUTDOWN_FILE), checkpoints.CLEAN_SHUTDOWN_CONTENT
-        )
+        if not any(log.must_be_recovered for log in self.every_log):
+            path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+            self._files.replace(path, checkpoints.CLEAN_SHUTDOWN_CONTENT)
         self._lock.release()
 
     def fail(self, failure: StorageError) -> None:

@@ -92,11 +92,15 @@ class LogMoves:
         """
         key = (topic, partition)
         directory = self._future_directory(topic, partition)
-        if directory is not None:
-            with self._failures.disk(directory):
-                directory.delete_future(key)
-        if key in self._logs:
-            self._logs[key].is_being_copied = False
+        try:
+            if directory is not None:
+                with self._failures.disk(directory):
+                    directory.delete_future(key)
+        finally:
+            # A copy in a directory that failed may resume at the next start.
+            is_gone = directory is None or directory.failure is None
+            if is_gone and key in self._logs:
+                self._logs[key].is_being_copied = False
 
     async def prepare(self, topic: str, partition: int) -> None:
         """Do, off the event loop, the part of `finish` that can be done before.

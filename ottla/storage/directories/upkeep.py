@@ -83,11 +83,13 @@ class LogUpkeep:
         periodically writes checkpoints, applies retention and expires inactive producers.
         """
         for directory in self._failures.online():
-            try:
-                await directory.flush_due()
-                await directory.remove_deleted()
-            except (OSError, StorageError) as error:
-                self._failures.note(directory, error)
+            # Both are tried: a flush without a free descriptor must not stop the other.
+            for work in (directory.flush_due, directory.remove_deleted):
+                if directory.failure is None:
+                    try:
+                        await work()
+                    except (OSError, StorageError) as error:
+                        self._failures.note(directory, error)
         intervals, schedule, now = self.intervals, self._schedule, self._clock.monotonic()
         now_ms = self._ageing.observe(self._clock.time_ms(), now)
         if schedule.take_due(

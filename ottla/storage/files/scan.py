@@ -25,12 +25,15 @@ _OPENED_BYTES_MAX = 4 * 1024 * 1024
 _OPENED_RECORDS_MAX = 50_000
 
 
-def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def batches(
+    read: Read, position: int, end: int, read_bytes: int = _BATCHES_CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Yield (position, header, bytes) of whole batches with a right checksum.
 
-    Stops at the first byte before `end` at which no such batch begins.
+    Stops at the first byte before `end` at which no such batch begins. Reads `read_bytes` at a
+    time, and more for a larger batch.
     """
-    chunk_bytes = _BATCHES_CHUNK_BYTES
+    read_bytes = chunk_bytes = max(read_bytes, HEADER_SIZE)
     while end - position >= SIZE_MIN:
         chunk = memoryview(read(position, min(chunk_bytes, end - position)))
         at = size = 0
@@ -52,7 +55,7 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
                 return
             chunk_bytes = size
         else:
-            chunk_bytes = _BATCHES_CHUNK_BYTES
+            chunk_bytes = read_bytes
         position += at
 
 

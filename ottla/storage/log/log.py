@@ -16,6 +16,7 @@ from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.files.scan import TimestampedOffset
+from ottla.storage.files.sound import SoundBatches
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log import producers, validation
 from ottla.storage.log.deletion import Deletion
@@ -213,6 +214,20 @@ class Log(LogState):
             raise self.fail(error) from error
         active = self.active
         return FetchedRecords(b"", offset, active.base_offset, active.size_bytes, 0)
+
+    def read_sound(self, offset: int, max_bytes: int) -> SoundBatches:
+        """Return undamaged batches from `offset` to the end of its segment, about `max_bytes`.
+
+        Damaged ones between them are skipped and reported. Waits for the device. Raises
+        OFFSET_OUT_OF_RANGE.
+        """
+        self.refuse_if_failed()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise out_of_range(self, offset)
+        at = bisect_right(self.bases, offset)
+        end_offset = self.bases[at] if at < len(self.bases) else self.log_end_offset
+        with self.disk():
+            return self.segments[at - 1].read_sound(offset, max_bytes, end_offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the offset before which every transaction is completed and replicated."""

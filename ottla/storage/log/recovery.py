@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
-from ottla.base.errors import StorageError
+from ottla.base.errors import ApiError, StorageError
 from ottla.base.files import File, FileSystem, overwrite, sync_path
 from ottla.storage.config import LogConfig
 from ottla.storage.files import checkpoints, scan
@@ -417,7 +417,7 @@ def replay(
 
     The producers in these batches count as active at `now_ms`, because the log does not contain the
     real time. Aborted transactions go into the transaction index of the segments named in
-    `rewrite`.
+    `rewrite`. A damaged marker is reported and skipped.
     """
     for at, segment in enumerate(segments):
         if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
@@ -428,9 +428,14 @@ def replay(
         for start, header in segment.batches.headers(position):
             if not header.has_producer_id:
                 continue
-            is_control = header.attributes & CONTROL_BIT
-            data = segment.file.read_at(start, header.size_bytes) if is_control else b""
-            marker = parse_marker(data, header)
+            marker = None
+            if header.attributes & CONTROL_BIT:
+                data = segment.file.read_at(start, header.size_bytes)
+                try:
+                    marker = parse_marker(data, header)
+                except ApiError:
+                    # Whether the transaction was aborted is not known: it stays open.
+                    segment.batches.damaged(start)
             ended = state.note(header, header.base_offset, marker, now_ms)
             if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
                 segment.transactions.add(state.index_entry(ended))

@@ -15,6 +15,7 @@ from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.files.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from ottla.storage.files.scan import Tail, TimestampedOffset
 from ottla.storage.files.segment_files import SegmentFiles
+from ottla.storage.files.sound import Extent, SoundBatches, read_batches
 from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import TimeEntry
 from ottla.storage.files.txn_index import TransactionIndex
@@ -247,6 +248,22 @@ class Segment:
         if size >= range_bytes_min:
             records = self._sent.add(self.file, position, size)
         return fetched.new_records((records, offset, self.base_offset, position, first_size))
+
+    def read_sound(self, offset: int, max_bytes: int, end_offset: int) -> SoundBatches:
+        """Return the undamaged batches from `offset` on, and report damaged bytes between them."""
+        read, extent = self.file.read_at, Extent(self.base_offset, end_offset, self.size_bytes)
+        # From the batch before, because the offset of the first one may be wrong.
+        entry = self.batches.index.lookup(offset - 1) if offset > self.base_offset else None
+        position = 0 if entry is None else entry.position
+        if entry is not None and entry.last_offset >= 0:
+            first = next(scan.batches(read, position, self.size_bytes, _READ_BYTES_MIN), None)
+            if first is None or first[1].last_offset != entry.last_offset:
+                # The index led to damaged bytes.
+                position = 0
+        sound = read_batches(read, extent, offset, max_bytes, position)
+        if sound.damaged_at >= 0:
+            self.batches.damaged(sound.damaged_at)
+        return sound
 
     def void_ranges(self, position: int = 0) -> None:
         """Stop ranges from sending the bytes from `position` on, because these bytes are cut off."""

@@ -2,6 +2,9 @@
 
 `Log` is this state with appends and reads; `Rolling`, `Durability`, `Truncation` and `Deletion` are
 parts that it owns. The parts know only the state, and one another as far as their constructors say.
+
+Not done: a log whose operation ended midway, because no descriptor was free, is unusable until the
+next start recovers it, even if descriptors become free before that.
 """
 
 from collections.abc import Iterator
@@ -71,13 +74,23 @@ class LogState:
 
     @property
     def first_segment_offset(self) -> int:
-        """Base offset of the oldest segment; the start of the log may be inside that segment."""
-        return self.bases[0]
+        """Base offset of the oldest segment; the start of the log may be inside that segment.
+
+        -1 if a failed operation left no segment.
+        """
+        return self.bases[0] if self.bases else -1
 
     @property
     def damage(self) -> str | None:
-        """The damage of the log, which is still online: damaged bytes, or an error of its upkeep."""
+        """The damage of the log although its directory is online: damaged bytes, an error of its
+        upkeep, or an operation that ended midway.
+        """
         return self.upkeep_failure or self.all_segments.damage
+
+    @property
+    def must_be_recovered(self) -> bool:
+        """True if an operation ended midway: the files may contradict each other until recovery."""
+        return isinstance(self.failure, OutOfDescriptorsError)
 
     def _report_damage(self) -> None:
         self.dependencies.on_damage(self.topic, self.partition)
@@ -108,6 +121,8 @@ class LogState:
             failure = OutOfDescriptorsError(log_directory, reason)
             if is_midway:
                 self.failure = failure
+                self.upkeep_failure = f"unusable until the next start: {reason}"
+                self._report_damage()
             return failure
         self.failure = StorageError(log_directory, reason)
         self.dependencies.on_failure(self.failure)

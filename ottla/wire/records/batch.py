@@ -17,6 +17,8 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 # Bytes before the part that the length field counts: base offset and the length itself.
 LOG_OVERHEAD = 12
+# The smallest possible entry of any format: v0, without key and value.
+SIZE_MIN = LOG_OVERHEAD + 14
 MAGIC = 2
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
@@ -119,14 +121,20 @@ def peek_size(buffer: Buffer, position: int = 0) -> int:
 
 
 def end_offset(buffer: Buffer) -> int:
-    """Return the offset after consecutive batches, the last of which may be incomplete; 0 for none."""
+    """Return the offset after consecutive batches, the last of which may be incomplete; 0 for none.
+
+    Batches behind a damaged length are not counted.
+    """
     position, last = 0, -1
     while position + _UP_TO_DELTA <= len(buffer):
         # Before v2 there is no such field, and the offset is the last one.
         is_old = buffer[position + _MAGIC_POSITION] < MAGIC
         delta = 0 if is_old else int(_INT32.unpack_from(buffer, position + _DELTA_POSITION)[0])
         last = peek_base_offset(buffer, position) + delta
-        position += peek_size(buffer, position)
+        size = peek_size(buffer, position)
+        if size < SIZE_MIN:
+            break
+        position += size
     return last + 1
 
 

@@ -3,9 +3,11 @@
 import errno
 import os
 import resource
+from pathlib import Path
 
 import pytest
 
+from ottla.base import files
 from ottla.base.descriptors import SpareDescriptors, raise_soft_limit, soft_limit
 
 
@@ -48,6 +50,44 @@ def test_without_spares_the_error_is_raised() -> None:
     """Processes other than brokers reserve no spares."""
     with pytest.raises(OSError, match="Too many open files"):
         SpareDescriptors().run(lacking(1))
+
+
+def test_lock_of_a_directory_uses_a_spare_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stands by for the coordination tree tries to take its lock again and again."""
+    spares, opened, lack = SpareDescriptors(), os.open, lacking(1)
+    spares.hold(1)
+
+    def open_once_lacking(path: str, flags: int, mode: int = 0o777) -> int:
+        lack()
+        return opened(path, flags, mode)
+
+    monkeypatch.setattr(files, "SPARES", spares)
+    monkeypatch.setattr(os, "open", open_once_lacking)
+    files.RealFileSystem().lock(str(tmp_path / "lock")).release()
+    spares.hold(0)
+
+
+def test_folder_is_removed_with_spare_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal of a folder opens it and the folders in it, and continues where it stopped."""
+    spares, opened, lack = SpareDescriptors(), os.open, lacking(3)
+    spares.hold(4)
+    folder = tmp_path / "t-0.x-delete"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "0.log").write_bytes(b"a")
+
+    def open_lacking(path: str, flags: int, *arguments: int, **options: int) -> int:
+        lack()
+        return opened(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(files, "SPARES", spares)
+    monkeypatch.setattr(os, "open", open_lacking)
+    files.RealFileSystem().remove_tree(str(folder))
+    assert not folder.exists()
+    spares.hold(0)
 
 
 def test_soft_limit_is_raised_to_the_hard_limit() -> None:

@@ -7,7 +7,7 @@ import errno
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.errors import ApiError, ErrorCode, OutOfDescriptorsError, StorageError
 from ottla.replication.partition import Partition
 from tests.handlers.logs import LogsBroker, batch
 
@@ -109,3 +109,28 @@ async def test_a_flush_ends_when_another_log_has_taken_the_directory_offline(
         while broker.tasks._running:
             await asyncio.sleep(0)
     assert log.recovery_point == 0
+
+
+async def test_flush_without_a_free_descriptor_is_retried(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An append is acknowledged when descriptors are free again, without another append."""
+    monkeypatch.setattr("ottla.replication.replicas.RETRY_SECONDS", 0)
+    partition = durable(broker)
+    broker.files.faults.fail("sync_directory", error=errno.EMFILE, times=3)
+    info = partition.append_as_leader(batch(b"x"), acks=-1)
+    response = partition.wait_for_acknowledgement(-1, info.last_offset + 1, 10)
+    async with asyncio.timeout(20):
+        assert await response is ErrorCode.NONE
+    assert partition.high_watermark == partition.log.recovery_point == 1
+
+
+async def test_flush_of_a_log_that_failed_midway_ends(broker: LogsBroker) -> None:
+    """It is not retried, because the log is unusable until the next start."""
+    partition = durable(broker)
+    partition.append_as_leader(batch(b"x"), acks=-1)
+    partition.log.failure = OutOfDescriptorsError("/data", "t-0: Too many open files")
+    async with asyncio.timeout(20):
+        while broker.tasks._running:
+            await asyncio.sleep(0)
+    assert partition.high_watermark == 0

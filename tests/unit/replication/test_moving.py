@@ -11,6 +11,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.replicas import Replicas
+from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.log.log import Log
 from tests.handlers.logs import NODE, LogsBroker, logs_broker, values
@@ -207,6 +208,39 @@ async def test_full_target_cancels_the_move(broker: LogsBroker) -> None:
     assert [item.failure is None for item in broker.directories.directories()] == [True, False]
     broker.write("t", b"more")
     assert broker.partition("t").log.directory == "/x/t-0"
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [("open", "-future/0"), ("sync_directory", "-future"), ("replace", "/x/t-0/superseded")],
+)
+async def test_move_without_a_free_descriptor_waits(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch, operation: str, path: str
+) -> None:
+    """The move continues when descriptors are free, and the log can be compacted afterwards."""
+    monkeypatch.setattr("ottla.replication.moving._RETRY_SECONDS", 0)
+    future = begin(broker)
+    await until(lambda: future.log_end_offset == 20)
+    future.update_config(LogConfig(segment_bytes=300))
+    broker.files.faults.fail(operation, error=errno.EMFILE, path=path, times=3)
+    broker.write("t", *(b"%d" % number for number in range(20, 40)))
+    await moved(broker)
+    log = broker.partition("t").log
+    assert log.log_end_offset == 40
+    assert not log.is_being_copied
+
+
+async def test_copy_that_failed_midway_is_deleted(broker: LogsBroker) -> None:
+    """The log is no longer being copied, so that it can be compacted, and moved again."""
+    begin(broker)
+    log = broker.partition("t").log
+    log.truncation.truncate_to(3)
+    broker.files.faults.fail("open", error=errno.EMFILE, path="-future/0")
+    await until(lambda: not broker.tasks._running)
+    assert not log.is_being_copied
+    assert broker.directories.moves.future("t", 0) is None
+    assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
+    assert len(await moved(broker)) == 3
 
 
 async def test_a_source_that_fails_ends_the_move(broker: LogsBroker) -> None:

@@ -135,3 +135,31 @@ async def test_tree_of_one_broker_can_be_reached_from_outside(tmp_path: Path) ->
     assert await session.children("/brokers/ids") == ["1"]
     await session.close()
     await broker.stop()
+
+
+async def test_background_tasks_of_the_tree_are_monitored(tmp_path: Path) -> None:
+    """A broker reports failures of a tree that it shares, and those of its standby."""
+    tree = EmbeddedTree(RealFileSystem(), RealClock())
+    settings = {"log.dirs": str(tmp_path / "shared"), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    sharing = Node(settings, tree=tree)
+    await sharing.start()
+    assert tree.tasks in sharing.sources.tasks
+    await sharing.stop()
+    (port,) = java.free_ports(1)
+    address = f"127.0.0.1:{port}"
+    brokers = [
+        node(
+            tmp_path / str(number),
+            broker_id=str(number),
+            coordination_listener=address,
+            coordination_dir=str(tmp_path / "tree"),
+        )
+        for number in range(2)
+    ]
+    for broker in brokers:
+        await broker.start()
+    kinds = [broker.sources.task_failures() for broker in brokers]
+    assert ["coordination standby" in counts for counts in kinds] == [False, True]
+    assert [len(broker.sources.tasks) for broker in brokers] == [3, 3]
+    for broker in brokers:
+        await broker.stop()

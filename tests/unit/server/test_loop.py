@@ -5,12 +5,15 @@ import gc
 import io
 import logging
 import os
+import resource
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ottla.base.clock import RealClock
+from ottla.base.descriptors import SPARE_COUNT, soft_limit
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.logs import REPEATS_MAX, Repeats
 from ottla.server.loop import collections_named, run, tell_failure
@@ -44,6 +47,36 @@ def test_signal_stops_the_broker_cleanly(tmp_path: Path, number: signal.Signals)
     run(node(tmp_path / "data"), on_ready)
     assert ready[0] > 0
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def eventfds() -> int:
+    """Return the number of descriptors of eventfd, which reserved descriptors are."""
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum("eventfd" in link for link in links)
+
+
+@pytest.mark.usefixtures("collector")
+def test_broker_may_open_many_files_and_reserves_descriptors(tmp_path: Path) -> None:
+    """The soft limit of open files is the hard limit, and spares exist while the broker runs."""
+    before, limits = eventfds(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    seen: list[tuple[int, int]] = []
+
+    def on_ready(started: Node) -> None:
+        seen.append((soft_limit(), eventfds() - before))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, limits[1]))
+    try:
+        run(node(tmp_path / "data"), on_ready)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    ((limit, spares),) = seen
+    assert limit == limits[1]
+    assert spares >= SPARE_COUNT
+    assert eventfds() == before
 
 
 def test_failed_start_raises(tmp_path: Path) -> None:

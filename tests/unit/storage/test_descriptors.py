@@ -7,9 +7,11 @@ import pytest
 from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.files.txn_index import AbortedTransaction
+from ottla.storage.log.log import Log
 from ottla.testing.sim.files import SimFileSystem
 
-from .world import TOPIC_ID, World, make_batch, offsets
+from .world import TOPIC_ID, World, end_transaction, fill, make_batch, offsets
 
 CONFIG = LogConfig(segment_bytes=300)
 EXHAUSTED = pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
@@ -105,6 +107,114 @@ def test_truncation_without_a_free_descriptor_makes_only_its_log_unusable(error:
     directories.abandon()
     again = world.directories()
     assert offsets(again.logs()["t", 0]) == list(range(again.logs()["t", 0].log_end_offset))
+    again.close()
+
+
+@EXHAUSTED
+async def test_log_that_failed_midway_is_recovered_after_an_orderly_stop(error: int) -> None:
+    """An aborted transaction whose index entry could not be written is rebuilt by the next start."""
+    world, files, directories = simulated()
+    log = directories.create("t", 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
+    files.faults.fail("open", error=error, path=".txnindex")
+    with pytest.raises(OutOfDescriptorsError):
+        end_transaction(log, "ABORT")
+    await directories.close_in_background(files)
+    assert not files.exists("/a/.kafka_cleanshutdown")
+    again = world.directories()
+    recovered = again.logs()["t", 0]
+    assert recovered.aborted_transactions(0, 3) == [AbortedTransaction(7, 0, 2, 3)]
+    assert recovered.recovery_point == 0
+    again.close()
+    assert files.exists("/a/.kafka_cleanshutdown")
+
+
+def failed_midway(files: SimFileSystem, directories: LogDirectories) -> Log:
+    """Return a log with sealed segments that are not durable, which failed midway."""
+    log = directories.create("t", 0, TOPIC_ID, LogConfig(segment_bytes=300, flush_ms=1000))
+    fill(log, 10)
+    log.append_as_leader(make_batch(sequence=0, transactional=True), 0)
+    files.faults.fail("open", error=errno.EMFILE, path=".txnindex")
+    with pytest.raises(OutOfDescriptorsError):
+        end_transaction(log, "ABORT")
+    return log
+
+
+async def test_upkeep_skips_a_log_that_failed_midway() -> None:
+    """Other logs of the directory are flushed, and deleted ones removed, although one is unusable."""
+    world, files, directories = simulated()
+    failed_midway(files, directories)
+    later = directories.create("t", 1, TOPIC_ID, CONFIG)
+    fill(later, 10)
+    directories.create("t", 2, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    directories.delete("t", 2)
+    await directories.upkeep.maintain()
+    assert later.recovery_point > 0
+    assert not [name for name in files.list("/a") if name.endswith("-delete")]
+    assert world.failures == []
+    directories.close()
+
+
+async def test_deleted_log_is_removed_when_descriptors_are_free_again() -> None:
+    """A folder whose removal found no descriptor stays listed for the next attempt."""
+    world, files, directories = simulated()
+    for partition in range(3):
+        directories.create("t", partition, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+        directories.delete("t", partition)
+    files.faults.fail("list", error=errno.EMFILE, path="-delete", times=2)
+    await directories.upkeep.maintain()
+    assert len([name for name in files.list("/a") if name.endswith("-delete")]) == 3
+    for _ in range(2):
+        await directories.upkeep.maintain()
+    assert not [name for name in files.list("/a") if name.endswith("-delete")]
+    assert world.failures == []
+    directories.close()
+
+
+def test_log_that_failed_midway_is_reported_as_damaged() -> None:
+    """The report names the partition, whose requests fail until the next start, and the reason."""
+    _, files, directories = simulated()
+    failed_midway(files, directories)
+    (reason,) = directories.damaged().values()
+    assert "unusable until the next start" in reason
+    assert "Too many open files" in reason
+    directories.close()
+
+
+async def test_deleted_logs_are_removed_although_flushes_find_no_descriptor() -> None:
+    """Removal of deleted files needs no free descriptor and does not wait for one."""
+    _, files, directories = simulated()
+    fill(directories.create("t", 0, TOPIC_ID, CONFIG), 10)
+    directories.create("t", 1, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    directories.delete("t", 1)
+    files.faults.fail("sync_directory", error=errno.EMFILE)
+    await directories.upkeep.maintain()
+    assert not [name for name in files.list("/a") if name.endswith("-delete")]
+    directories.close()
+
+
+@pytest.mark.parametrize("operation", ["open", "sync_directory"])
+async def test_log_that_failed_between_two_segments_does_not_stop_checkpoints(
+    operation: str,
+) -> None:
+    """A log without any segment, because its restart ended midway, is recovered by the next start."""
+    world, files, directories = simulated()
+    log = directories.create("t", 0, TOPIC_ID, CONFIG)
+    other = directories.create("t", 1, TOPIC_ID, CONFIG)
+    fill(log, 10)
+    fill(other, 10)
+    log.truncation.advance_log_start_offset(4)
+    files.faults.fail(operation, error=errno.EMFILE)
+    with pytest.raises(OutOfDescriptorsError):
+        log.truncation.truncate_fully_and_start_at(50)
+    directories.checkpoint()
+    world.clock.now_ms += 600_000
+    await directories.upkeep.maintain()
+    assert log.size_bytes == 0
+    directories.close()
+    again = world.directories()
+    assert offsets(again.logs()["t", 1]) == list(range(10))
+    assert again.logs()["t", 0].log_end_offset == 4
     again.close()
 
 

@@ -12,6 +12,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.log import recovery
 from ottla.storage.log.log import Dependencies, Log
+from ottla.wire.records import control
 from ottla.wire.records.records import Record, encode_batch, iterate_batches, iterate_records
 
 START_MS = 1_700_000_000_000
@@ -150,3 +151,12 @@ def fill(log: Log, count: int, **fields: Any) -> None:
     """Append batches of one record."""
     for _ in range(count):
         log.append_as_leader(make_batch(**fields), 0)
+
+
+def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
+    """Append a coordinator's transaction marker."""
+    marker = control.EndTransactionMarker(control.ControlType[outcome], 0)
+    data = control.encode_marker(
+        marker, producer_id=producer_id, producer_epoch=0, timestamp=START_MS
+    )
+    log.append_as_leader(data, 0, from_client=False)

@@ -20,6 +20,7 @@ from ottla.cluster.zk.port import (
     SessionState,
     SetData,
 )
+from ottla.cluster.zk.tree import Tree
 from ottla.testing.sim.faults import PowerLoss
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.loop import SimLoop, VirtualClock
@@ -250,6 +251,45 @@ def test_snapshot_without_a_free_descriptor_is_postponed(
     assert failures == []
     assert len(names_in(files)) <= 2
     assert loop.run(contents(open_tree(files, loop).session())) == before
+
+
+@pytest.mark.parametrize("operation", ["open", "sync_directory"])
+def test_next_journal_without_a_free_descriptor_is_postponed(
+    loop: SimLoop, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """The tree continues in its journal until the next one can be created, and nothing is lost."""
+    monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", 2000)
+    files = SimFileSystem()
+    failures: list[StorageError] = []
+
+    async def main() -> dict[str, bytes]:
+        tree = open_tree(files, loop)
+        tree.on_failure = failures.append
+        session = tree.session()
+        await session.create("/a")
+        files.faults.fail(operation, error=errno.EMFILE, path="coordination", times=3)
+        for number in range(300):
+            await session.set("/a", b"%d" % number)
+        return await contents(session)
+
+    before = loop.run(main())
+    assert failures == []
+    assert names_in(files, journal.SNAPSHOT)
+    assert loop.run(contents(open_tree(files.kill(), loop).session())) == before
+
+
+def test_journal_that_could_not_be_created_leaves_no_file(loop: SimLoop) -> None:
+    """Until the next journal is created, the last batch of the current one may be unfinished."""
+    files = SimFileSystem()
+    loop.run(open_tree(files, loop).session().create("/a"))
+    again = files.kill()
+    opened = journal.Journal(again, DIRECTORY)
+    opened.load(Tree())
+    again.faults.fail("sync_directory", error=errno.EMFILE)
+    with pytest.raises(OSError, match="Too many open files"):
+        opened.begin_next()
+    assert names_in(again) == [f"{journal.JOURNAL_PREFIX}0"]
+    assert opened.begin_next() == 1
 
 
 # -- damage -------------------------------------------------------------------------------------

@@ -1,21 +1,24 @@
 """Processes of one machine that stand by for one another to serve the same tree."""
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError, StorageError
-from ottla.base.files import RealFileSystem
+from ottla.base.files import FileSystem, RealFileSystem, RealLock
 from ottla.base.rng import SystemRng
 from ottla.cluster.zk.journal import JOURNAL_PREFIX
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
 from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.listener import RealNet
+from ottla.net.port import Net
 from tests.compat import java
 
 
@@ -27,13 +30,17 @@ class Machine:
         (self.port,) = java.free_ports(1)
         self.servers: list[StandbyServer] = []
 
-    async def start(self) -> StandbyServer:
+    async def start(self, files: FileSystem | None = None, net: Net | None = None) -> StandbyServer:
         """Start what one process of the machine runs."""
         server = StandbyServer(
-            str(self.folder), "127.0.0.1", self.port, files=RealFileSystem(), clock=RealClock()
+            str(self.folder),
+            "127.0.0.1",
+            self.port,
+            files=files or RealFileSystem(),
+            clock=RealClock(),
         )
         self.servers.append(server)
-        await server.start(RealNet(), SystemRng())
+        await server.start(net or RealNet(), SystemRng())
         return server
 
     async def session(self) -> LiveSession:
@@ -99,3 +106,75 @@ async def test_damaged_tree_is_reported_to_the_process_that_takes_over(machine: 
     async with asyncio.timeout(10):
         assert "damaged" in str(await failed)
     assert not second.is_serving
+
+
+class Failing(RealFileSystem, RealNet):
+    """Files and network of which one operation fails a number of times, then works."""
+
+    def __init__(self, operation: str, error: Exception, times: int = 2) -> None:
+        super().__init__()
+        self.operation, self.error, self.left = operation, error, times + 1
+        self.failed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def _enter(self, operation: str) -> None:
+        if operation == self.operation and self.left:
+            self.left -= 1
+            if not self.left:
+                self._loop.call_soon_threadsafe(self.failed.set)
+            raise self.error
+
+    def lock(self, path: str) -> RealLock:
+        """Lock a file, or fail."""
+        lock = super().lock(path)
+        try:
+            self._enter("lock")
+        except Exception:
+            lock.release()
+            raise
+        return lock
+
+    def read(self, path: str) -> bytes:
+        """Read a file, or fail."""
+        self._enter("read")
+        return super().read(path)
+
+    async def listen(self, *arguments: Any) -> Any:
+        """Accept connections, or fail."""
+        self._enter("listen")
+        return await super().listen(*arguments)
+
+
+@pytest.mark.parametrize("operation", ["lock", "read", "listen"])
+async def test_standby_without_a_free_descriptor_tries_again(
+    machine: Machine, operation: str
+) -> None:
+    """A lack of descriptors is no failure of the tree: the process takes over when there are some."""
+    first = await machine.start()
+    failing = Failing(operation, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+    failures: list[StorageError] = []
+    second = await machine.start(failing, failing)
+    second.on_failure = failures.append
+    await first.stop()
+    async with asyncio.timeout(10):
+        await failing.failed.wait()
+        await (await machine.session()).close()
+    assert failures == []
+    assert second.is_serving
+
+
+async def test_unexpected_exception_of_the_standby_is_reported_and_it_continues(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The standby is supervised: it is restarted, and its failure is visible in its tasks."""
+    monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
+    first = await machine.start()
+    failing = Failing("listen", LookupError("a bug"), times=0)
+    second = await machine.start(net=failing)
+    await first.stop()
+    async with asyncio.timeout(10):
+        await failing.failed.wait()
+        await (await machine.session()).close()
+    assert second.is_serving
+    counts = [tasks.failure_counts() for tasks in second.tasks]
+    assert {"coordination standby": 1, "once": 0} in counts

@@ -5,10 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ottla.server.node import Node
 from tests.unit.server.test_node import Yard
 
-from .test_metrics import SETTINGS, get, metrics, yard
+from .test_metrics import SETTINGS, commit, get, metrics, yard
 
 __all__ = ["yard"]
 
@@ -68,3 +70,42 @@ async def test_damaged_partition_is_reported_and_the_broker_stays_healthy(yard: 
     client = await yard.client(node)
     for topic in ("bad", "good"):
         assert (await client.produce(topic, b"c")).error_code == 0
+
+
+@pytest.mark.parametrize("position", [0, 10, 16, 60])
+async def test_damage_of_an_internal_topic_loses_only_the_damaged_records(
+    yard: Yard, position: int
+) -> None:
+    """Offsets that were committed before and after the damage are loaded; it is reported."""
+    settings = SETTINGS | {"offsets.topic.num.partitions": "1"}
+    node = await yard.start(settings=settings)
+    sizes = []
+    for topic in ("a", "b", "c"):
+        await commit(node, topic)
+        log = node.broker.replicas.get("__consumer_offsets", 0).log
+        sizes.append(log.size_bytes)
+    log.rolling.roll()
+    await commit(node, "d")
+    await node.stop()
+    path = Path(yard.folder) / "__consumer_offsets-0" / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    # The batch of the second commit: its base offset, length, magic byte or number of records.
+    data[sizes[0] + position] ^= 0x40
+    path.write_bytes(data)
+    node = await yard.start(settings=settings)
+    offsets = await loaded(node)
+    assert set(offsets) >= {("a", 0), ("c", 0), ("d", 0)}
+    status, facts = await health(node)
+    assert (status, facts["status"]) == (200, "ok")
+    if ("b", 0) not in offsets:
+        assert facts["skipped_records"] == {"__consumer_offsets": 1}
+        damaged = f"{path} is damaged at byte {sizes[0]}."
+        assert facts["damaged_partitions"] == {"__consumer_offsets-0": damaged}
+
+
+async def loaded(node: Node) -> Any:
+    """Return the committed offsets of the group, as soon as the coordinator has loaded them."""
+    async with asyncio.timeout(20):
+        while "g" not in (groups := dict(node.broker.groups.committed_offsets())):
+            await asyncio.sleep(0)
+    return groups["g"]

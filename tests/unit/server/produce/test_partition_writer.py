@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, OutOfDescriptorsError, StorageError
 from ottla.server.produce.partition_writer import ReplicaWriter
 from ottla.wire.records.records import Record
 from tests.handlers.logs import NODE, OTHER, LogsBroker, values
@@ -54,8 +54,9 @@ async def test_written_records_can_be_read(broker: LogsBroker) -> None:
     writer = ReplicaWriter(broker.replicas, broker.clock)
     waiting = writer.append("state", 0, RECORDS, compression=1)
     assert writer.bounds("state", 0) == (0, 2)
-    assert values(writer.read("state", 0, 0, 10)) == [b"v", None]
-    assert writer.read("state", 0, 2, 10) == b""
+    ((_, data),) = writer.read("state", 0, 0, 10).batches
+    assert values(data) == [b"v", None]
+    assert writer.read("state", 0, 2, 10).batches == []
     waiting.cancel()
 
 
@@ -71,3 +72,17 @@ async def test_only_the_leader_reads_and_writes(broker: LogsBroker) -> None:
     ):
         with pytest.raises(ApiError):
             action()
+
+
+async def test_read_without_a_free_descriptor_can_be_repeated(broker: LogsBroker) -> None:
+    """A lack of descriptors is passed on, so that the load is repeated; other failures end it."""
+    broker.create("state")
+    writer = ReplicaWriter(broker.replicas, broker.clock)
+    log = broker.partition("state").log
+    log.failure = OutOfDescriptorsError("/a", "state-0: Too many open files")
+    with pytest.raises(OutOfDescriptorsError):
+        writer.read("state", 0, 0, 10)
+    log.failure = StorageError("/a", "state-0: the disk failed")
+    with pytest.raises(ApiError) as refused:
+        writer.read("state", 0, 0, 10)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR

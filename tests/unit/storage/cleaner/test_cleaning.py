@@ -190,6 +190,21 @@ def test_damaged_log_is_not_cleaned(position: int) -> None:
     assert [name for name in compacted.names() if name not in before] == []
 
 
+def test_deleted_log_no_longer_counts_as_uncleanable() -> None:
+    """The number of damaged logs falls, and their memory is freed, when they are deleted."""
+    compacted = Compacted()
+    for number in range(9):
+        compacted.append((b"a", b"%d" % number))
+    compacted.log.rolling.roll()
+    compacted.log.durability.flush()
+    compacted.files.damage("/data/t-0/00000000000000000000.log", 100)
+    assert not compacted.clean()
+    assert compacted.cleaner.uncleanable_count == 1
+    compacted.directories.delete("t", 0)
+    assert not in_virtual_time(compacted.cleaner.clean_dirtiest())
+    assert compacted.cleaner.uncleanable_count == 0
+
+
 @pytest.mark.parametrize(
     ("error", "offline"), [(errno.ENOSPC, False), (errno.EIO, True)], ids=["full", "broken"]
 )

@@ -1,10 +1,13 @@
-"""The intervals of upkeep, and the age of records if clocks jump."""
+"""The intervals of upkeep, the age of records if clocks jump, and logs that are deleted meanwhile."""
 
+import asyncio
+import shutil
 from pathlib import Path
 
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.upkeep import Intervals, Schedule
+from ottla.testing.sim.files import SimFileSystem
 from tests.unit.storage.world import TOPIC_ID, World, make_batch, offsets
 
 HOUR_MS = 3_600_000
@@ -94,3 +97,34 @@ async def test_each_checkpoint_has_an_interval_of_its_own(tmp_path: Path) -> Non
     world.clock.now_ms += 30_000
     await directories.upkeep.maintain()
     assert (world.path / "recovery-point-offset-checkpoint").exists()
+
+
+async def test_folder_of_a_deleted_log_may_be_removed_by_hand(tmp_path: Path) -> None:
+    """An administrator who needs the space at once does not take the directory offline."""
+    world = World(tmp_path)
+    directories = world.directories()
+    for partition in range(2):
+        directories.create("t", partition, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+        directories.delete("t", partition)
+    shutil.rmtree(next(world.path.glob("t-0.*-delete")))
+    await directories.upkeep.maintain()
+    assert world.failures == []
+    assert not list(world.path.glob("*-delete"))
+    directories.close()
+
+
+async def test_log_that_is_deleted_during_the_upkeep_does_not_fail_its_directory() -> None:
+    """Upkeep skips a log that was deleted while another one was flushed."""
+    world = World("/a")
+    world.files = SimFileSystem()
+    directories = world.directories()
+    for partition in range(2):
+        log = directories.create("t", partition, TOPIC_ID, LogConfig(segment_bytes=300))
+        for _ in range(5):
+            log.append_as_leader(make_batch(), 0)
+    upkeep = asyncio.ensure_future(directories.upkeep.maintain())
+    await asyncio.sleep(0)
+    directories.delete("t", 1)
+    await upkeep
+    assert world.failures == []
+    directories.close()

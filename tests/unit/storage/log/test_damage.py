@@ -296,3 +296,34 @@ def test_recovery_keeps_durable_records_behind_damage(tmp_path: Path) -> None:
     assert world.loaded.truncation is None
     assert world.names(".log") == names
     assert log.log_end_offset == responses.ends[1]
+
+
+@pytest.mark.parametrize("segment", [0, 3])
+@pytest.mark.parametrize("position", [0, 8, 11, 16, 20, 60])
+def test_read_sound_continues_behind_damage(tmp_path: Path, segment: int, position: int) -> None:
+    """All batches but the damaged one are returned, also those of later segments, and the damage is
+    reported.
+    """
+    world = small_segments(tmp_path)
+    log = world.load()
+    for _ in range(40):
+        log.append_as_leader(make_batch(), 0)
+    log.close()
+    path = world.folder / world.names(".log")[segment]
+    size = len(make_batch())
+    data = bytearray(path.read_bytes())
+    data[size + position] ^= 0x40
+    path.write_bytes(data)
+    damaged = int(path.name[:20]) + 1
+    log = world.load(clean=True)
+    positions, skipped, offset = [], [], 0
+    while offset < log.log_end_offset:
+        sound = log.read_sound(offset, 100)
+        positions += [header.base_offset for header, _ in sound.batches]
+        skipped += sound.skipped
+        assert sound.next_offset > offset
+        offset = sound.next_offset
+    others = [number for number in range(40) if number != damaged]
+    assert [number for number in dict.fromkeys(positions) if number in others] == others
+    assert log.damage is not None
+    assert skipped == ([] if position == 0 else [(damaged, 1)])

@@ -5,24 +5,23 @@ from pathlib import Path
 import pytest
 
 from ottla.storage.files.txn_index import AbortedTransaction
-from ottla.storage.log.log import Log
-from ottla.wire.records import control
-from tests.unit.storage.world import START_MS, World, fill, make_batch, offsets, small_segments
+from ottla.wire.records.batch import HEADER_SIZE
+from ottla.wire.records.records import iterate_batches
+from tests.unit.storage.world import (
+    TOPIC_ID,
+    World,
+    end_transaction,
+    fill,
+    make_batch,
+    offsets,
+    small_segments,
+)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Return a world with a log directory of its own."""
     return World(tmp_path, file_delete_delay_ms=0)
-
-
-def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
-    """Append a coordinator's transaction marker."""
-    marker = control.EndTransactionMarker(control.ControlType[outcome], 0)
-    data = control.encode_marker(
-        marker, producer_id=producer_id, producer_epoch=0, timestamp=START_MS
-    )
-    log.append_as_leader(data, 0, from_client=False)
 
 
 def test_readers_of_committed_records_stop_at_open_transactions(world: World) -> None:
@@ -74,9 +73,7 @@ def test_transactions_survive_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("damage", [b"garbage", bytes(34), b""])
 def test_damaged_transaction_index_is_rebuilt(tmp_path: Path, damage: bytes, clean: bool) -> None:
-    """It is rebuilt from the markers in the log; an empty one only if the segment is recovered
-    anyway.
-    """
+    """It is rebuilt from the markers in the log, also an empty one, which was created for an entry."""
     world = small_segments(tmp_path)
     log = world.load()
     for producer_id in range(20, 26):
@@ -88,6 +85,57 @@ def test_damaged_transaction_index_is_rebuilt(tmp_path: Path, damage: bytes, cle
     for name in world.names(".txnindex"):
         (world.folder / name).write_bytes(damage)
     log = world.load(clean=clean)
-    if damage or not clean:
-        assert log.aborted_transactions(0, 99) == aborted
+    assert log.aborted_transactions(0, 99) == aborted
     assert offsets(log)[0] == 0
+
+
+def damaged_marker(path: Path) -> tuple[World, list[AbortedTransaction]]:
+    """Return a world with aborted transactions; the body of the second marker is damaged."""
+    world = small_segments(path)
+    directories = world.directories()
+    log = directories.create("t", 0, TOPIC_ID, world.config)
+    for producer_id in range(20, 26):
+        data = make_batch(1, sequence=0, producer_id=producer_id, transactional=True)
+        log.append_as_leader(data, 0)
+        end_transaction(log, "ABORT", producer_id)
+    aborted = log.aborted_transactions(0, 99)
+    directories.close()
+    first = world.folder / world.names(".log")[0]
+    content = bytearray(first.read_bytes())
+    second = [at for at, header in iterate_batches(bytes(content)) if header.is_control][1]
+    content[second + HEADER_SIZE : second + HEADER_SIZE + 8] = b"\xff" * 8
+    first.write_bytes(content)
+    return world, aborted
+
+
+@pytest.mark.parametrize("lost", [".txnindex", ".snapshot"])
+def test_damaged_marker_does_not_prevent_the_start(tmp_path: Path, lost: str) -> None:
+    """The marker is reported; the other aborted transactions are read from the log."""
+    world, aborted = damaged_marker(tmp_path)
+    for name in world.names(lost):
+        (world.folder / name).write_bytes(b"")
+    directories = world.directories()
+    log = directories.logs()["t", 0]
+    assert directories.damaged().keys() == {("t", 0)}
+    rebuilt = log.aborted_transactions(0, 99)
+    if lost == ".txnindex":
+        others = [entry for entry in aborted if entry.producer_id != 21]
+        assert [entry[:3] for entry in rebuilt] == [entry[:3] for entry in others]
+    else:
+        assert rebuilt == aborted
+    assert log.last_stable_offset(12) == 2
+    log.append_as_leader(make_batch(), 0)
+    directories.close()
+
+
+def test_damaged_marker_does_not_end_a_truncation(tmp_path: Path) -> None:
+    """A follower that reads its producers again after a truncation continues behind the marker."""
+    world, _ = damaged_marker(tmp_path)
+    for name in world.names(".snapshot"):
+        (world.folder / name).unlink()
+    directories = world.directories()
+    log = directories.logs()["t", 0]
+    log.truncation.truncate_to(8)
+    assert log.log_end_offset == 8
+    assert sorted(log.producers.producers) == [20, 21, 22, 23]
+    directories.close()
