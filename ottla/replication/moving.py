@@ -4,12 +4,11 @@ Slices of the log are appended to its copy, one at a time, yielding to the event
 When the copy is complete and durable, it replaces the log in one step. Follows
 kafka.server.ReplicaAlterLogDirsThread.
 
-Not done: when the directory of the copy fails, or no descriptor is free in the step in which the
-copy replaces the log, the log is not compacted until the broker has restarted. The copy may resume
-then, and must not have missed a tombstone. In the step in which the
-copy replaces the log, the event loop blocks for one sync of a directory, because no record may be
-acknowledged between the two names; and for at most half a megabyte of records if new ones arrive
-during each of several flushes.
+Not done: the log is not compacted until the next start if the directory of the copy fails, or if no
+descriptor is free for the last step. The copy may resume then, and must not have missed a
+tombstone. In the last step the event loop blocks for one sync of a directory, because no record may
+be acknowledged between the two names. It also blocks for at most half a megabyte of records if new
+ones arrive during each of several flushes.
 """
 
 import logging

@@ -3,9 +3,9 @@
 Options that are missing here are passed to librdkafka unchanged: it has most of Kafka's names.
 The tables follow ProducerConfig, ConsumerConfig and CommonClientConfigs of Apache Kafka 4.3.
 
-Not done: JKS key stores, OAuth through `sasl.login.callback.handler.class`, and providers of
-configuration (`config.providers`), which are refused. `request.timeout.ms` and `retries` of an
-`AdminClient` have no effect: `default.api.timeout.ms` bounds each call with its retries.
+Not done: JKS key stores, OAuth through `sasl.login.callback.handler.class`, and `config.providers`,
+which are refused. An `AdminClient` ignores `request.timeout.ms` and `retries`.
+`default.api.timeout.ms` bounds each of its calls, with all retries.
 """
 
 from enum import Enum

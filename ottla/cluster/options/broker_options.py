@@ -153,9 +153,9 @@ _NETWORK = (
         LONG,
         256 * 1024**2,
         "Maximum bytes of requests in memory, counted as they arrive. At the limit, requests that "
-        "need more memory wait, and connections that stop sending in the middle of a request are "
-        "closed: those without an earlier request after 2 s, others only if there are no such "
-        "connections and after 30 s. One address can use at most three quarters. Kafka: no limit.",
+        "need more memory wait. A connection that stops sending in the middle of its first request "
+        "is closed after 2 s, and one with earlier requests after 30 s, if no other kind is left. "
+        "One address can use at most three quarters. Kafka: no limit.",
     ),
     _broker(
         "queued.max.requests",

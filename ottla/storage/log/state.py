@@ -4,7 +4,7 @@
 parts that it owns. The parts know only the state, and one another as far as their constructors say.
 
 Not done: a log whose operation ended midway, because no descriptor was free, is unusable until the
-next start recovers it, even if descriptors become free before that.
+next start. Free descriptors alone do not recover it.
 """
 
 from collections.abc import Iterator

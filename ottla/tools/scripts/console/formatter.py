@@ -1,7 +1,7 @@
 """Records as bytes on standard output (org.apache.kafka.tools.consumer.DefaultMessageFormatter).
 
-Not done: Java classes other than Apache Kafka's own formatters and deserializers; the formatters of
-internal topics of Apache Kafka before 4.0, whose output was no JSON.
+Not done: Java classes other than Apache Kafka's own formatters and deserializers. The formatters of
+internal topics before Apache Kafka 4.0 are refused, because their output was no JSON.
 """
 
 import json
