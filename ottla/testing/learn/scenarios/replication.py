@@ -3,9 +3,11 @@
 from ottla.base.errors import ApiError
 from ottla.client.admin import replicas
 from ottla.client.admin.replicas import ElectionType
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.observation import (
+    coordinator,
     high_watermark,
     log_end_offset,
     partition_image,
@@ -204,6 +206,9 @@ def hw_and_leo(stage: Stage) -> None:
     cluster = stage.cluster
     leader = cluster.leader(topic)
     followers = [broker for broker in cluster.brokers if broker != leader]
+    # A consumer looks for a coordinator, which needs a topic that only the controller can create.
+    coordinator(cluster, stage.name)
+    cluster.wait_in_sync(GROUP_OFFSETS_TOPIC)
     produced = _produced(stage, followers)
     stage.send(topic, "seen", acks="all")
     stage.show(topic)

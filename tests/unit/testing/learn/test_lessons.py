@@ -325,6 +325,25 @@ def test_lessons_about_groups_show_who_owns_what(name: str, play: Callable[[str]
         assert len(owned) == len(set(owned)) > 0
 
 
+def test_consumers_find_their_coordinator_while_followers_are_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The topic of the offsets exists before the controller, which creates it, may be cut off."""
+    lesson = course.LESSONS["high-watermark"]
+    exists = []
+    with course.cluster_for(lesson) as cluster:
+        isolate = cluster.isolate
+
+        def note(broker: int) -> None:
+            topics = [cluster.node(number).broker.image.topics for number in cluster.brokers]
+            exists.append(all("__consumer_offsets" in names for names in topics))
+            isolate(broker)
+
+        monkeypatch.setattr(cluster, "isolate", note)
+        course.play(lesson, cluster)
+    assert exists == [True, True]
+
+
 def test_explanations_contain_facts_of_the_cluster() -> None:
     """Every explanation has values that only the running cluster can supply."""
     assert all(_fields(lesson.explanation.en) for lesson in course.LESSONS.values())
