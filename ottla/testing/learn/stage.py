@@ -116,11 +116,18 @@ class Stage:
         self.cluster.expire_session(broker)
 
     def await_leader_other_than(self, broker: int, topic: str, partition: int = 0) -> None:
-        """Wait until another broker leads a partition."""
+        """Wait until another broker leads a partition, and all live brokers know that.
+
+        A client that asked a broker with an older image would look for the old leader.
+        """
 
         def has_changed() -> bool:
-            image = observation.partition_image(self.cluster, topic, partition)
-            return image.leader not in (NO_LEADER, broker)
+            images = [
+                self.cluster.node(number).broker.image.partition(topic, partition)
+                for number in self.cluster.live_brokers
+            ]
+            leaders = {NO_LEADER if image is None else image.leader for image in images}
+            return len(leaders) == 1 and not leaders & {NO_LEADER, broker}
 
         self.until(has_changed, "another broker leads")
 

@@ -135,7 +135,7 @@ def truncation(stage: Stage) -> None:
     stage.until(lambda: new in cluster.node(new).broker.image.brokers, "the broker is known")
     with cluster.admin() as brokers:
         replicas.elect_leaders(brokers, [(topic, 0)], election_type=ElectionType.UNCLEAN)
-    cluster.leader(topic)
+    stage.await_leader_other_than(old, topic)
     (reused,) = stage.send(topic, "new", acks=1)
     stage.show(topic)
     stage.say(

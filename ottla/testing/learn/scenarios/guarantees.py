@@ -6,7 +6,7 @@ from ottla.base.errors import ErrorCode, OttlaError
 from ottla.client.admin.configs import Resource, ResourceType, alter_config
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
-from ottla.testing.learn.observation import RequestCounter, log_end_offset, partition_image
+from ottla.testing.learn.observation import RequestCounter, log_end_offset
 from ottla.testing.learn.stage import Stage
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.records.records import Record, encode_batch
@@ -167,13 +167,15 @@ def in_flight(stage: Stage) -> None:
 
 def _lose_a_broker(stage: Stage, *names: str) -> None:
     """Kill a broker: now a topic can require more replicas than are in sync."""
-    lost = stage.cluster.brokers[-1]
+    cluster, lost = stage.cluster, stage.cluster.brokers[-1]
     stage.kill(lost)
-    for topic in names:
-        stage.until(
-            lambda topic=topic: lost not in partition_image(stage.cluster, topic).isr,  # type: ignore[misc]
-            "two brokers are in sync",
-        )
+
+    def is_known() -> bool:
+        images = [cluster.node(broker).broker.image for broker in cluster.live_brokers]
+        partitions = [image.partition(topic, 0) for image in images for topic in names]
+        return all(row is not None and lost not in row.isr for row in partitions)
+
+    stage.until(is_known, "every broker knows that two are in sync")
 
 
 def _with_a_producer(stage: Stage, topic: str) -> None:

@@ -59,6 +59,7 @@ def acks_1(stage: Stage) -> None:
         lost_offset=lost_record.offset,
     )
     stage.kill(old)
+    stage.await_leader_other_than(old, topic)
     new = stage.cluster.leader(topic)
     readable = stage.values(topic)
     stage.show(topic)
@@ -350,7 +351,7 @@ def unclean_election(stage: Stage) -> None:
     )
     with cluster.admin() as brokers:
         replicas.elect_leaders(brokers, [(topic, 0)], election_type=ElectionType.UNCLEAN)
-    cluster.leader(topic)
+    stage.await_leader_other_than(leader, topic)
     survivors = stage.values(topic)
     cluster.restart(leader)
     cluster.wait_in_sync(topic)
