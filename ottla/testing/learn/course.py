@@ -11,9 +11,15 @@ from ottla.testing.cluster import Cluster
 from ottla.testing.learn.events import Emit, Event
 from ottla.testing.learn.lesson import Lesson
 from ottla.testing.learn.scenarios import (
+    architecture,
+    duties,
     elections,
+    files,
+    followers,
     groups,
+    guarantees,
     loads,
+    names,
     offsets,
     producing,
     reading,
@@ -35,19 +41,26 @@ OPTIONS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "50",
     "transaction.state.log.num.partitions": "5",
     "log.cleaner.enable": "false",
+    "replica.high.watermark.checkpoint.interval.ms": "100",
 }
 LESSONS: Mapping[str, Lesson] = {
     lesson.name: lesson
     for subject in (
+        architecture.SUBJECT,
+        names.SUBJECT,
         replication.SUBJECT,
+        followers.SUBJECT,
+        duties.SUBJECT,
         elections.SUBJECT,
         producing.SUBJECT,
+        guarantees.SUBJECT,
         loads.SUBJECT,
         groups.SUBJECT,
         offsets.SUBJECT,
         reading.SUBJECT,
         transactions.SUBJECT,
         storage.SUBJECT,
+        files.SUBJECT,
     )
     for lesson in subject.lessons
 }
@@ -63,7 +76,7 @@ class Report:
 
 def cluster_for(lesson: Lesson) -> Cluster:
     """Return a cluster for a lesson, not started."""
-    return Cluster(lesson.brokers, options=OPTIONS)
+    return Cluster(lesson.brokers, options={**OPTIONS, **lesson.options})
 
 
 def play(lesson: Lesson, cluster: Cluster, emit: Emit | None = None) -> Report:

@@ -1,9 +1,10 @@
 """Events of a lesson on a terminal: logs of replicas, in-sync replicas, high watermarks, groups."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
@@ -21,8 +22,12 @@ from ottla.testing.learn.events import (
 )
 from ottla.testing.learn.lesson import Lesson
 
-# Logs are drawn from their end; more slots than this do not fit beside each other.
+# Logs are drawn from their end, at most so many records.
 _SLOTS = 6
+# The padding of the labels, and the bar behind the last record.
+_LABELS_FRAME = 8
+# The bar before a record, and the padding.
+_FRAME_WIDTH = 4
 _VALUE_LENGTH = 12
 _STATE_STYLES = {"leader": "bold cyan", "in sync": "green", "out of sync": "yellow", "down": "red"}
 _STATES_ZH = {"leader": "leader", "in sync": "同步", "out of sync": "落后", "down": "宕机"}
@@ -75,7 +80,8 @@ class Drawing:
                 (f"HW {mark}", "bold"),
             )
         )
-        offsets = sorted({slot.offset for row in view.replicas for slot in row.records})[-_SLOTS:]
+        labels = max(sum(map(cell_len, self._labels(row))) for row in view.replicas)
+        offsets = _fitting(view, self._console.width - labels - _LABELS_FRAME)
         table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
         for _ in range(4 + len(offsets)):
             table.add_column(no_wrap=True)
@@ -83,25 +89,24 @@ class Drawing:
             table.add_row(*self._replica(replica, offsets, view.high_watermark))
         self._console.print(table)
 
-    def _replica(
-        self, replica: ReplicaView, offsets: Iterable[int], high_watermark: int
-    ) -> list[Styled]:
+    def _labels(self, replica: ReplicaView) -> tuple[str, str, str]:
         state = _STATES_ZH[replica.state] if self._language == "zh" else replica.state
-        style = _STATE_STYLES[replica.state]
-        cells = [
-            Styled(f"    broker {replica.broker}"),
-            Styled(state, style),
-            Styled(f"LEO {replica.log_end_offset}"),
-        ]
+        return f"    broker {replica.broker}", state, f"LEO {replica.log_end_offset}"
+
+    def _replica(
+        self, replica: ReplicaView, offsets: Sequence[int], high_watermark: int
+    ) -> list[Styled]:
+        broker, state, end = self._labels(replica)
+        cells = [Styled(broker), Styled(state, _STATE_STYLES[replica.state]), Styled(end)]
         values = {slot.offset: slot.value for slot in replica.records}
         for offset in offsets:
             # The bold bar is the high watermark: consumers see what is to the left of it.
             bar = "┃" if offset == high_watermark else "│"
-            text = f"{offset}:{_cut(values[offset])}" if offset in values else ""
+            text = _slot(offset, values[offset]) if offset in values else ""
             is_visible = 0 <= offset < high_watermark
             colour = "red" if replica.state == "down" else "green" if is_visible else "yellow"
             cells.append(Styled.assemble((f"{bar} ", "bold"), (text, colour)))
-        is_all_visible = bool(values) and high_watermark > max(values)
+        is_all_visible = bool(values) and high_watermark > max(offsets)
         return [*cells, Styled("┃" if is_all_visible else "", "bold")]
 
     def _group(self, view: GroupView) -> None:
@@ -128,6 +133,23 @@ class Drawing:
 
     def _word(self, text: Text) -> str:
         return text.render(self._language)
+
+
+def _fitting(view: PartitionView, width: int) -> Sequence[int]:
+    """Return the last offsets whose records fit beside each other; at least one."""
+    widths: dict[int, int] = {}
+    for replica in view.replicas:
+        for offset, value in replica.records:
+            cells = cell_len(_slot(offset, value)) + _FRAME_WIDTH
+            widths[offset] = max(cells, widths.get(offset, 0))
+    offsets = sorted(widths)[-_SLOTS:]
+    while len(offsets) > 1 and sum(widths[offset] for offset in offsets) > width:
+        offsets = offsets[1:]
+    return offsets
+
+
+def _slot(offset: int, value: str) -> str:
+    return f"{offset}:{_cut(value)}"
 
 
 def _cut(value: str) -> str:

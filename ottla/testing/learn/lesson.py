@@ -1,7 +1,7 @@
 """A lesson: a question, a scenario that answers it, and the explanation."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.stage import Stage
@@ -13,7 +13,7 @@ Scenario = Callable[[Stage], None]
 class Lesson:
     """One lesson; `explanation` may contain every fact that the scenario has observed.
 
-    `options` are those of the cluster, which has `brokers` brokers.
+    The cluster has `brokers` brokers, and `options` beside those of the course.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Lesson:
     explanation: Text
     scenario: Scenario
     brokers: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 class Subject:
@@ -32,12 +33,20 @@ class Subject:
         self.lessons: list[Lesson] = []
 
     def lesson(
-        self, name: str, *, question: Text, explanation: Text, brokers: int = 1
+        self,
+        name: str,
+        *,
+        question: Text,
+        explanation: Text,
+        brokers: int = 1,
+        **options: str,
     ) -> Callable[[Scenario], Scenario]:
-        """Add a scenario under a name."""
+        """Add a scenario under a name; options of the cluster have Kafka's snake_case names."""
+        dotted = {option.replace("_", "."): value for option, value in options.items()}
 
         def add(scenario: Scenario) -> Scenario:
-            self.lessons.append(Lesson(name, self.name, question, explanation, scenario, brokers))
+            lesson = Lesson(name, self.name, question, explanation, scenario, brokers, dotted)
+            self.lessons.append(lesson)
             return scenario
 
         return add

@@ -9,18 +9,28 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from ottla.base.errors import OttlaError
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ErrorCode, OttlaError
 from ottla.client.admin import groups
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.producer.producer import Producer
 from ottla.client.records import ConsumerRecord, RecordMetadata, TopicPartition
+from ottla.cluster.image import NO_LEADER
 from ottla.testing.cluster import Cluster
 from ottla.testing.learn import observation
 from ottla.testing.learn.events import Emit, GroupView, PartitionView, Step, TableView, Text
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 
 _PATIENCE_S = 20.0
 _POLL_S = 0.02
+# The last version of Produce with topic names.
+_WITH_NAMES = 12
 _PRODUCER = {"linger_ms": 0, "enable_idempotence": False, "reconnect_backoff_max_ms": 100}
 _CONSUMER = {
     "auto_offset_reset": "earliest",
@@ -89,6 +99,12 @@ class Stage:
         broker = self.cluster.live_brokers[0]
         return self._option(Resource(ResourceType.BROKER, str(broker)), name)
 
+    def broker_options(self) -> list[str]:
+        """Return the names of all options of a live broker."""
+        resource = Resource(ResourceType.BROKER, str(self.cluster.live_brokers[0]))
+        with self.cluster.admin() as brokers:
+            return [entry.name for entry in describe_config(brokers, resource)]
+
     def _option(self, resource: Resource, name: str) -> str:
         with self.cluster.admin() as brokers:
             (entry,) = describe_config(brokers, resource, names=[name])
@@ -98,6 +114,22 @@ class Stage:
         """Kill a broker, and let the others notice at once."""
         self.cluster.kill(broker)
         self.cluster.expire_session(broker)
+
+    def await_leader_other_than(self, broker: int, topic: str, partition: int = 0) -> None:
+        """Wait until another broker leads a partition, and all live brokers know that.
+
+        A client that asked a broker with an older image would look for the old leader.
+        """
+
+        def has_changed() -> bool:
+            images = [
+                self.cluster.node(number).broker.image.partition(topic, partition)
+                for number in self.cluster.live_brokers
+            ]
+            leaders = {NO_LEADER if image is None else image.leader for image in images}
+            return len(leaders) == 1 and not leaders & {NO_LEADER, broker}
+
+        self.until(has_changed, "another broker leads")
 
     def evict(self, group: str) -> None:
         """Remove the members of a group at once, as after a crash and the session timeout."""
@@ -124,6 +156,20 @@ class Stage:
         merged = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
         with Producer(merged) as producer:
             return [producer.send(topic, value, partition=0).result(20) for value in values]
+
+    def send_batch(self, topic: str, batch: Buffer, *, acks: int = -1) -> ErrorCode:
+        """Send one batch as it is to partition 0, and return the leader's answer."""
+        rows = [PartitionProduceData(index=0, records=bytes(batch))]
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=5000,
+            topic_data=[TopicProduceData(name=topic, partition_data=rows)],
+        )
+        with self.cluster.admin() as brokers:
+            response = brokers.ask_node(
+                self.cluster.leader(topic), request, ProduceResponse, max_version=_WITH_NAMES
+            )
+        return ErrorCode(response.responses[0].partition_responses[0].error_code)
 
     def consumer(self, *topics: str, name: str = "", **settings: Any) -> Consumer:
         """Return a consumer that reads from the earliest record; it is closed at the end."""

@@ -42,6 +42,18 @@ def test_lesson_is_drawn_between_question_and_explanation(
     assert "committed: committed-offset-0: 3" in out
 
 
+def test_owners_of_partitions_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before and after a member leaves, the terminal shows which member owns which partitions."""
+    assert main.run(["learn", "rebalance"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    owners = [line.split(" → ") for line in lines if " → " in line]
+    before, after = owners[:2], owners[2:]
+    names = [f"rebalance-{number}" for number in range(3)]
+    assert [member.strip() for member, _ in before] == ["c1", "c2"]
+    assert sorted(key for _, keys in before for key in keys.split(", ")) == names
+    assert after == [["    c1", ", ".join(names)]]
+
+
 def test_language_is_that_of_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,4 +103,4 @@ def test_completion_offers_lessons(capsys: pytest.CaptureFixture[str]) -> None:
     (names, *_) = command.params
     with command.make_context("learn", []) as context:
         offered = [item.value for item in names.shell_complete(context, "acks-")]
-    assert offered == ["acks-1", "acks-all", "acks-0"]
+    assert offered == ["acks-1", "acks-all", "acks-0", "acks-2", "acks-1-duplicates"]

@@ -13,7 +13,7 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-SUBJECT = Subject("elections")
+SUBJECT = Subject("controller")
 
 
 @SUBJECT.lesson(

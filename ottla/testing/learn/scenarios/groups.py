@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from ottla.client.admin import topics
 from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.records import TopicPartition
+from ottla.coordinators.naming import java_hash, partition_of
+from ottla.testing.learn import observation
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
-from ottla.testing.learn.observation import partition_image
 from ottla.testing.learn.stage import Stage
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 SUBJECT = Subject("groups")
 _OFFSETS = "__consumer_offsets"
@@ -150,6 +150,7 @@ def subscription(stage: Stage) -> None:
     member = stage.consumer(group_id=stage.name, name="c1", metadata_max_age_ms=100)
     member.subscribe(pattern=rf"{stage.name}\.orders-.*", listener=counter)
     stage.settle([member], [1])
+    stage.show_group(stage.name)
     stage.say(
         "c1 owns {before}. Now a topic is created whose name matches.",
         "c1 拥有 {before}。现在创建一个名称匹配的 topic。",
@@ -157,6 +158,7 @@ def subscription(stage: Stage) -> None:
     )
     second = stage.topic("orders-fr", partitions=1)
     stage.settle([member], [2])
+    stage.show_group(stage.name)
     stage.say(
         "c1 owns {with_topic}. Now {first} gets two more partitions.",
         "c1 拥有 {with_topic}。现在 {first} 增加两个分区。",
@@ -188,13 +190,13 @@ def subscription(stage: Stage) -> None:
     ),
     explanation=Text(
         "With two topics of three partitions and two members: range divides each topic by itself, so "
-        "the first member got {range_sizes} partitions; round robin deals all partitions, sorted by "
-        "topic name (not by hash), in turn: {roundrobin_sizes}. Cooperative sticky balances "
+        "the members got {range_sizes} partitions; round robin deals all partitions in turn, sorted by topic name: "
+        "{roundrobin_owned}. Sorted by hash the deal would have been {dealt_by_hash}. Cooperative sticky balances "
         "({cooperative_sizes}) and moves only what it must. A group spans all topics that its members "
         "subscribe to; it does not belong to one topic. With group.protocol=consumer (KIP-848) the "
         "coordinator assigns: {kip848_sizes}.",
-        "两个 topic 各三个分区、两个成员：range 对每个 topic 单独划分，第一个成员得到 {range_sizes} 个分区；"
-        "roundrobin 把所有分区按 topic 名排序（不是按 hash）轮流分配：{roundrobin_sizes}。cooperative-sticky 均衡（{cooperative_sizes}）且尽量少移动。"
+        "两个 topic 各三个分区、两个成员：range 对每个 topic 单独划分，两个成员得到 {range_sizes} 个分区；"
+        "roundrobin 把所有分区按 topic 名排序后轮流分配：{roundrobin_owned}；若按 hash 排序则会是 {dealt_by_hash}。cooperative-sticky 均衡（{cooperative_sizes}）且尽量少移动。"
         "组覆盖其成员订阅的所有 topic，并不属于某个 topic。group.protocol=consumer（KIP-848）由协调者分配：{kip848_sizes}。",
     ),
 )
@@ -202,7 +204,9 @@ def assignors(stage: Stage) -> None:
     """Range gives one member four of six partitions; the others give each three."""
     first = stage.topic("clicks", partitions=3)
     second = stage.topic("views", partitions=3)
-    rows = []
+    keys = [f"{topic}-{number}" for topic in (second, first) for number in range(3)]
+    stage.facts["dealt_by_name"] = _deal(sorted(keys))
+    stage.facts["dealt_by_hash"] = _deal(sorted(keys, key=java_hash))
     cases = (
         ("range", {"partition_assignment_strategy": "range"}, [4, 2]),
         ("roundrobin", {"partition_assignment_strategy": "roundrobin"}, [3, 3]),
@@ -215,22 +219,24 @@ def assignors(stage: Stage) -> None:
             stage.consumer(first, second, group_id=group, name=f"c{n}", **settings) for n in (1, 2)
         ]
         stage.settle(members, sizes)
-        owned = [sorted(map(str, member.assignment)) for member in members]
-        rows += [(name, f"c{n}", len(keys), ", ".join(keys)) for n, keys in enumerate(owned, 1)]
-        stage.facts[f"{name}_sizes"] = sorted((len(keys) for keys in owned), reverse=True)
+        owned = {
+            f"c{n}": sorted(map(str, member.assignment)) for n, member in enumerate(members, 1)
+        }
+        stage.show_group(group)
+        stage.facts[f"{name}_owned"] = owned
+        stage.facts[f"{name}_sizes"] = sorted(map(len, owned.values()), reverse=True)
         for member in members:
             member.close()
-    stage.table(
-        "Two topics of three partitions, two members",
-        "两个 topic 各三个分区，两个成员",
-        "strategy,member,count,partitions",
-        rows,
-    )
     stage.say(
         "Partitions of each member: range {range_sizes}; roundrobin {roundrobin_sizes}; cooperative "
         "{cooperative_sizes}; KIP-848 {kip848_sizes}.",
         "各成员的分区数：range {range_sizes}；roundrobin {roundrobin_sizes}；cooperative {cooperative_sizes}；KIP-848 {kip848_sizes}。",
     )
+
+
+def _deal(partitions: Sequence[str]) -> dict[str, list[str]]:
+    """Return what two members get if these partitions are dealt in turn."""
+    return {"c1": sorted(partitions[::2]), "c2": sorted(partitions[1::2])}
 
 
 @SUBJECT.lesson(
@@ -264,9 +270,9 @@ def coordinator(stage: Stage) -> None:
     stage.take(member, 2)
     member.commit()
     partitions = len(cluster.node(1).broker.image.topics[_OFFSETS].partitions)
-    number = _java_hash(group) % partitions
-    view = partition_image(cluster, _OFFSETS, number)
-    first = _find(stage, group)
+    number = partition_of(group, partitions)
+    view = observation.partition_image(cluster, _OFFSETS, number)
+    first = observation.coordinator(stage.cluster, group)
     stage.show_group(group)
     stage.say(
         "abs(hash({group})) % {partitions} = {computed}; broker {leader} leads it, and FindCoordinator "
@@ -280,7 +286,10 @@ def coordinator(stage: Stage) -> None:
     )
     other = next(broker for broker in view.replicas if broker != first)
     stage.kill(other)
-    stage.until(lambda: other not in partition_image(cluster, _OFFSETS, number).isr, "it has left")
+    stage.until(
+        lambda: other not in observation.partition_image(cluster, _OFFSETS, number).isr,
+        "it has left",
+    )
     for _ in range(5):
         member.poll(0.05)
     stage.say(
@@ -292,28 +301,14 @@ def coordinator(stage: Stage) -> None:
     cluster.restart(other)
     cluster.wait_in_sync(_OFFSETS)
     stage.kill(first)
-    stage.until(lambda: partition_image(cluster, _OFFSETS, number).leader != first, "a new leader")
+    stage.until(
+        lambda: observation.partition_image(cluster, _OFFSETS, number).leader != first,
+        "a new leader",
+    )
     after = stage.show_group(group)
     stage.say(
         "The coordinator died: broker {new_coordinator} took over. Committed: {committed_after}.",
         "协调者宕机：broker {new_coordinator} 接管。已提交：{committed_after}。",
-        new_coordinator=_find(stage, group),
+        new_coordinator=observation.coordinator(stage.cluster, group),
         committed_after=dict(after.committed),
     )
-
-
-def _java_hash(text: str) -> int:
-    value = 0
-    for letter in text:
-        value = (31 * value + ord(letter)) & 0xFFFFFFFF
-    signed = value - (1 << 32) if value >= 1 << 31 else value
-    return abs(signed)
-
-
-def _find(stage: Stage, group: str) -> int:
-    with stage.cluster.admin() as brokers:
-        request = FindCoordinatorRequest(key=group, key_type=0)
-        response = brokers.retry(
-            lambda: brokers.ask(request, FindCoordinatorResponse, max_version=3)
-        )
-    return int(response.node_id)

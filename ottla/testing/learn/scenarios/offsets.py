@@ -1,13 +1,18 @@
 """Lessons about offsets: committed offsets, the time of a commit, auto.offset.reset, lag."""
 
+from collections.abc import Iterable
+
 from ottla.client.admin import offsets as admin
 from ottla.client.admin import topics
-from ottla.client.records import TopicPartition
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.records import ConsumerRecord, TopicPartition
+from ottla.testing.learn import observation
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.stage import Stage
 
 SUBJECT = Subject("offsets")
+_INTERVAL_MS = 1
 
 
 @SUBJECT.lesson(
@@ -63,10 +68,10 @@ def committed_offset(stage: Stage) -> None:
         "commit: a crash in between repeats them (at least once): {repeated}. Offsets stored in one "
         "transaction with the results do neither (lesson exactly-once). Automatic commits are made "
         "in a later poll for records that were returned before: at least once, if they are processed "
-        "in the loop.",
+        "in the loop (lesson auto-commit).",
         "先提交后处理：中间崩溃会丢消息（至多一次）：{lost}。先处理后提交：中间崩溃会重复（至少一次）：{repeated}。"
         "把 offset 与结果存入同一个事务则两者都不会（见课程 exactly-once）。自动提交在之后的 poll 中提交之前返回的消息："
-        "只要在循环内处理，就是至少一次。",
+        "只要在循环内处理，就是至少一次（见课程 auto-commit）。",
     ),
 )
 def when_to_commit(stage: Stage) -> None:
@@ -112,6 +117,104 @@ def _crash(
     expected = 2 if commits_first else 4
     after = [record.value.decode() for record in stage.take(survivor, expected)]
     return before, after
+
+
+@SUBJECT.lesson(
+    "auto-commit",
+    question=Text(
+        "enable.auto.commit: are offsets committed before or after the records are processed?",
+        "enable.auto.commit：offset 是在处理之前还是之后提交的？",
+    ),
+    explanation=Text(
+        "At the next poll, for the records that the poll before it returned. After the first poll had returned "
+        "{first}, nothing was committed ({after_first}), though auto.commit.interval.ms ({interval_ms}) had passed; the "
+        "second poll committed {after_second} and returned {second}. The consumer crashed there: another one read "
+        "{repeated} again and lost {lost}. So a program that processes records before it polls again gets each at "
+        "least once. A program that queues them for another thread and polls on does not: {queued} were committed "
+        "({after_queue}) but not processed, and {lost_queued} were lost.",
+        "在下一次 poll 时，提交上一次 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms}），仍没有提交（{after_first}）；"
+        "第二次 poll 提交了 {after_second} 并返回 {second}。消费者此时崩溃：另一个消费者重复读到 {repeated}，丢失 {lost}。"
+        "所以在下一次 poll 之前处理完消息的程序，每条至少处理一次。把消息放入队列交给另一个线程并继续 poll 的程序则不然："
+        "{queued} 已提交（{after_queue}）但没有处理，丢失了 {lost_queued}。",
+    ),
+)
+def auto_commit(stage: Stage) -> None:
+    """A poll commits what the poll before it returned."""
+    topic = stage.topic("loop")
+    stage.send(topic, "a", "b", "c", "d")
+    group = f"{stage.name}-loop"
+    consumer = _committing(stage, topic, group)
+    first = stage.take(consumer, 2)
+    after_first = observation.committed(stage.cluster, group)
+    # The next poll commits; it returns records that are still to be processed.
+    second = stage.take(consumer, 2)
+    stage.until(lambda: bool(observation.committed(stage.cluster, group)), "the commit is stored")
+    stage.show_group(group)
+    stage.say(
+        "Polled {first}, committed {after_first}. Polled {second}, committed {after_second}. A crash.",
+        "poll 到 {first}，已提交 {after_first}。再 poll 到 {second}，已提交 {after_second}。崩溃。",
+        first=_texts(first),
+        after_first=after_first,
+        second=_texts(second),
+        after_second=observation.committed(stage.cluster, group),
+    )
+    after = _after_crash(stage, topic, group)
+    stage.say(
+        "The other one read {after}: again {repeated}, lost {lost}. Now a program that only queues records.",
+        "另一个消费者读到 {after}：重复 {repeated}，丢失 {lost}。再看一个只把消息放入队列的程序。",
+        after=after,
+        repeated=[value for value in _texts(second) if value in after],
+        lost=[value for value in _texts(second) if value not in after],
+        interval_ms=_INTERVAL_MS,
+    )
+    topic = stage.topic("queue")
+    stage.send(topic, "e", "f", "g", "h")
+    group = f"{stage.name}-queue"
+    consumer = _committing(stage, topic, group)
+    queue = stage.take(consumer, 4)
+    # The thread that processes the queue has not begun; the loop polls on.
+    stage.until(lambda: not consumer.poll(0.05) and _offset(stage, group) == 4, "all are committed")
+    stage.show_group(group)
+    committed = observation.committed(stage.cluster, group)
+    stage.show(topic)
+    after = _after_crash(stage, topic, group)
+    stage.say(
+        "Queued {queued}, committed {after_queue}. A crash: the other one read {rest}, lost {lost_queued}.",
+        "放入队列 {queued}，已提交 {after_queue}。崩溃：另一个消费者读到 {rest}，丢失 {lost_queued}。",
+        queued=_texts(queue),
+        after_queue=committed,
+        rest=after,
+        lost_queued=[value for value in _texts(queue) if value not in after],
+    )
+
+
+def _committing(stage: Stage, topic: str, group: str) -> Consumer:
+    return stage.consumer(
+        topic,
+        group_id=group,
+        name="c1",
+        enable_auto_commit=True,
+        auto_commit_interval_ms=_INTERVAL_MS,
+    )
+
+
+def _after_crash(stage: Stage, topic: str, group: str) -> list[str]:
+    """Return what another member reads after a crash, up to a record that is sent now."""
+    stage.evict(group)
+    (last,) = stage.send(topic, "later")
+    survivor = stage.consumer(topic, group_id=group, enable_auto_commit=False, name="c2")
+    records: list[ConsumerRecord] = []
+    while not records or records[-1].offset < last.offset:
+        records += stage.take(survivor, 1)
+    return _texts(records)
+
+
+def _offset(stage: Stage, group: str) -> int:
+    return next(iter(observation.committed(stage.cluster, group).values()), 0)
+
+
+def _texts(records: Iterable[ConsumerRecord]) -> list[str]:
+    return [record.value.decode() for record in records]
 
 
 @SUBJECT.lesson(

@@ -126,10 +126,10 @@ def send_path(stage: Stage) -> None:
         "a key always has the same partition ({places}). Across partitions there is no order: sent "
         "{sent}, read {read}. A global order needs one partition. With idempotence, the default, up "
         "to five requests in flight keep the order; max.in.flight.requests.per.connection=1 is needed "
-        "only without it.",
+        "only without it (lesson in-flight).",
         "分区内保证：每个 key 的消息按发送顺序读出（{by_key}），因为同一个 key 总在同一分区（{places}）。"
         "跨分区没有顺序：发送 {sent}，读到 {read}。全局有序需要只有一个分区。开启幂等（默认）时，5 个以内的在途请求保持顺序；"
-        "只有不幂等时才需要 max.in.flight.requests.per.connection=1。",
+        "只有不幂等时才需要 max.in.flight.requests.per.connection=1（见课程 in-flight）。",
     ),
 )
 def order(stage: Stage) -> None:

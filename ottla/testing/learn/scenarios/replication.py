@@ -3,12 +3,15 @@
 from ottla.base.errors import ApiError
 from ottla.client.admin import replicas
 from ottla.client.admin.replicas import ElectionType
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.observation import (
+    coordinator,
     high_watermark,
     log_end_offset,
     partition_image,
+    requests_count,
     stored,
 )
 from ottla.testing.learn.stage import Stage
@@ -27,11 +30,11 @@ SUBJECT = Subject("replication")
         "Yes. With acks=1 the leader alone acknowledged {lost_value} at offset {lost_offset}; no "
         "follower had copied it. Broker {new_leader} became leader without it, and offset "
         "{reused_offset} now holds {reused_value}. When broker {old_leader} returned, it truncated "
-        "its log where the leader epochs diverge (KIP-101), not at its high watermark. Use acks=all "
+        "its log where the leader epochs diverge (KIP-101), not at its high watermark (lesson truncation). Use acks=all "
         "with min.insync.replicas=2 for records that must survive (lesson acks-all).",
         "会。acks=1 时只有 leader 确认了 {lost_value}（offset {lost_offset}），没有 follower 复制过它。"
         "broker {new_leader} 在没有这条消息的情况下成为 leader，offset {reused_offset} 现在是 {reused_value}。"
-        "broker {old_leader} 恢复后按 leader epoch 的分歧点截断日志（KIP-101），而不是按高水位（HW）截断。"
+        "broker {old_leader} 恢复后按 leader epoch 的分歧点截断日志（KIP-101），而不是按高水位（HW）截断（见课程 truncation）。"
         "不能丢的消息请使用 acks=all 和 min.insync.replicas=2（见课程 acks-all）。",
     ),
 )
@@ -56,6 +59,7 @@ def acks_1(stage: Stage) -> None:
         lost_offset=lost_record.offset,
     )
     stage.kill(old)
+    stage.await_leader_other_than(old, topic)
     new = stage.cluster.leader(topic)
     readable = stage.values(topic)
     stage.show(topic)
@@ -190,11 +194,11 @@ def acks_0(stage: Stage) -> None:
         "The log end offset (LEO) is the next offset of one replica. The high watermark (HW) is the "
         "smallest LEO of the in-sync replicas; consumers read below it. With the followers cut off, "
         "the leader's LEO was {leo_cut} and the HW stayed {hw_cut}: consumers read {read_cut}. "
-        "Followers pull records with Fetch requests, as consumers do; once they could again, the HW "
-        "was {hw_healed}. Flushes to disk do not matter.",
+        "Followers pull records, as consumers do; the leader pushes nothing: {fetches} Fetch requests reached "
+        "it, and {pushes} Produce requests the followers. Once they could fetch again, the HW was {hw_healed}. Flushes to disk do not matter.",
         "LEO 是单个副本下一条消息的 offset。HW 是 ISR 中最小的 LEO，消费者只能读 HW 之前的消息。"
         "follower 断开后，leader 的 LEO 为 {leo_cut}，HW 停在 {hw_cut}：消费者读到 {read_cut}。"
-        "follower 像消费者一样用 Fetch 请求拉取消息；恢复后 HW 为 {hw_healed}。刷盘与此无关。",
+        "follower 像消费者一样拉取消息，leader 从不推送：leader 收到 {fetches} 次 Fetch，follower 收到 {pushes} 次 Produce；恢复后 HW 为 {hw_healed}。刷盘与此无关。",
     ),
 )
 def hw_and_leo(stage: Stage) -> None:
@@ -203,6 +207,10 @@ def hw_and_leo(stage: Stage) -> None:
     cluster = stage.cluster
     leader = cluster.leader(topic)
     followers = [broker for broker in cluster.brokers if broker != leader]
+    # A consumer looks for a coordinator, which needs a topic that only the controller can create.
+    coordinator(cluster, stage.name)
+    cluster.wait_in_sync(GROUP_OFFSETS_TOPIC)
+    produced = _produced(stage, followers)
     stage.send(topic, "seen", acks="all")
     stage.show(topic)
     stage.say(
@@ -221,16 +229,24 @@ def hw_and_leo(stage: Stage) -> None:
         hw_cut=view.high_watermark,
         read_cut=stage.values(topic),
     )
+    fetches = requests_count(cluster, leader, "Fetch")
     for follower in followers:
         cluster.heal(follower)
     stage.until(lambda: high_watermark(cluster, topic) > view.high_watermark, "the HW advances")
     stage.show(topic)
     stage.say(
-        "The followers fetch again. HW {hw_healed}; a consumer reads: {read_healed}.",
-        "follower 重新拉取。HW {hw_healed}；消费者读到：{read_healed}。",
+        "The followers fetch again: {fetches} Fetch requests to the leader, {pushes} Produce requests to the "
+        "followers. HW {hw_healed}; a consumer reads: {read_healed}.",
+        "follower 重新拉取：leader 收到 {fetches} 次 Fetch，follower 收到 {pushes} 次 Produce。HW {hw_healed}；消费者读到：{read_healed}。",
+        fetches=requests_count(cluster, leader, "Fetch") - fetches,
+        pushes=_produced(stage, followers) - produced,
         hw_healed=high_watermark(cluster, topic),
         read_healed=stage.values(topic),
     )
+
+
+def _produced(stage: Stage, followers: list[int]) -> int:
+    return sum(requests_count(stage.cluster, broker, "Produce") for broker in followers)
 
 
 @SUBJECT.lesson(
@@ -244,10 +260,10 @@ def hw_and_leo(stage: Stage) -> None:
         "AR is every assigned replica ({assigned}), ISR the ones that keep up, OSR the rest. Broker "
         "{failed} left the ISR ({isr_during}) when its session with ZooKeeper ended; a live but slow "
         "one leaves after replica.lag.time.max.ms ({lag_ms} ms) without catching up. These are the "
-        "two liveness conditions. After its restart it fetched what it had missed and joined the ISR "
+        "two liveness conditions (lesson slow-replica). After its restart it fetched what it had missed and joined the ISR "
         "({isr_after}) by itself. replica.lag.max.messages was removed in 0.9.",
         "AR 是全部分配的副本（{assigned}），ISR 是跟得上的副本，OSR 是其余副本。broker {failed} 与 ZooKeeper 的会话结束后离开 ISR"
-        "（{isr_during}）；存活但落后的副本在 replica.lag.time.max.ms（{lag_ms} ms）内没有追上也会离开。这就是两个存活条件。"
+        "（{isr_during}）；存活但落后的副本在 replica.lag.time.max.ms（{lag_ms} ms）内没有追上也会离开。这就是两个存活条件（见课程 slow-replica）。"
         "重启后它拉取缺失的消息，并自动重新加入 ISR（{isr_after}）。replica.lag.max.messages 在 0.9 已移除。",
     ),
 )
@@ -335,7 +351,7 @@ def unclean_election(stage: Stage) -> None:
     )
     with cluster.admin() as brokers:
         replicas.elect_leaders(brokers, [(topic, 0)], election_type=ElectionType.UNCLEAN)
-    cluster.leader(topic)
+    stage.await_leader_other_than(leader, topic)
     survivors = stage.values(topic)
     cluster.restart(leader)
     cluster.wait_in_sync(topic)

@@ -55,11 +55,11 @@ def log_directory(stage: Stage) -> None:
         "分区数可以增加吗？可以减少吗？key 会怎样？",
     ),
     explanation=Text(
-        "It can grow; an option like num.partitions applies only to new topics. It cannot shrink: "
+        "It can grow; num.partitions applies only to new topics (lesson num-partitions). It cannot shrink: "
         "{error}, because the records of removed partitions would be lost or out of order. After growth "
         "murmur2(key) % partitions has another result for the keys {moved}: their new records are in "
         "another partition than the old ones ({before} before, {after} after), so their order is lost.",
-        "可以增加；num.partitions 之类的选项只对新 topic 生效。不能减少：{error}，否则被删分区的消息会丢失或乱序。"
+        "可以增加；num.partitions 只对新 topic 生效（见课程 num-partitions）。不能减少：{error}，否则被删分区的消息会丢失或乱序。"
         "增加后 murmur2(key) % 分区数 对这些 key 的结果改变：{moved}，它们的新消息与旧消息不在同一分区（之前 {before}，之后 {after}），顺序因此丢失。",
     ),
 )
