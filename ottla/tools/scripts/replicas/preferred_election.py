@@ -6,7 +6,7 @@ Apache Kafka 3.0 replaced it with kafka-leader-election.
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec
-from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.replicas.leader_election import (
     Results,
@@ -76,7 +76,7 @@ def _read(path: str) -> list[TopicPartition]:
         raise ConfigError(f"Unable to read file {path}") from None
     if "partitions" not in content:
         raise ConfigError("Preferred replica election data is empty")
-    keys = [partition_of(row) for row in content["partitions"]]
+    keys = [partition_of(row) for row in rows_of(content, "partitions")]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         listed = ",".join(map(text_of, twice))
