@@ -6,7 +6,6 @@ are extensions. The position is in the target (TOPIC.mirror-offsets), and shown 
 consumer's configuration.
 """
 
-import re
 from typing import Any
 
 from ottla.base.errors import OttlaError
@@ -14,6 +13,7 @@ from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.security.options import security_of
+from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Old, Options, Spec, integer
@@ -121,12 +121,14 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
 
 
 def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
-    # As in Kafka, a comma separates alternatives.
-    pattern = re.compile(options["include"].strip().replace(",", "|").replace(" ", ""))
+    try:
+        pattern = topic_pattern(options["include"])
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     names = [
         topic.name
         for topic in topics.list_topics(source)
-        if pattern.fullmatch(topic.name) and not topic.is_internal
+        if pattern is not None and pattern.fullmatch(topic.name) and not topic.is_internal
     ]
     other = options["target-topic"]
     if other is not None and len(names) != 1:

@@ -262,3 +262,51 @@ def test_zookeeper_server_needs_a_file(
         or not command_line
         or command_line[0].startswith("--")
     )
+
+
+@pytest.mark.parametrize("topics", ["one,two", "one|two", "'one, two'"])
+def test_replica_verification_of_several_topics(
+    topics: str,
+    ottla_cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A comma in --topics-include separates alternatives, as in Apache Kafka's IncludeList."""
+    for name in ("one", "two", "three"):
+        produce(ottla_cluster, name, [b"a"])
+    report = verification.Verification.report_if_due
+
+    def stop(self: verification.Verification) -> None:
+        report(self)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(verification.Verification, "report_if_due", stop)
+    line = ["--broker-list", ottla_cluster.bootstrap, "--report-interval-ms", "0"]
+    assert entry.run("kafka-replica-verification", [*line, "--topics-include", topics]) == 0
+    assert capsys.readouterr().out.endswith("among 2 partitions\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kafka-replica-verification", ["--topics-include", "["]),
+        ("kafka-mirror-maker", ["--include", "["]),
+    ],
+)
+def test_pattern_of_topics_that_cannot_be_compiled(
+    name: str,
+    words: list[str],
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The sentence names the pattern."""
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={ottla_cluster.bootstrap}\n")
+    addresses = (
+        ["--consumer.config", str(file), "--producer.config", str(file)]
+        if name == "kafka-mirror-maker"
+        else ["--broker-list", ottla_cluster.bootstrap]
+    )
+    assert entry.run(name, [*addresses, *words]) == 1
+    assert "[ is an invalid regex." in capsys.readouterr().err
