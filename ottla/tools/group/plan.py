@@ -51,8 +51,8 @@ def plan_moves(
 ) -> list[Move]:
     """Return the move of each partition in `bounds`; the target is always within its bounds.
 
-    `amount` is the offset, the count or the shift. `at_time` holds the offsets of the requested time, or those
-    of a file. ValueError if a partition without a committed offset is to be shifted.
+    `amount` is the offset, the count or the shift. `at_time` holds the offsets of the requested
+    time, or those of a file. ValueError if a partition without a committed offset is to be shifted.
     """
     if target is Target.SHIFT and (lost := sorted(set(bounds) - set(current))):
         topic, partition = lost[0]

@@ -114,7 +114,7 @@ class Mirror:
     def _run_with_clients(
         self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]
     ) -> bool:
-        """Copy until the end, until stopped, or until there are new partitions: return True then."""
+        """Copy until the end or until stopped; return True, earlier, if there are new partitions."""
         properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
         if not self._settings.follow:
             properties["fetch.wait.max.ms"] = "10"

@@ -57,8 +57,9 @@ def command(
     """Copy the records of SOURCE to TARGET (default: the same name, with --to).
 
     Partition, key, value, headers and timestamp are kept; a missing target is created with the
-    configuration of the source. With --follow, new partitions are copied from their beginning. The position is kept in the topic TARGET.mirror-offsets, so that a
-    second run continues where the first one stopped.
+    configuration of the source. With --follow, new partitions are copied from their beginning. The
+    position is kept in the topic TARGET.mirror-offsets, so that a second run continues where the
+    first one stopped.
 
     \b
     ottla topic copy orders orders-backup
