@@ -2,14 +2,15 @@
 
 It reads files with the codec alone: importing the storage would take longer than the rest.
 
-Not done: batches older than format 2; the decoders of internal topics (`ottla log dump --records`
-decodes them); Java decoder classes.
+Not done: batches older than format 2; the decoders of the topics that Ottla lacks; Java decoder
+classes.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
 from ottla.base.errors import OttlaError
+from ottla.base.loading import load_module
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Options, Spec, integer
 from ottla.tools.scripts.logs import indexes
@@ -35,24 +36,26 @@ SPEC = Spec(
         "max-bytes": Flag("Read at most this much of each segment.", "size", integer, default=_ALL),
         "key-decoder-class": Flag("Accepted for strings only.", "class", is_optional=True),
         "value-decoder-class": Flag("Accepted for strings only.", "class", is_optional=True),
-        "offsets-decoder": Flag("Use `ottla log dump --records` instead."),
-        "transaction-log-decoder": Flag("Use `ottla log dump --records` instead."),
+        "offsets-decoder": Flag("Print the records of __consumer_offsets as JSON."),
+        "transaction-log-decoder": Flag("Print the records of __transaction_state as JSON."),
         "cluster-metadata-decoder": Flag("Not supported: Ottla has no such topic."),
         "remote-log-metadata-decoder": Flag("Not supported: Ottla has no such topic."),
         "share-group-state-decoder": Flag("Not supported: Ottla has no such topic."),
     },
 )  # fmt: skip
 _NAMES = {number: name for name, number in CODECS.items()}
-_DECODERS = ("offsets-decoder", "transaction-log-decoder", "cluster-metadata-decoder",
-             "remote-log-metadata-decoder", "share-group-state-decoder")  # fmt: skip
+_DECODERS = ("offsets-decoder", "transaction-log-decoder")
+_REFUSED = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder")
+# Decoders need the messages of groups and transactions, which other dumps do not import.
+_DECODING = "ottla.tools.scripts.logs.coordinator_records"
 
 
 def run(options: Options) -> int:
     """Print files; damage is reported on standard error, after the last file."""
     options.require("files")
-    decoder = next((name for name in _DECODERS if name in options), None)
+    decoder = next((name for name in _REFUSED if name in options), None)
     if decoder is not None:
-        raise OttlaError(f"--{decoder} is not supported: use `ottla log dump FILE --records`")
+        raise OttlaError(f"--{decoder} is not supported: Ottla has no such topic")
     findings = Findings()
     try:
         for name in options["files"].split(","):
@@ -91,7 +94,7 @@ def on_parse_error(error: UsageError) -> int:
 
 def _dump_log(path: Path, options: Options, findings: Findings) -> None:
     prints = "print-data-log" in options or any(
-        name in options for name in ("key-decoder-class", "value-decoder-class")
+        name in options for name in ("key-decoder-class", "value-decoder-class", *_DECODERS)
     )
     is_deep = prints or "deep-iteration" in options
     if not options.is_json:
@@ -121,14 +124,17 @@ def _dump_log(path: Path, options: Options, findings: Findings) -> None:
 def _print_records(
     header: BatchHeader, opened: list[records.Record], options: Options, *, prints: bool
 ) -> None:
+    content = _content_of(options)
     for number, record in enumerate(opened):
         parts = [] if "skip-record-metadata" in options else [_metadata(header, record, number)]
         if prints and not header.is_control:
-            parts += _content(record)
-        if parts:
-            out(f"| {' '.join(parts)}")
-        elif not header.is_control:
-            out()
+            try:
+                parts += content(record)
+            except OttlaError:
+                if parts:
+                    out(f"| {parts[0]}")
+                raise
+        out(f"| {' '.join(parts)}" if parts else "")
 
 
 def _batch_line(header: BatchHeader, position: int, data: bytes) -> str:
@@ -162,13 +168,25 @@ def _metadata(header: BatchHeader, record: records.Record, number: int) -> str:
     return text
 
 
-def _content(record: records.Record) -> list[str]:
-    parts = []
-    if record.key is not None:
-        parts.append(f"key: {record.key.decode(errors='replace')}")
-    if record.value is not None:
-        parts.append(f"payload: {record.value.decode(errors='replace')}")
-    return parts
+def _content_of(options: Options) -> Callable[[records.Record], list[str]]:
+    """Return the function that shows key and value of a record."""
+    decoder = next((name for name in _DECODERS if name in options), None)
+    if decoder is None:
+        return lambda record: _labelled(_text(record.key), _text(record.value))
+    decoding = load_module(_DECODING)
+    kinds = decoding.OFFSETS if decoder == "offsets-decoder" else decoding.TRANSACTIONS
+    return lambda record: _labelled(*decoding.texts_of(record, kinds))
+
+
+def _labelled(key: str | None, payload: str | None) -> list[str]:
+    return [
+        *([] if key is None else [f"key: {key}"]),
+        *([] if payload is None else [f"payload: {payload}"]),
+    ]
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")
 
 
 def _last_sequence(header: BatchHeader) -> int:
