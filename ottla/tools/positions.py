@@ -13,6 +13,7 @@ from enum import Enum
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.tools.moments import parse_moment
+from ottla.tools.text_files import is_number
 
 
 class Anchor(Enum):
@@ -46,15 +47,18 @@ _WORDS = {
     "latest": Anchor.END,
     "stored": Anchor.STORED,
 }
+_MAX_OFFSET = 2**63 - 1
 BEGINNING = Position(Anchor.BEGINNING)
 
 
 def parse_position(text: str, now_ms: int) -> Position:
-    """Parse a position; the ValueError lists the allowed forms."""
+    """Parse a position; the ValueError lists the allowed forms, or names the largest offset."""
     if text in _WORDS:
         return Position(_WORDS[text])
     if text.startswith("@"):
         return Position(Anchor.TIME, parse_moment(text[1:], now_ms))
+    if re.fullmatch(r"[+-]?\d+", text) and not is_number(text.lstrip("+-"), 64):
+        raise ValueError(f"{text!r} is too large for an offset: use at most {_MAX_OFFSET}")
     if re.fullmatch(r"\d+", text):
         return Position(Anchor.OFFSET, int(text))
     if re.fullmatch(r"-\d+", text):

@@ -2,12 +2,11 @@
 coordinator.
 """
 
-from pathlib import Path
-
 from ottla.base.loading import deferred
 from ottla.testing.workloads.plan import parse_plan
 from ottla.tools.scripts.flags import split_output
 from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.text_files import read_text
 
 _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
@@ -26,7 +25,7 @@ def run(name: str, words: list[str]) -> int:
             )
         err(_USAGE)
         return 1
-    plan = parse_plan(Path(arguments[1]).read_text(encoding="utf-8"))
+    plan = parse_plan(read_text(arguments[1]))
     if arguments[0] == "check":
         if is_json:
             as_json({"file": arguments[1], "problems": []})

@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ottla.base.loading import deferred
@@ -20,6 +19,7 @@ from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 from ottla.tools.output import Output, StatusLine, note
+from ottla.tools.text_files import read_text
 
 _run_apart = deferred("ottla.tools.broker.processes", "run")
 
@@ -29,7 +29,7 @@ def up(
 ) -> None:
     """Run the brokers of `ottla up`; `option_values` are its other options, by name."""
     line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
-    file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
+    file = {} if config is None else parse_properties(read_text(config), config)
     serving.report_unknown(file)
     up_options = UpOptions(
         host=option_values["host"],
@@ -61,7 +61,7 @@ def start(
     """Run the broker of `ottla broker start`; it stops with its standard input if `supervised`."""
     line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
     refuse_unknown_names(settings)
-    file = parse_properties(Path(config).read_text("utf-8"), config)
+    file = parse_properties(read_text(config), config)
     serving.report_unknown(file)
     settings_with_identity = with_identity({**file, **settings})
     node = _SupervisedNode(settings_with_identity) if supervised else Node(settings_with_identity)

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from pathlib import Path
 
 import click
 
@@ -14,6 +13,7 @@ from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.output import Output
+from ottla.tools.text_files import read_text
 
 _POLL_SECONDS = 0.05
 
@@ -56,7 +56,7 @@ def command(output: Output, config: str | None, data: str | None, timeout: float
 def _directory_of(config: str | None) -> str:
     if config is None:
         return DEFAULT_DATA
-    settings = parse_properties(Path(config).read_text("utf-8"), config)
+    settings = parse_properties(read_text(config), config)
     names = settings.get("log.dirs") or settings.get("log.dir") or "ottla-data"
     return names.split(",")[0].strip()
 

@@ -1,7 +1,6 @@
 """The work of `ottla doctor`: examine each address, this machine and the libraries."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.client.config.properties import parse_properties
@@ -9,6 +8,7 @@ from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.doctor import cluster, libraries, machine, port
 from ottla.tools.doctor.findings import Finding, State, has_failed
 from ottla.tools.output import Output
+from ottla.tools.text_files import read_text
 
 _LOCAL = ("127.", "::1", "localhost", "0.0.0.0")  # noqa: S104 - compared with
 
@@ -36,7 +36,7 @@ def _here(
     """Examine this machine, if a broker runs or is to run on it."""
     if not address.host.startswith(_LOCAL) and data is None and config is None:
         return
-    settings = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
+    settings = {} if config is None else parse_properties(read_text(config), config)
     is_told = data is not None or bool(settings.keys() & {"log.dirs", "log.dir"})
     for path in machine.directories(data, settings, DEFAULT_DATA):
         # A broker that answers may keep its data in a folder other than the default.

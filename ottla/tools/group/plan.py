@@ -14,6 +14,9 @@ class Target(Enum):
     LATEST = "to-latest"
     OFFSET = "to-offset"
     TIME = "to-datetime"
+    # A number of records before the end, and after the beginning.
+    TAIL = "tail"
+    HEAD = "head"
     SHIFT = "shift-by"
     FILE = "from-file"
 
@@ -48,8 +51,8 @@ def plan_moves(
 ) -> list[Move]:
     """Return the move of each partition in `bounds`; the target is always within its bounds.
 
-    `amount` is the offset or the shift. `at_time` holds the offsets of the requested time, or those
-    of a file. ValueError if a partition without a committed offset is to be shifted.
+    `amount` is the offset, the count or the shift. `at_time` holds the offsets of the requested
+    time, or those of a file. ValueError if a partition without a committed offset is to be shifted.
     """
     if target is Target.SHIFT and (lost := sorted(set(bounds) - set(current))):
         topic, partition = lost[0]
@@ -63,6 +66,8 @@ def plan_moves(
             Target.EARLIEST: bound.start,
             Target.LATEST: bound.end,
             Target.OFFSET: amount,
+            Target.TAIL: bound.end - amount,
+            Target.HEAD: bound.start + amount,
             Target.TIME: at_time.get(key, bound.end),
             Target.FILE: at_time.get(key, bound.end),
             Target.SHIFT: current.get(key, 0) + amount,

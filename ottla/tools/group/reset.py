@@ -42,7 +42,12 @@ def command(
     execute: bool,
     **option_values: Any,
 ) -> None:
-    """Reset the committed offsets of a group, with the options of kafka-consumer-groups."""
+    """Reset the committed offsets of a group, with the options of kafka-consumer-groups.
+
+    \b
+    ottla group reset billing --to @-1h --execute
+    ottla group reset billing --topic orders --shift-by -10 --execute
+    """
     chosen = choose(option_values)
     if chosen is None:
         raise click.UsageError(f"Choose the target with exactly one of {as_typed(NAMES)}.")

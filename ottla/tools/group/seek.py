@@ -7,7 +7,6 @@ changes without --execute.
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -20,6 +19,7 @@ from ottla.tools.group.targets import bounds_of
 from ottla.tools.moments import parse_moment
 from ottla.tools.output import Output
 from ottla.tools.positions import Anchor, Position, parse_position, resolve
+from ottla.tools.text_files import is_number, read_text
 from ottla.tools.topic_partitions import parse_topic_partitions
 
 _TARGETS = ("--to", "--to-time", "--to-group", "--to-file")
@@ -134,11 +134,11 @@ def _of_group(brokers: Brokers, other: str, group: str) -> dict[Partition, int]:
 
 def _of_file(name: str) -> dict[Partition, int]:
     targets: dict[Partition, int] = {}
-    for number, line in enumerate(Path(name).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(name).splitlines(), 1):
         parts = line.replace(",", " ").split()
         if not parts:
             continue
-        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+        if len(parts) != 3 or not (is_number(parts[1], 32) and is_number(parts[2], 64)):
             raise click.UsageError(
                 f"{name}, line {number}: {line!r} is not of the form TOPIC PARTITION OFFSET."
             )

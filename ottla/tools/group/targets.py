@@ -6,12 +6,21 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.tools.group.plan import Bounds, Move, Partition, Target, plan_moves
 from ottla.tools.moments import parse_duration, parse_moment
 
+_target_of = deferred("ottla.tools.group.expressions", "target_of")
+
 _OPTIONS = (
+    click.option(
+        "--to",
+        metavar="POSITION",
+        help="Reset to start, end, 42, -10 (the last ten), +5 (after the first five), "
+        "@2026-02-14 or @-1h.",
+    ),
     click.option("--to-earliest", is_flag=True, help="Reset to the first available record."),
     click.option("--to-latest", is_flag=True, help="Reset to the end."),
     click.option("--to-offset", type=click.IntRange(min=0), help="Reset to this offset."),
@@ -25,7 +34,7 @@ _OPTIONS = (
         "--shift-by", type=int, help="Shift by this number of records; negative moves back."
     ),
 )
-NAMES = ("to_earliest", "to_latest", "to_offset", "to_datetime", "by_duration", "shift_by")
+NAMES = ("to_earliest", "to_latest", "to", "to_offset", "to_datetime", "by_duration", "shift_by")
 
 
 def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,8 +47,8 @@ def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
 def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Target, int] | None:
     """Return the requested target, with its offset, shift or time in ms; None if none is given.
 
-    UsageError if more than one of these options and of those in `also` is given, or if a time or
-    duration cannot be parsed.
+    UsageError if more than one of these options and of those in `also` is given, or if a position,
+    a time or a duration cannot be parsed.
     """
     now_ms = time.time_ns() // 1_000_000
     names = (*NAMES, *also)
@@ -53,6 +62,9 @@ def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Tar
     name = named[0] if named else None
     try:
         match name:
+            case "to":
+                target: tuple[Target, int] = _target_of(options[name], now_ms)
+                return target
             case "to_datetime":
                 return Target.TIME, parse_moment(options[name], now_ms)
             case "by_duration":

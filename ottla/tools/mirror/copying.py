@@ -3,18 +3,23 @@ of them.
 
 At least once by default: the points are stored after the records were acknowledged. With
 `exactly_once`, records and points are written in one transaction, and a second mirror of the same
-topics fences the first (KIP-98).
+topics or the same group fences the first (KIP-98). Without transactions a second mirror is
+reported: both see points that they did not write.
 
-Not done: a record with the timestamp 0 or none gets the time of the copy.
+A mirror that follows looks for new partitions and topics, which it copies from their beginning.
+
+Not done: a record with the timestamp 0 or none gets the time of the copy. Two mirrors do not divide
+the partitions.
 """
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import offsets
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.errors import TransactionAborted
 from ottla.client.producer.futures import DeliveryFuture
@@ -23,6 +28,7 @@ from ottla.client.records import RecordMetadata
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point
 from ottla.tools.mirror.routes import Points, Route, prepare, read_points, translate_groups
+from ottla.tools.positions import BEGINNING, Position, resolve
 from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
@@ -40,8 +46,10 @@ class MirrorSettings:
     """How topics are copied.
 
     `follow`: continue at the end of the source until stopped. `group`: a group whose offsets in the
-    source show the position; copying begins there if the target has no points yet. `starts_at_end`:
-    begin at the end of a source that was never copied.
+    source show the position; copying begins there if the target has no points yet. `start`: where
+    copying begins if there is neither (default: the beginning). `end`: where it stops. `refresh_s`:
+    how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
+    which one fences the others; default: those of the same topics.
     """
 
     exactly_once: bool = False
@@ -49,13 +57,19 @@ class MirrorSettings:
     interval_s: float = 5.0
     group: str | None = None
     groups: tuple[str, ...] = ()
-    starts_at_end: bool = False
+    start: Position = BEGINNING
+    end: Position | None = None
+    refresh_s: float = 10.0
+    identity: str | None = None
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
 
 
 class Mirror:
-    """One run of a mirror; `copied` counts the records that are stored with their points."""
+    """One run of a mirror; `copied` counts the records that are stored with their points.
+
+    `find_routes` returns the current routes; a mirror that follows copies those that are new.
+    """
 
     def __init__(
         self,
@@ -64,16 +78,22 @@ class Mirror:
         routes: list[Route],
         settings: MirrorSettings,
         note: Callable[[str], None],
+        find_routes: Callable[[], list[Route]] | None = None,
     ) -> None:
         self.copied = 0
         self.moved_groups: dict[str, int] = {}
         self._source, self._target = source, target
         self._settings = settings
         self._note = note
-        self._partitions = {route: prepare(source, target, route) for route in routes}
-        self._points = {route: Points(read_points(target, route)) for route in routes}
-        self._routes = {route.source: route for route in routes}
-        self._positions = self._starts()
+        self._noted: set[str] = set()
+        self._find_routes = find_routes
+        self._points: dict[Route, Points] = {}
+        # The offset of the next record in each topic of points, unless another mirror writes there.
+        self._points_end: dict[Route, int] = {}
+        self._routes: dict[str, Route] = {}
+        keys = [key for route in routes for key in self._prepare(route)]
+        self._positions = self._starts(keys, settings.start)
+        self._refresh_at = time.monotonic() + settings.refresh_s
         # Read and sent since the last points.
         self._read: dict[Key, int] = {}
         self._last: dict[Key, DeliveryFuture] = {}
@@ -83,16 +103,25 @@ class Mirror:
     def run(self, stop: StopSignals, advance: Callable[[int], None]) -> None:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
-        goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends())
+        goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
         goal.assign(self._positions)
+        while self._run_with_clients(goal, stop, advance):
+            # A producer that is open does not know new partitions of the target yet.
+            goal.assign(self._positions)
+        if settings.groups:
+            self._translate()
+
+    def _run_with_clients(
+        self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]
+    ) -> bool:
+        """Copy until the end or until stopped; return True, earlier, if there are new partitions."""
         properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-        if not settings.follow:
+        if not self._settings.follow:
             properties["fetch.wait.max.ms"] = "10"
+        properties |= self._settings.consumer
         with (
             self._open_producer() as producer,
-            RecordConsumer(
-                self._source.bootstrap, settings={**properties, **settings.consumer}
-            ) as consumer,
+            RecordConsumer(self._source.bootstrap, settings=properties) as consumer,
         ):
             consumer.assign(self._positions)
             translated = time.monotonic()
@@ -100,21 +129,69 @@ class Mirror:
                 before = self.copied
                 self._copy_some(producer, consumer, goal, stop)
                 advance(self.copied - before)
-                if settings.groups and time.monotonic() - translated > _GROUPS_S:
+                if self._settings.groups and time.monotonic() - translated > _GROUPS_S:
                     translated = time.monotonic()
                     self._translate()
-        if settings.groups:
-            self._translate()
+                if self._is_refresh_due() and self._refresh():
+                    return True
+        return False
 
-    def _starts(self) -> dict[Key, int]:
-        keys = [
-            (route.source, number)
-            for route, numbers in self._partitions.items()
-            for number in numbers
+    def _prepare(self, route: Route) -> list[Key]:
+        """Return the partitions of a route that is new, or whose source may have grown."""
+        numbers = prepare(self._source, self._target, route)
+        if route not in self._points:
+            key = (route.offsets_topic, 0)
+            self._points_end[route] = offsets.list_offsets(self._target, {key: offsets.LATEST})[
+                key
+            ].offset
+            self._points[route] = Points(read_points(self._target, route))
+            self._routes[route.source] = route
+        return [(route.source, number) for number in numbers]
+
+    def _refresh(self) -> bool:
+        """Add new topics and partitions to the positions; return True if there are any.
+
+        A route that cannot be prepared is reported once, and again looked at the next time.
+        """
+        self._refresh_at = time.monotonic() + self._settings.refresh_s
+        added: list[Key] = []
+        try:
+            changed = self._changed_routes()
+        except OttlaError as error:
+            self._note_once(f"New topics and partitions cannot be looked up: {error}")
+            return False
+        for route in changed:
+            try:
+                added += [key for key in self._prepare(route) if key not in self._positions]
+            except OttlaError as error:
+                self._note_once(f"New partitions of {route.source} are not copied: {error}")
+        if added:
+            names = ", ".join(f"{topic}-{number}" for topic, number in added)
+            self._note(f"Copying {names}, too, from the beginning.")
+            self._positions |= self._starts(added, BEGINNING)
+        return bool(added)
+
+    def _is_refresh_due(self) -> bool:
+        return self._settings.follow and time.monotonic() >= self._refresh_at
+
+    def _changed_routes(self) -> list[Route]:
+        """Return the routes that are new, and those whose source has more partitions than known."""
+        sizes = {topic.name: len(topic.partitions) for topic in topics.list_topics(self._source)}
+        known = Counter(topic for topic, _ in self._positions)
+        found = self._find_routes() if self._find_routes is not None else []
+        return [
+            *(route for route in self._points if sizes.get(route.source, 0) > known[route.source]),
+            *(route for route in found if route not in self._points),
         ]
+
+    def _note_once(self, sentence: str) -> None:
+        if sentence not in self._noted:
+            self._noted.add(sentence)
+            self._note(sentence)
+
+    def _starts(self, keys: list[Key], start: Position) -> dict[Key, int]:
         earliest = offsets.list_offsets(self._source, dict.fromkeys(keys, offsets.EARLIEST))
-        kind = offsets.LATEST if self._settings.starts_at_end else offsets.EARLIEST
-        default = offsets.list_offsets(self._source, dict.fromkeys(keys, kind))
+        default = resolve(self._source, keys, start)
         group = self._settings.group
         committed = offsets.committed_offsets(self._source, group) if group else {}
         starts = {}
@@ -122,19 +199,23 @@ class Mirror:
             known = self._points[self._routes[topic]].next_offset(number)
             if known is None and (topic, number) in committed:
                 known = committed[topic, number].offset
-            start = default[topic, number].offset if known is None or known < 0 else known
+            next_offset = default[topic, number] if known is None or known < 0 else known
             first = earliest[topic, number].offset
-            if start < first:
+            if next_offset < first:
                 self._note(
-                    f"{topic}-{number}: records {start} to {first - 1} were deleted before they were copied."
+                    f"{topic}-{number}: records {next_offset} to {first - 1} were deleted before "
+                    "they were copied."
                 )
-            starts[topic, number] = max(start, first)
+            starts[topic, number] = max(next_offset, first)
         return starts
 
-    def _ends(self) -> dict[Key, int]:
+    def _ends(self, end: Position | None) -> dict[Key, int]:
+        keys = list(self._positions)
+        if end is not None:
+            return resolve(self._source, keys, end)
         ends = offsets.list_offsets(
             self._source,
-            dict.fromkeys(self._positions, offsets.LATEST),
+            dict.fromkeys(keys, offsets.LATEST),
             isolation_level=offsets.READ_COMMITTED,
         )
         return {key: row.offset for key, row in ends.items()}
@@ -147,8 +228,9 @@ class Mirror:
             **self._settings.producer,
         }
         if self._settings.exactly_once:
-            names = ",".join(sorted(f"{item.source}>{item.target}" for item in self._partitions))
-            digest = hashlib.sha256(names.encode()).hexdigest()[:16]
+            names = ",".join(sorted(f"{route.source}>{route.target}" for route in self._points))
+            identity = self._settings.identity or names
+            digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
             settings.setdefault("transactional.id", f"ottla-mirror-{digest}")
         return Producer(settings)
 
@@ -183,7 +265,7 @@ class Mirror:
     def _fill(
         self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: StopSignals
     ) -> None:
-        deadline = time.monotonic() + self._settings.interval_s
+        deadline = min(time.monotonic() + self._settings.interval_s, self._refresh_at)
         while not (goal.is_reached or stop.requested):
             events = (
                 consumer.poll(_POLL_S, limit=_BATCH)
@@ -232,16 +314,31 @@ class Mirror:
         producer.flush()
         if self._failure is not None:
             raise self._failure
+        points: dict[Route, list[DeliveryFuture]] = {}
         for (topic, number), next_offset in self._read.items():
             written = self._last[topic, number].result()
             route = self._routes[topic]
             key, value = Point(number, next_offset, written.offset + 1).encode(topic)
-            producer.send(
+            future = producer.send(
                 route.offsets_topic, value, key=key, partition=0, on_delivery=self._delivered
             )
+            points.setdefault(route, []).append(future)
         producer.flush()
         if self._failure is not None:
             raise self._failure
+        if not self._settings.exactly_once:
+            for route, futures in points.items():
+                self._look_for_others(route, [future.result().offset for future in futures])
+
+    def _look_for_others(self, route: Route, written: list[int]) -> None:
+        """Report another mirror if there are points between those of this one."""
+        end = self._points_end[route]
+        self._points_end[route] = max(written) + 1
+        if written != list(range(end, end + len(written))):
+            self._note_once(
+                f"Another mirror copies {route.source} to {route.target}, too: records are copied "
+                "twice. Stop one of them: mirrors, also of one group, do not divide the partitions."
+            )
 
     def _finish(self) -> None:
         """Take over what is stored."""

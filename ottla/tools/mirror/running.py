@@ -1,11 +1,15 @@
 """One run of `ottla topic copy`."""
 
+import time
 from typing import Any
+
+import click
 
 from ottla.client.brokers import Brokers
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Route
 from ottla.tools.output import Output, Progress, note
+from ottla.tools.positions import BEGINNING, Anchor, parse_range
 from ottla.tools.signals import StopSignals
 
 
@@ -18,11 +22,21 @@ def copy_topic(
 ) -> None:
     """Copy one topic with the options of the command, and report the number of records."""
     route = Route(*names)
+    try:
+        start, end = parse_range(options["positions"], time.time_ns() // 1_000_000)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if start is not None and start.anchor is Anchor.STORED:
+        raise click.UsageError("`stored` is a position of a group: name an offset or a time")
+    if end is not None and options["follow"]:
+        raise click.UsageError("--follow has no end: omit it, or the second -o")
     settings = MirrorSettings(
         exactly_once=options["exactly_once"],
         follow=options["follow"],
         interval_s=options["interval"],
         groups=options["groups"],
+        start=start or BEGINNING,
+        end=end,
     )
     with StopSignals() as stop:
         mirror = Mirror(source, target, [route], settings, note)

@@ -1,32 +1,69 @@
 """JSON files that Apache Kafka's tools read: partitions with offsets, replicas or nothing else."""
 
 import json
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.tools.text_files import read_text
+
+_KINDS = {32: "int32", 64: "int64"}
+_SHOWN = 200
 
 
 def read_json(path: str, name: str = "version") -> dict[str, Any]:
     """Return the object of a JSON file in version 1; ConfigError if it is none."""
-    text = Path(path).read_text(encoding="utf-8")
-    try:
-        content = json.loads(text)
-    except ValueError:
-        raise ConfigError("The input string is not a valid JSON") from None
+    text = read_text(path)
+    content = parse_json(text)
     if not isinstance(content, dict):
         raise ConfigError(f"Expected JSON object, received {text.strip()}")
     version = content.get(name, 1)
-    if version != 1:
+    if isinstance(version, bool) or version != 1:
         raise ConfigError(f"Not supported version field value {version}")
     return content
 
 
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text; ConfigError if it is none, or nested too deeply."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ConfigError("The input string is not a valid JSON") from None
+
+
+def rows_of(content: Mapping[str, Any], name: str) -> list[Any]:
+    """Return the list in a field, which is empty if there is no such field; ConfigError if it is
+    something else.
+    """
+    rows = content.get(name, [])
+    if not isinstance(rows, list):
+        raise ConfigError(f'the field "{name}" is {_shown(rows)}: write a list, as in [...]')
+    return rows
+
+
 def partition_of(row: Any) -> tuple[str, int]:
     """Return topic and partition of a row; ConfigError names a missing field."""
-    for field, kind in (("topic", str), ("partition", int)):
-        if not isinstance(row, dict) or not isinstance(row.get(field), kind):
-            raise ConfigError(
-                f'the row {json.dumps(row)} needs a field "{field}" ({kind.__name__})'
-            )
-    return row["topic"], row["partition"]
+    if not isinstance(row, dict) or not isinstance(row.get("topic"), str):
+        raise ConfigError(f'the row {_shown(row)} needs a field "topic" (str)')
+    return row["topic"], number_of(row, "partition", 32)
+
+
+def number_of(row: Mapping[str, Any], field: str, bits: int) -> int:
+    """Return the whole number in a field of a row; ConfigError if it is none of this size."""
+    value: Any = row.get(field)
+    if not is_number(value, bits):
+        raise ConfigError(
+            f'the row {_shown(row)} needs a field "{field}" ({_KINDS[bits]}): write a whole number'
+        )
+    return int(value)
+
+
+def is_number(value: Any, bits: int) -> bool:
+    """Return True if a JSON value is a signed whole number of this many bits; true is none."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

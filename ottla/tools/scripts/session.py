@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers, Controllers
@@ -14,6 +13,7 @@ from ottla.client.security.options import security_of
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
+from ottla.tools.text_files import read_text
 
 _ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
 
@@ -25,7 +25,7 @@ _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controll
 
 def read_properties(name: str) -> dict[str, str]:
     """Return the entries of a Java properties file."""
-    return parse_properties(Path(name).read_text(encoding="utf-8"), name, needs_values=False)
+    return parse_properties(read_text(name), name, needs_values=False)
 
 
 def check_bootstrap(text: str) -> None:

@@ -1,11 +1,11 @@
 """The file of --config-file: the client settings of Kafka's tools that Ottla's client supports."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import Security, security_of
+from ottla.tools.text_files import read_text
 
 _SECURE = ("security.", "sasl.", "ssl.")
 _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
@@ -24,7 +24,7 @@ class ClientConfig:
 
 def read_client_config(file: str) -> ClientConfig:
     """Read a properties file; ConfigError for a setting that is wrong or not supported."""
-    settings = parse_properties(Path(file).read_text(encoding="utf-8"), file)
+    settings = parse_properties(read_text(file), file)
     timeouts = [settings[name] for name in _TIMEOUTS if name in settings]
     for text in timeouts[:1]:
         if not text.isdecimal() or text == "0":

@@ -7,7 +7,6 @@ option there is no plan: the application starts from the beginning, as its sourc
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.tools.group.plan import Move, Partition, Target, plan_moves
 from ottla.tools.group.targets import bounds_of, choose, planned, warnings
+from ottla.tools.text_files import is_number, read_text
 
 FROM_FILE = "from_file"
 
@@ -128,11 +128,11 @@ def read_plan(file: str) -> dict[Partition, int]:
     line.
     """
     plan: dict[Partition, int] = {}
-    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
             continue
         parts = [part.strip() for part in line.split(",")]
-        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+        if len(parts) != 3 or not (is_number(parts[1], 32) and is_number(parts[2], 64)):
             raise click.UsageError(
                 f"{file}, line {number}: {line!r} is not of the form TOPIC,PARTITION,OFFSET."
             )

@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from ottla.base.loading import deferred
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
 from ottla.streams.application.reset import (
@@ -32,8 +33,9 @@ from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import targeted
 from ottla.tools.output import Output, note
 from ottla.tools.streams.client_config import ClientConfig, read_client_config
-from ottla.tools.streams.positions import plan_positions
 
+# Imported on use: the help needs none of it.
+_plan_positions = deferred("ottla.tools.streams.positions", "plan_positions")
 _COLUMNS = ("kind", "name")
 _POSITION = "position"
 _POSITION_COLUMNS = ("kind", "name", "partition", "current_offset", "new_offset")
@@ -117,7 +119,7 @@ def _reset(brokers: Brokers, output: Output, option_values: dict[str, Any]) -> N
     if not option_values["force"]:
         refuse_while_running(members, name)
     current = positions_of(brokers, name, checkpoint)
-    moves, notes = plan_positions(brokers, option_values, current)
+    moves, notes = _plan_positions(brokers, option_values, current)
     removals = plan_reset(brokers, name, checkpoint, option_values["internal_topics"])
     if option_values["execute"]:
         positions = {(move.topic, move.partition): move.target for move in moves}

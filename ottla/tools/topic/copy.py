@@ -18,6 +18,15 @@ _copy = deferred("ottla.tools.mirror.running", "copy_topic")
 @click.argument("source", shell_complete=options.complete_topic)
 @click.argument("target", required=False)
 @click.option("--to", metavar="HOST:PORT", help="The target's cluster (default: the same).")
+@click.option(
+    "-o",
+    "--offset",
+    "positions",
+    multiple=True,
+    metavar="POSITION",
+    help="Start of partitions that were never copied: beginning (default), end, 42, -10, +5, "
+    "@2026-02-14, @-1h; a second -o sets the end.",
+)
 @click.option("--follow", is_flag=True, help="Continue at the end until stopped.")
 @click.option(
     "--exactly-once", is_flag=True, help="Write records and positions in transactions (KIP-98)."
@@ -48,11 +57,13 @@ def command(
     """Copy the records of SOURCE to TARGET (default: the same name, with --to).
 
     Partition, key, value, headers and timestamp are kept; a missing target is created with the
-    configuration of the source. The position is kept in the topic TARGET.mirror-offsets, so that a
-    second run continues where the first one stopped.
+    configuration of the source. With --follow, new partitions are copied from their beginning. The
+    position is kept in the topic TARGET.mirror-offsets, so that a second run continues where the
+    first one stopped.
 
     \b
     ottla topic copy orders orders-backup
+    ottla topic copy orders orders-of-today -o @-1d
     ottla topic copy orders --to west:9092 --follow --exactly-once --groups billing
     """
     if to is None and target in (None, source):

@@ -61,6 +61,12 @@ def test_members_are_shown_with_their_partitions(run: Any, group: str, member: s
         (["--shift-by", "99"], 6),
         (["--to-datetime", "2020-01-01"], 0),
         (["--by-duration", "1h"], 0),
+        (["--to", "start"], 0),
+        (["--to", "end"], 6),
+        (["--to", "3"], 3),
+        (["--to", "-1"], 5),
+        (["--to", "+2"], 2),
+        (["--to", "@-1h"], 0),
         (["--to-earliest", "--topic", "t"], 0),
         (["--to-earliest", "--topic", "t:0"], 0),
     ],
@@ -122,3 +128,20 @@ def test_unknown_partition_is_rejected(run: Any, group: str) -> None:
     """The command fails before any change."""
     done = run("group", "reset", group, "--topic", "t:7", "--to-latest", "--execute")
     assert (done.code, "Topic 't' has no partition 7" in done.errors) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--to", "nowhere"], "is not a position"),
+        (["--to", "stored"], "where the group is already"),
+        (["--to", "end", "--to-latest"], "exactly one of --to-earliest, --to-latest, --to, "),
+        ([], "exactly one of --to-earliest, --to-latest, --to, "),
+    ],
+)
+def test_reset_needs_one_position(run: Any, group: str, words: list[str], sentence: str) -> None:
+    """Anything else is an error of the command line, and the offsets stay."""
+    done = run("group", "reset", group, *words, "--execute")
+    assert done.code == 2
+    assert sentence in done.errors
+    assert run("group", "describe", group).rows[0][3] == "4"

@@ -1,11 +1,14 @@
 """`ottla topic copy`: records, positions and offsets of groups."""
 
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
-from ottla.client.admin import offsets
+from ottla.base.errors import OttlaError
+from ottla.client.admin import offsets, topics
 from ottla.client.errors import TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.transport import EndOfPartition, RecordConsumer
@@ -14,6 +17,7 @@ from ottla.testing import Cluster
 from ottla.tools.mirror import routes
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Points, Route
+from ottla.tools.positions import Anchor, Position
 from ottla.tools.signals import StopSignals
 
 
@@ -182,3 +186,137 @@ def test_memory_of_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert translation.translate(0, 999) == 1998
     old = translation.translate(0, 500)
     assert old is not None and old <= 1000
+
+
+class _Stop:
+    """A request to stop that a test makes."""
+
+    requested = False
+
+
+def _following(
+    mirror: Mirror, step: Callable[[Mirror, _Stop], None], *, seconds: float = 30.0
+) -> None:
+    """Run a mirror that follows, with a step of the test after each of its batches."""
+    stop = _Stop()
+    deadline = time.monotonic() + seconds
+
+    def advance(_: int) -> None:
+        assert time.monotonic() < deadline, "the mirror has not copied the records"
+        step(mirror, stop)
+
+    mirror.run(cast(StopSignals, stop), advance)
+
+
+_FOLLOW = MirrorSettings(follow=True, interval_s=0.1, refresh_s=0.05)
+
+
+def test_partition_that_is_added_while_a_mirror_follows(ottla_cluster: Cluster) -> None:
+    """Its records are copied from the beginning, also if copying began at the end of the topic."""
+    ottla_cluster.create_topic("src", partitions=1)
+    ottla_cluster.create_topic("dst", partitions=1)
+    notes: list[str] = []
+    with ottla_cluster.admin() as brokers:
+
+        def step(mirror: Mirror, stop: _Stop) -> None:
+            if not notes:
+                produce(ottla_cluster, "src", [b"0"], partition=0)
+                topics.add_partitions(brokers, "src", 2)
+                produce(ottla_cluster, "src", [b"1"], partition=1)
+                notes.append("added")
+            elif "add some with" in notes[-1]:
+                topics.add_partitions(brokers, "dst", 2)
+            stop.requested = mirror.copied == 2
+
+        settings = replace(_FOLLOW, start=Position(Anchor.END))
+        _following(Mirror(brokers, brokers, [Route("src", "dst")], settings, notes.append), step)
+    # The target had too few partitions at first, which was reported once.
+    assert [note.split(":")[0] for note in notes[1:]] == [
+        "New partitions of src are not copied", "Copying src-1, too, from the beginning.",
+    ]  # fmt: skip
+    assert (read_all(ottla_cluster, "dst", 0), read_all(ottla_cluster, "dst", 1)) == ([b"0"], [b"1"])  # fmt: skip
+
+
+def test_second_mirror_without_transactions_is_reported(ottla_cluster: Cluster) -> None:
+    """The first one sees points that it did not write."""
+    produce(ottla_cluster, "a", [b"1"])
+    notes: list[str] = []
+    others: list[str] = []
+    with ottla_cluster.admin() as brokers:
+
+        def stop_after_one(other: Mirror, stop: _Stop) -> None:
+            stop.requested = other.copied == 1
+
+        def step(mirror: Mirror, stop: _Stop) -> None:
+            if mirror.copied == 1:
+                # The second one starts after the first record, and copies the next one, too.
+                other = Mirror(brokers, brokers, [Route("a", "b")], _FOLLOW, others.append)
+                produce(ottla_cluster, "a", [b"2"])
+                _following(other, stop_after_one)
+            stop.requested = mirror.copied == 2
+
+        _following(Mirror(brokers, brokers, [Route("a", "b")], _FOLLOW, notes.append), step)
+    assert read_all(ottla_cluster, "b") == [b"1", b"2", b"2"]
+    assert others == []
+    (note,) = notes
+    assert note.startswith("Another mirror copies a to b, too: records are copied twice.")
+
+
+def test_mirror_with_transactions_fences_another_of_its_group(ottla_cluster: Cluster) -> None:
+    """A second instance with other topics, but the same group, ends the first one."""
+    produce(ottla_cluster, "a", [b"1"])
+    produce(ottla_cluster, "c", [b"1"])
+    settings = replace(_FOLLOW, exactly_once=True, identity="group")
+    with ottla_cluster.admin() as brokers:
+
+        def step(mirror: Mirror, stop: _Stop) -> None:
+            if not mirror.copied or read_all(ottla_cluster, "a") != [b"1"]:
+                return
+            other = replace(settings, follow=False)
+            both = [Route("a", "b"), Route("c", "d")]
+            Mirror(brokers, brokers, both, other, print).run(
+                cast(StopSignals, stop), lambda _: None
+            )
+            produce(ottla_cluster, "a", [b"2"])
+
+        first = Mirror(brokers, brokers, [Route("a", "b")], settings, print)
+        with pytest.raises(OttlaError, match=r"(?i)fenced|epoch"):
+            _following(first, step)
+    assert read_all(ottla_cluster, "b") == [b"1"]
+    assert read_all(ottla_cluster, "d") == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "values"),
+    [
+        (["-o", "-2"], [b"3", b"4"]),
+        (["-o", "1", "-o", "3"], [b"2", b"3"]),
+        (["-o", "@3000", "-o", "@4000"], [b"3"]),
+    ],
+)
+def test_copy_between_positions(
+    run: Any, ottla_cluster: Cluster, positions: list[str], values: list[bytes]
+) -> None:
+    """The first -o is the start of partitions that were never copied, the second the end."""
+    for number in range(1, 5):
+        produce(ottla_cluster, "a", [b"%d" % number], timestamp=number * 1000)
+    words = [word.replace("@", f"@{'0' * 6}") for word in positions]
+    done = run("topic", "copy", "a", "b", *words, "--output", "json")
+    assert (done.code, done.json["records"]) == (0, len(values))
+    assert read_all(ottla_cluster, "b") == values
+
+
+def test_second_copy_continues_whatever_its_start(run: Any, ottla_cluster: Cluster) -> None:
+    """The stored position counts: no record is copied twice."""
+    produce(ottla_cluster, "a", [b"1", b"2", b"3"])
+    run("topic", "copy", "a", "b", "-o", "beginning", "-o", "2")
+    run("topic", "copy", "a", "b", "-o", "beginning")
+    assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("words", [["-o", "x"], ["-o", "stored"], ["-o", "1", "-o", "2", "--follow"]])  # fmt: skip
+def test_positions_that_a_copy_cannot_have(run: Any, words: list[str]) -> None:
+    """They are errors of the command line, and no topic is created."""
+    run("topic", "create", "a")
+    assert run("topic", "copy", "a", "b", *words).code == 2
+    assert "b" not in [row["name"] for row in run("topic", "list", "--output", "json").json]

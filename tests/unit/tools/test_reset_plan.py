@@ -26,6 +26,10 @@ def _targets(target: Target, amount: int = 0, **offsets: dict[tuple[str, int], i
         (Target.OFFSET, 15, [15, 15]),
         (Target.OFFSET, 5, [10, 5]),
         (Target.OFFSET, 1000, [20, 100]),
+        (Target.TAIL, 5, [15, 95]),
+        (Target.TAIL, 50, [10, 50]),
+        (Target.HEAD, 5, [15, 5]),
+        (Target.HEAD, 50, [20, 50]),
     ],
 )
 def test_target_stays_within_the_log(target: Target, amount: int, targets: list[int]) -> None:

@@ -131,6 +131,9 @@ def read_words(ottla_cluster: Cluster, state_dir: Path) -> Path:
         (("--by-duration", "P1D"), 10, 2),
         (("--shift-by", "-2"), 4, 2),
         (("--shift-by", "3"), 9, 2),
+        (("--to", "-3"), 7, 2),
+        (("--to", "+3"), 3, 2),
+        (("--to", "@1970-01-01T00:00:08"), 7, 2),
     ],
 )
 def test_input_resumes_at_the_given_positions(

@@ -20,6 +20,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster, read_properties
+from ottla.tools.text_files import is_number
 
 SPEC = Spec(
     "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, "
@@ -186,7 +187,7 @@ def _check_names(options: Options, types: Sequence[str], names: Sequence[str]) -
         )
     if types[0] in ("brokers", "broker-loggers"):
         for name in filter(None, names):
-            if not name.lstrip("-").isdecimal():
+            if not is_number(name.removeprefix("-"), 32):
                 _fail(
                     f"The entity name for {types[0]} must be a valid integer broker id, "
                     f"but it is: {name}"

@@ -8,7 +8,7 @@ from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, long
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import check_bootstrap, cluster
 
@@ -96,7 +96,7 @@ def _timestamp(text: str) -> int:
     if text in _NAMES:
         return _NAMES[text]
     try:
-        return int(text)
+        return long(text)
     except ValueError:
         raise ValueError(
             f"Malformed time argument {text}. Please use -1 or latest / -2 or earliest / -3 or "

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.properties import parse_properties
+from ottla.tools.scripts.json_files import parse_json
 from ottla.tools.scripts.printing import err, out
+from ottla.tools.text_files import read_text
 
 Settings = Mapping[str, str]
 _SOURCE, _SINK = "FileStreamSource", "FileStreamSink"
@@ -44,7 +46,7 @@ def run(name: str, command_line: list[str]) -> int:
     plans = [_translate(worker, _read(path), path) for path in files[1:]]
     targets = [(Path(f"{name}.yaml"), text) for name, text in plans]
     for target, text in targets:
-        if target.exists() and target.read_text(encoding="utf-8") != text:
+        if target.exists() and target.read_bytes() != text.encode():
             raise ConfigError(
                 f"{target} exists with other contents, and nothing was written: move it"
             )
@@ -60,14 +62,19 @@ def run(name: str, command_line: list[str]) -> int:
 
 
 def _read(path: str) -> dict[str, str]:
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     if not path.endswith(".json"):
         return parse_properties(text, path)
     try:
-        content = json.loads(text)
-    except ValueError:
-        raise ConfigError(f"{path} is not JSON: write it as {{name: …, config: {{…}}}}") from None
-    settings = {**content.get("config", content), "name": content.get("name", "")}
+        content = parse_json(text)
+    except ConfigError:
+        content = None
+    config = content.get("config", content) if isinstance(content, dict) else None
+    if not isinstance(content, dict) or not isinstance(config, dict):
+        raise ConfigError(
+            f"{path} is not a connector in JSON: write it as {{name: …, config: {{…}}}}"
+        )
+    settings = {**config, "name": content.get("name", "")}
     return {str(key): str(value) for key, value in settings.items()}
 
 

@@ -1,12 +1,16 @@
 """`kafka-mirror-maker` (kafka.tools.MirrorMaker of 3.9): `ottla topic copy --follow` for several
 topics.
 
-Topics keep their names, as there; `--exactly-once`, `--target-topic`, `--groups` and `--until-end`
-are extensions. The position is in the target (TOPIC.mirror-offsets), and shown by the group of the
-consumer's configuration.
+Topics keep their names, as there. New topics that match and new partitions are found every
+metadata.max.age.ms, by default 10 s, and copied from their beginning. Instances of one group do not
+divide the partitions: with `--exactly-once` the newest fences the others, without it each reports
+the others.
+
+`--exactly-once`, `--target-topic`, `--groups` and `--until-end` are extensions. The position is in
+the target (TOPIC.mirror-offsets), and shown by the group of the consumer's configuration.
 """
 
-import re
+from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import OttlaError
@@ -14,12 +18,15 @@ from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.security.options import security_of
+from ottla.tools.positions import Anchor, Position
+from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import WITHOUT_EFFECT, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import StopSignals
+from ottla.tools.text_files import is_number
 
 _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
 _mirror = deferred("ottla.tools.mirror.copying", "Mirror")
@@ -33,6 +40,8 @@ _WARNING = (
     "the corresponding config: 'partition.assignment.strategy="
     "org.apache.kafka.clients.consumer.RoundRobinAssignor'"
 )
+_METADATA_MAX_AGE_MS = "10000"
+_REFRESH_MIN_MS = 100
 _CLASSES = ("consumer.rebalance.listener", "rebalance.listener.args", "message.handler", "message.handler.args")  # fmt: skip
 
 SPEC = Spec(
@@ -100,33 +109,54 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
         StopSignals() as stop,
     ):
         routes = _routes(options, source, is_same=addresses[0] == addresses[1])
-        if not routes:
+        follows = "until-end" not in options
+        if not routes and not follows:
             err(f"No topic matches {options['include']}.")
             return 1
+        if not routes:
+            err(f"No topic matches {options['include']} yet.")
+        group = consumer.pop("group.id", None)
+        is_latest = consumer.pop("auto.offset.reset", "latest") == "latest"
         settings = _settings(
             exactly_once="exactly-once" in options,
-            follow="until-end" not in options,
+            follow=follows,
             interval_s=options["offset.commit.interval.ms"] / 1000,
-            group=consumer.pop("group.id", None),
+            group=group,
             groups=tuple(name for name in (options["groups"] or "").split(",") if name),
-            starts_at_end=consumer.pop("auto.offset.reset", "latest") == "latest",
+            start=Position(Anchor.END if is_latest else Anchor.BEGINNING),
+            refresh_s=_refresh_s(consumer),
+            identity=group or options["include"],
             consumer=librdkafka_settings(consumer),
             producer=producer,
         )
-        mirror = _mirror(source, target, routes, settings, err)
+        # A topic that is named for the target is the only one.
+        find = (
+            None if "target-topic" in options else lambda: _routes(options, source, is_same=False)
+        )
+        mirror = _mirror(source, target, routes, settings, err, find)
         mirror.run(stop, lambda _: None)
     if options.is_json:
         as_json({"records": mirror.copied, "groups": mirror.moved_groups})
     return 0
 
 
+def _refresh_s(consumer: Mapping[str, str]) -> float:
+    """Return the interval of metadata.max.age.ms, in which Apache Kafka's consumer finds topics."""
+    text = consumer.get("metadata.max.age.ms", _METADATA_MAX_AGE_MS)
+    if not is_number(text, 64):
+        raise UsageError(f"metadata.max.age.ms={text} is no number of milliseconds")
+    return max(int(text), _REFRESH_MIN_MS) / 1000
+
+
 def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
-    # As in Kafka, a comma separates alternatives.
-    pattern = re.compile(options["include"].strip().replace(",", "|").replace(" ", ""))
+    try:
+        pattern = topic_pattern(options["include"])
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     names = [
         topic.name
         for topic in topics.list_topics(source)
-        if pattern.fullmatch(topic.name) and not topic.is_internal
+        if pattern is not None and pattern.fullmatch(topic.name) and not topic.is_internal
     ]
     other = options["target-topic"]
     if other is not None and len(names) != 1:

@@ -6,21 +6,19 @@ positions.
 """
 
 import re
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.cluster.jvm_order import java_string_hash
-from ottla.tools.moments import parse_duration
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, long
-from ottla.tools.scripts.groups.resetting import parse_date_time
+from ottla.tools.scripts.groups.resetting import parse_age, parse_date_time
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, err, java_list, out
 from ottla.tools.scripts.session import cluster
+from ottla.tools.text_files import is_number, read_text
 
 Key = tuple[str, int]
 _ISOLATED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")  # fmt: skip
@@ -239,8 +237,7 @@ class _Reset:
         if "to-datetime" in options:
             return self._since(keys, parse_date_time(options["to-datetime"]))
         if "by-duration" in options:
-            now_ms = time.time_ns() // 1_000_000
-            return self._since(keys, now_ms - parse_duration(options["by-duration"]))
+            return self._since(keys, parse_age(options["by-duration"]))
         if "from-file" in options:
             return self._limited(_read_plan(options["from-file"], keys))
         starts = offsets.list_offsets(self._brokers, dict.fromkeys(keys, offsets.EARLIEST))
@@ -290,10 +287,10 @@ class _Reset:
 
 def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:
     plan: dict[Key, int] = {}
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     for line in text.splitlines():
         parts = line.split(",")
-        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+        if len(parts) != 3 or not (is_number(parts[1], 32) and is_number(parts[2], 64)):
             raise _Refused(
                 "java.text.ParseException: Reset plan CSV file is not following the format "
                 "`TOPIC,PARTITION,OFFSET`."

@@ -31,6 +31,15 @@ def _number(form: str) -> Deserialize:
     return deserialize
 
 
+def _uuid(data: bytes) -> bytes:
+    try:
+        return str(uuid.UUID(data.decode())).encode()
+    except ValueError:
+        raise ConfigError(
+            f"Error parsing data into UUID: {data!r} is not the text of one"
+        ) from None
+
+
 _DESERIALIZERS: Mapping[str, Deserialize] = {
     "StringDeserializer": lambda data: data.decode("utf-8", "replace").encode(),
     "ByteArrayDeserializer": lambda data: data,
@@ -43,7 +52,7 @@ _DESERIALIZERS: Mapping[str, Deserialize] = {
     "FloatDeserializer": _number(">f"),
     "DoubleDeserializer": _number(">d"),
     "BooleanDeserializer": lambda data: b"true" if data == b"\x01" else b"false",
-    "UUIDDeserializer": lambda data: str(uuid.UUID(data.decode())).encode(),
+    "UUIDDeserializer": _uuid,
     "VoidDeserializer": lambda data: b"null",
 }
 _TIMESTAMPS = {"create": b"CreateTime:%d", "logappend": b"LogAppendTime:%d"}

@@ -5,15 +5,15 @@ import datetime
 import re
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.tools.moments import parse_duration
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.flags import Options, integer, long
 from ottla.tools.scripts.printing import as_json, left, out
+from ottla.tools.text_files import is_number, read_text
 
 TopicPartition = tuple[str, int]
 Plan = dict[TopicPartition, int]
@@ -138,7 +138,7 @@ def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartit
         if not numbers or ":" in numbers:
             raise UsageError(f"Invalid topic arg '{argument}', expected topic name and partitions")
         for number in numbers.split(","):
-            if not number.isdecimal():
+            if not is_number(number, 32):
                 raise UsageError(
                     f"Invalid partition '{number}' specified in topic arg '{argument}''"
                 )
@@ -186,12 +186,15 @@ def _at(brokers: Brokers, keys: Sequence[TopicPartition], moment_ms: int) -> Pla
 
 def _moment(options: Options) -> int:
     text = options["by-duration"]
-    if text is not None:
-        try:
-            return time.time_ns() // 1_000_000 - parse_duration(text)
-        except ValueError:
-            raise OttlaError("Text cannot be parsed to a Duration") from None
-    return parse_date_time(options["to-datetime"])
+    return parse_date_time(options["to-datetime"]) if text is None else parse_age(text)
+
+
+def parse_age(text: str) -> int:
+    """Return the time, in ms, that is a duration ago."""
+    try:
+        return time.time_ns() // 1_000_000 - parse_duration(text)
+    except ValueError:
+        raise OttlaError("Text cannot be parsed to a Duration") from None
 
 
 def parse_date_time(text: str) -> int:
@@ -209,20 +212,22 @@ def parse_date_time(text: str) -> int:
 def _from_file(options: Options, group: str) -> Plan:
     plan: Plan = {}
     try:
-        text = Path(options["from-file"]).read_text(encoding="utf-8")
+        text = read_text(options["from-file"])
     except OSError as error:
         sentence = f"java.io.IOException: Unable to read file {options['from-file']}"
         raise OttlaError(sentence) from error
-    for number, row in enumerate(csv.reader(text.splitlines()), 1):
-        owner = group if len(row) == 3 and len(options.all("group")) == 1 else row[0]
+    for number, line in enumerate(text.splitlines(), 1):
         try:
+            row = next(csv.reader([line]))
             topic, partition, offset = row[-3:]
-            if owner == group:
-                plan[topic.strip(), int(partition)] = int(offset)
-        except ValueError:
+            key, target = (topic.strip(), integer(partition)), long(offset)
+        except (ValueError, csv.Error, StopIteration):
             raise OttlaError(
-                f"line {number} of {options['from-file']} is not topic,partition,offset: {row}"
+                f"line {number} of {options['from-file']} is not topic,partition,offset: {line!r}"
             ) from None
+        owner = group if len(row) == 3 and len(options.all("group")) == 1 else row[0]
+        if owner == group:
+            plan[key] = target
     if not plan:
         out(f"\nError: No reset plan for group {group} found")
     return plan

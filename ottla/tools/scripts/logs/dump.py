@@ -2,23 +2,26 @@
 
 It reads files with the codec alone: importing the storage would take longer than the rest.
 
-Not done: batches older than format 2; the decoders of internal topics (`ottla log dump --records`
-decodes them); Java decoder classes.
+Not done: batches older than format 2; the decoders of the topics that Ottla lacks; Java decoder
+classes.
 """
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from ottla.base.errors import OttlaError
-from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.base.loading import load_module
+from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Options, Spec, integer
 from ottla.tools.scripts.logs import indexes
+from ottla.tools.scripts.logs.findings import Findings
+from ottla.tools.scripts.logs.segments import Segment
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.wire.records import batch, control, records
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.compression import CODECS
 
+_ALL = 2**31 - 1
 SPEC = Spec(
     "This tool helps to parse a log file and dump its contents to the console, useful for debugging a "
     "seemingly corrupt log segment.",
@@ -30,44 +33,57 @@ SPEC = Spec(
         "verify-index-only": Flag("Check indexes without printing them."),
         "index-sanity-check": Flag("Check indexes as a broker does at startup."),
         "max-message-size": Flag("Accepted, without effect.", "size", integer, default=5 << 20),
-        "max-bytes": Flag("Read at most this much of each segment.", "size", integer, default=2**31 - 1),
+        "max-bytes": Flag("Read at most this much of each segment.", "size", integer, default=_ALL),
         "key-decoder-class": Flag("Accepted for strings only.", "class", is_optional=True),
         "value-decoder-class": Flag("Accepted for strings only.", "class", is_optional=True),
-        "offsets-decoder": Flag("Use `ottla log dump --records` instead."),
-        "transaction-log-decoder": Flag("Use `ottla log dump --records` instead."),
+        "offsets-decoder": Flag("Print the records of __consumer_offsets as JSON."),
+        "transaction-log-decoder": Flag("Print the records of __transaction_state as JSON."),
         "cluster-metadata-decoder": Flag("Not supported: Ottla has no such topic."),
         "remote-log-metadata-decoder": Flag("Not supported: Ottla has no such topic."),
         "share-group-state-decoder": Flag("Not supported: Ottla has no such topic."),
     },
 )  # fmt: skip
 _NAMES = {number: name for name, number in CODECS.items()}
-_DECODERS = ("offsets-decoder", "transaction-log-decoder", "cluster-metadata-decoder",
-             "remote-log-metadata-decoder", "share-group-state-decoder")  # fmt: skip
+_DECODERS = ("offsets-decoder", "transaction-log-decoder")
+_REFUSED = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder")
+# Decoders need the messages of groups and transactions, which other dumps do not import.
+_DECODING = "ottla.tools.scripts.logs.coordinator_records"
 
 
 def run(options: Options) -> int:
-    """Print files; a damaged part is reported on standard error."""
+    """Print files; damage is reported on standard error, after the last file."""
     options.require("files")
-    decoder = next((name for name in _DECODERS if name in options), None)
+    decoder = next((name for name in _REFUSED if name in options), None)
     if decoder is not None:
-        raise OttlaError(f"--{decoder} is not supported: use `ottla log dump FILE --records`")
-    for name in options["files"].split(","):
-        path = Path(name)
-        if not options.is_json:
-            out(f"Dumping {name}")
-        read: Callable[[Path, Options], None] | None = {
-            ".log": _dump_log,
-            ".checkpoint": _dump_log,
-            ".index": indexes.dump_index,
-            ".timeindex": indexes.dump_time_index,
-            ".txnindex": indexes.dump_transactions,
-            ".snapshot": indexes.dump_snapshot,
-        }.get(path.suffix)
-        if read is None:
-            err(f"Ignoring unknown file {name}")
-        else:
-            read(path, options)
+        raise OttlaError(f"--{decoder} is not supported: Ottla has no such topic")
+    findings = Findings()
+    try:
+        for name in options["files"].split(","):
+            _dump(name, options, findings)
+    except OttlaError as error:
+        findings.report()
+        err(str(error))
+        return 1
+    findings.report()
     return 0
+
+
+def _dump(name: str, options: Options, findings: Findings) -> None:
+    path = Path(name)
+    if not options.is_json:
+        out(f"Dumping {name}")
+    read: Callable[[Path, Options, Findings], None] | None = {
+        ".log": _dump_log,
+        ".checkpoint": _dump_log,
+        ".index": indexes.dump_index,
+        ".timeindex": indexes.dump_time_index,
+        ".txnindex": indexes.dump_transactions,
+        ".snapshot": indexes.dump_snapshot,
+    }.get(path.suffix)
+    if read is None:
+        err(f"Ignoring unknown file {name}")
+    else:
+        read(path, options, findings)
 
 
 def on_parse_error(error: UsageError) -> int:
@@ -76,65 +92,49 @@ def on_parse_error(error: UsageError) -> int:
     return 1
 
 
-def batches(path: Path, limit: int) -> Iterator[tuple[int, BatchHeader, bytes]]:
-    """Return position, header and bytes of each batch; stops at bytes that are no batch."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        size = min(os.fstat(descriptor).st_size, limit)
-        position = 0
-        while size - position >= batch.HEADER_SIZE:
-            header = batch.parse_header(os.pread(descriptor, batch.HEADER_SIZE, position))
-            if header.magic != batch.MAGIC:
-                raise OttlaError(
-                    f"{path} has a batch of format {header.magic} at position {position}: "
-                    "`ottla log dump` reads it"
-                )
-            if not batch.HEADER_SIZE <= header.size_bytes <= size - position:
-                return
-            yield position, header, os.pread(descriptor, header.size_bytes, position)
-            position += header.size_bytes
-    finally:
-        os.close(descriptor)
-
-
-def _dump_log(path: Path, options: Options) -> None:
+def _dump_log(path: Path, options: Options, findings: Findings) -> None:
     prints = "print-data-log" in options or any(
-        name in options for name in ("key-decoder-class", "value-decoder-class")
+        name in options for name in ("key-decoder-class", "value-decoder-class", *_DECODERS)
     )
     is_deep = prints or "deep-iteration" in options
+    if not options.is_json:
+        out(f"Log starting offset: {indexes.base_offset_of(path)}")
+    rows, end, last = [], 0, -1
+    with Segment(path, options["max-bytes"]) as segment:
+        for item in segment.batches():
+            end = item.position + len(item.data)
+            if options.is_json:
+                rows.append({**item.header._asdict(), "position": item.position})
+                continue
+            out(_batch_line(item.header, item.position, item.data))
+            if not is_deep:
+                continue
+            opened = records.decode_batch(item.data, header=item.header)
+            for record in opened:
+                if record.offset != last + 1:
+                    findings.gaps[str(path.absolute())][last] = record.offset
+                last = record.offset
+            _print_records(item.header, opened, options, prints=prints)
     if options.is_json:
-        as_json(
-            [
-                {**header._asdict(), "position": at}
-                for at, header, _ in batches(path, options["max-bytes"])
-            ]
-        )
-        return
-    if not path.name.split(".")[0].isdecimal():
-        err(f'For input string: "{path.name.split(".")[0]}"')
-        raise Exit(1)
-    out(f"Log starting offset: {int(path.name.split('.')[0])}")
-    gaps: list[tuple[int, int]] = []
-    last = -1
-    for position, header, data in batches(path, options["max-bytes"]):
-        out(_batch_line(header, position, data))
-        if not is_deep:
-            continue
-        for number, record in enumerate(records.decode_batch(data, header=header)):
-            if last >= 0 and record.offset != last + 1:
-                gaps.append((last, record.offset))
-            last = record.offset
-            parts = [] if "skip-record-metadata" in options else [_metadata(header, record, number)]
-            if prints and not header.is_control:
-                parts += _content(record)
-            if parts:
-                out(f"| {' '.join(parts)}")
-            elif not header.is_control:
-                out()
-    if gaps:
-        err(f"Non-consecutive offsets in {path.absolute()}")
-        for before, after in reversed(gaps):
-            err(f"  {before} is followed by {after}")
+        as_json(rows)
+    if end < segment.size and options["max-bytes"] == _ALL:
+        out(f"Found {segment.size - end} invalid bytes at the end of {path.name}")
+
+
+def _print_records(
+    header: BatchHeader, opened: list[records.Record], options: Options, *, prints: bool
+) -> None:
+    content = _content_of(options)
+    for number, record in enumerate(opened):
+        parts = [] if "skip-record-metadata" in options else [_metadata(header, record, number)]
+        if prints and not header.is_control:
+            try:
+                parts += content(record)
+            except OttlaError:
+                if parts:
+                    out(f"| {parts[0]}")
+                raise
+        out(f"| {' '.join(parts)}" if parts else "")
 
 
 def _batch_line(header: BatchHeader, position: int, data: bytes) -> str:
@@ -147,7 +147,7 @@ def _batch_line(header: BatchHeader, position: int, data: bytes) -> str:
         f"{header.producer_epoch} partitionLeaderEpoch: {header.leader_epoch} isTransactional: "
         f"{_bool(header.is_transactional)} isControl: {_bool(header.is_control)} deleteHorizonMs: "
         f"{horizon} position: {position} {_timestamp_type(header)}: {header.max_timestamp} size: "
-        f"{header.size_bytes} magic: {header.magic} compresscodec: {_NAMES.get(header.compression)} "
+        f"{header.size_bytes} magic: {header.magic} compresscodec: {_codec(header)} "
         f"crc: {header.crc} isvalid: {_bool(batch.is_crc_valid(data, 0, header))}"
     )
 
@@ -168,19 +168,37 @@ def _metadata(header: BatchHeader, record: records.Record, number: int) -> str:
     return text
 
 
-def _content(record: records.Record) -> list[str]:
-    parts = []
-    if record.key is not None:
-        parts.append(f"key: {record.key.decode(errors='replace')}")
-    if record.value is not None:
-        parts.append(f"payload: {record.value.decode(errors='replace')}")
-    return parts
+def _content_of(options: Options) -> Callable[[records.Record], list[str]]:
+    """Return the function that shows key and value of a record."""
+    decoder = next((name for name in _DECODERS if name in options), None)
+    if decoder is None:
+        return lambda record: _labelled(_text(record.key), _text(record.value))
+    decoding = load_module(_DECODING)
+    kinds = decoding.OFFSETS if decoder == "offsets-decoder" else decoding.TRANSACTIONS
+    return lambda record: _labelled(*decoding.texts_of(record, kinds))
+
+
+def _labelled(key: str | None, payload: str | None) -> list[str]:
+    return [
+        *([] if key is None else [f"key: {key}"]),
+        *([] if payload is None else [f"payload: {payload}"]),
+    ]
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")
 
 
 def _last_sequence(header: BatchHeader) -> int:
     if header.base_sequence < 0:
         return -1
     return (header.base_sequence + header.last_offset_delta) & 0x7FFFFFFF
+
+
+def _codec(header: BatchHeader) -> str:
+    if header.compression not in _NAMES:
+        raise OttlaError(f"Unknown compression type id: {header.compression}")
+    return _NAMES[header.compression]
 
 
 def _timestamp_type(header: BatchHeader) -> str:

@@ -1,12 +1,16 @@
 """The files beside a segment, as `kafka-dump-log` prints them."""
 
+import itertools
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.logs.findings import Findings
+from ottla.tools.scripts.logs.segments import Segment, largest_timestamp
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.wire.records import batch
 
@@ -15,66 +19,69 @@ _TIME = struct.Struct(">qi")
 _TRANSACTION = struct.Struct(">hqqqq")
 # Version, checksum, number of producers.
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
+_SNAPSHOT_VERSION = 1
+# The checksum covers what follows it.
+_CRC_START = 6
 # Id, epoch, last sequence and offset, offset delta, timestamp, coordinator epoch, transaction.
 _PRODUCER = struct.Struct(">qhiqiqiq")
 
 
-def dump_index(path: Path, options: Options) -> None:
+def dump_index(path: Path, options: Options, findings: Findings) -> None:
     """Print an offset index, and compare it with its segment."""
-    base, rows = _base(path), _rows(path, _OFFSET)
+    base, rows = base_offset_of(path), _rows(path, _OFFSET)
     if options.is_json:
-        as_json([{"offset": base + relative, "position": at} for relative, at in rows])
+        as_json([{"offset": base + relative, "position": at} for relative, at in _used(rows, 0)])
         return
-    if not rows:
-        out(f"{path} is empty.")
-        return
-    if "index-sanity-check" in options:
-        _check_sanity(path, _OFFSET)
-        return
-    wrong = []
-    data = path.with_suffix(".log").read_bytes()
-    for relative, position in rows:
-        last_offset = batch.parse_header(data, position).last_offset
-        if last_offset != base + relative:
-            wrong.append((base + relative, last_offset))
-        if "verify-index-only" not in options:
-            out(f"offset: {base + relative} position: {position}")
-    if wrong:
-        err(f"Mismatches in :{path.absolute()}")
-        for indexed, last_offset in reversed(wrong):
-            err(f"  Index offset: {indexed}, log offset: {last_offset}")
+    with Segment(path.with_suffix(".log").absolute()) as segment:
+        if not rows:
+            out(f"{path} is empty.")
+            return
+        if "index-sanity-check" in options:
+            _check_offset_index(path, base, rows)
+            return
+        for relative, position in _used(rows, 0):
+            last_offset = segment.batch_at(position).header.last_offset
+            if last_offset != base + relative:
+                findings.positions[str(path.absolute())][base + relative] = last_offset
+            if "verify-index-only" not in options:
+                out(f"offset: {base + relative} position: {position}")
 
 
-def dump_time_index(path: Path, options: Options) -> None:
+def dump_time_index(path: Path, options: Options, findings: Findings) -> None:
     """Print a time index, and compare it with its segment."""
-    base, rows = _base(path), _rows(path, _TIME)
+    base, rows = base_offset_of(path), _rows(path, _TIME)
     if options.is_json:
-        as_json([{"timestamp": time_ms, "offset": base + relative} for time_ms, relative in rows])
+        entries = _used(rows, 1)
+        as_json(
+            [{"timestamp": time_ms, "offset": base + relative} for time_ms, relative in entries]
+        )
         return
-    if "index-sanity-check" in options:
-        _check_sanity(path, _TIME)
-        return
-    known = {header.last_offset: header.max_timestamp for header in _headers(path)}
-    problems = []
-    before = -1
-    for time_ms, relative in rows:
-        offset = base + relative
-        if offset not in known:
-            problems.append(f"  Indexed offset: {offset}, found log offset: -1")
-        elif known[offset] != time_ms:
-            problems.append(f"  Index timestamp: {time_ms}, log timestamp: {known[offset]}")
-        if before >= time_ms:
-            problems.append(f"  Index timestamp: {time_ms}, Previously indexed timestamp: {before}")
-        before = time_ms
-        if "verify-index-only" not in options:
-            out(f"timestamp: {time_ms} offset: {offset}")
-    if problems:
-        err(f"Found timestamp mismatch in :{path.absolute()}")
-        for line in problems:
-            err(line)
+    with Segment(path.with_suffix(".log").absolute()) as segment:
+        if "index-sanity-check" in options:
+            _check_time_index(path, base, rows)
+            return
+        positions = [(item.header.last_offset, item.position) for item in segment.batches()]
+        # The first batch that contains an offset or a later one, also if offsets do not rise.
+        largest = list(itertools.accumulate((last for last, _ in positions), max))
+        name, before = str(path.absolute()), -1
+        for time_ms, relative in _used(rows, 1):
+            offset = base + relative
+            at = bisect_left(largest, offset)
+            last_offset, position = positions[at] if at < len(positions) else (-1, 0)
+            if last_offset != offset:
+                findings.missing[name].append((offset, last_offset))
+            else:
+                timestamp = largest_timestamp(segment.batch_at(position))
+                if timestamp != time_ms:
+                    findings.timestamps[name].append((time_ms, timestamp))
+                if before >= time_ms:
+                    findings.unordered[name].append((time_ms, before))
+            if "verify-index-only" not in options:
+                out(f"timestamp: {time_ms} offset: {offset}")
+            before = time_ms
 
 
-def dump_transactions(path: Path, options: Options) -> None:
+def dump_transactions(path: Path, options: Options, findings: Findings) -> None:
     """Print the aborted transactions of a segment."""
     names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
     rows = list(_TRANSACTION.iter_unpack(_whole(path.read_bytes(), _TRANSACTION)))
@@ -85,12 +92,9 @@ def dump_transactions(path: Path, options: Options) -> None:
         out(" ".join(f"{name}: {value}" for name, value in zip(names, row, strict=True)))
 
 
-def dump_snapshot(path: Path, options: Options) -> None:
-    """Print the state of producers."""
-    data = path.read_bytes()
-    if len(data) < _SNAPSHOT_HEAD.size:
-        raise OttlaError(f"{path} is too short for a snapshot of producers")
-    rows = list(_PRODUCER.iter_unpack(_whole(data[_SNAPSHOT_HEAD.size :], _PRODUCER)))
+def dump_snapshot(path: Path, options: Options, findings: Findings) -> None:
+    """Print the state of producers; a damaged snapshot is reported on standard error."""
+    rows = _producers(path.read_bytes())
     if options.is_json:
         as_json([list(row) for row in rows])
         return
@@ -108,7 +112,29 @@ def dump_snapshot(path: Path, options: Options) -> None:
         out(line)
 
 
-def _base(path: Path) -> int:
+def _producers(data: bytes) -> Sequence[tuple[Any, ...]]:
+    """Return the entries of a snapshot, or none, with Apache Kafka's sentence, if it is damaged."""
+    rest = data[_SNAPSHOT_HEAD.size :]
+    version = int.from_bytes(data[:2], signed=True)
+    if len(data) >= 2 and version != _SNAPSHOT_VERSION:
+        reason = f"Snapshot contained an unknown file version {version}"
+        err(f"Snapshot failed schema validation: {reason}")
+        return []
+    _, crc, count = _SNAPSHOT_HEAD.unpack_from(data.ljust(_SNAPSHOT_HEAD.size, b"\0"))
+    if len(data) < _SNAPSHOT_HEAD.size or not 0 <= count * _PRODUCER.size <= len(rest):
+        err("Snapshot failed schema validation: null")
+        return []
+    computed = batch.crc32c(data[_CRC_START:])
+    if computed != crc:
+        err(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
+        )
+        return []
+    return list(_PRODUCER.iter_unpack(rest[: count * _PRODUCER.size]))
+
+
+def base_offset_of(path: Path) -> int:
+    """Return the offset in a file's name; OttlaError, with Java's sentence, if it has none."""
     number = path.name.split(".")[0]
     if not number.isdecimal():
         raise OttlaError(f'For input string: "{number}"')
@@ -116,33 +142,56 @@ def _base(path: Path) -> int:
 
 
 def _rows(path: Path, entry: struct.Struct) -> Sequence[tuple[Any, ...]]:
-    """Return the entries before the space that a broker preallocates."""
-    rows = list(entry.iter_unpack(_whole(path.read_bytes(), entry)))
-    while rows and not any(rows[-1]):
-        rows.pop()
-    return rows
+    return list(entry.iter_unpack(_whole(path.read_bytes(), entry)))
+
+
+def _used(rows: Sequence[tuple[Any, ...]], column: int) -> Iterator[tuple[Any, ...]]:
+    """Return the entries before the space that a broker preallocates; the first one in any case.
+
+    As in Apache Kafka's tool, the relative offset, in `column`, of a later unused entry is 0.
+    """
+    return (
+        row
+        for _, row in itertools.takewhile(
+            lambda item: not item[0] or item[1][column], enumerate(rows)
+        )
+    )
 
 
 def _whole(data: bytes, entry: struct.Struct) -> bytes:
     return data[: len(data) // entry.size * entry.size]
 
 
-def _check_sanity(path: Path, entry: struct.Struct) -> None:
+def _check_offset_index(path: Path, base: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    last_offset = base + rows[-1][0]
+    if last_offset < base:
+        raise OttlaError(
+            f"Corrupt index found, index file {path.absolute()} has non-zero size but the last "
+            f"offset is {last_offset} which is less than the base offset {base}"
+        )
+    _check_size(path, _OFFSET, "Index")
+
+
+def _check_time_index(path: Path, base: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    start = f"Corrupt time index found, time index file ({path.absolute()}) has non-zero size but"
+    if rows and rows[-1][0] < rows[0][0]:
+        raise OttlaError(
+            f"{start} the last timestamp is {rows[-1][0]} which is less than the first timestamp "
+            f"{rows[0][0]}"
+        )
+    if rows and rows[-1][1] < 0:
+        raise OttlaError(
+            f"{start} the last offset is {base + rows[-1][1]} which is less than the first offset "
+            f"{base}"
+        )
+    _check_size(path, _TIME, "Time index")
+
+
+def _check_size(path: Path, entry: struct.Struct, kind: str) -> None:
     size = path.stat().st_size
     if size % entry.size:
         raise OttlaError(
-            f"Index file {path.absolute()} is corrupt, found {size} bytes which is neither positive "
+            f"{kind} file {path.absolute()} is corrupt, found {size} bytes which is neither positive "
             f"nor a multiple of {entry.size}"
         )
     out(f"{path} passed sanity check.")
-
-
-def _headers(path: Path) -> Iterator[batch.BatchHeader]:
-    data = path.with_suffix(".log").read_bytes()
-    position = 0
-    while len(data) - position >= batch.HEADER_SIZE:
-        header = batch.parse_header(data, position)
-        if header.size_bytes < batch.HEADER_SIZE:
-            return
-        yield header
-        position += header.size_bytes

@@ -19,6 +19,7 @@ from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
 from ottla.tools.scripts.perf.metrics import ClientStatistics, print_metrics, producer_metrics
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import read_properties
+from ottla.tools.text_files import read_text
 
 SPEC = Spec(
     "This tool is used to verify the producer performance.",
@@ -241,6 +242,6 @@ def _read_payloads(options: Options) -> list[str]:
     if not path.is_file() or not path.stat().st_size:
         raise ConfigError("File does not exist or empty file provided.")
     delimiter = options["payload-delimiter"].encode().decode("unicode_escape")
-    parts = path.read_text(encoding="utf-8").rstrip(delimiter).split(delimiter)
+    parts = read_text(path).rstrip(delimiter).split(delimiter)
     out(f"Number of records read: {len(parts)}")
     return parts

@@ -5,7 +5,7 @@ from ottla.client.admin.records import delete_records
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.json_files import number_of, partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
@@ -73,13 +73,11 @@ def _read(path: str) -> dict[tuple[str, int], int]:
         raise ConfigError("Missing partitions field")
     offsets: dict[tuple[str, int], int] = {}
     twice = []
-    for row in content["partitions"]:
+    for row in rows_of(content, "partitions"):
         key = partition_of(row)
-        if not isinstance(row.get("offset"), int):
-            raise ConfigError(f'{key[0]}-{key[1]} needs a field "offset" (int)')
         if key in offsets:
             twice.append(key)
-        offsets[key] = row["offset"]
+        offsets[key] = number_of(row, "offset", 64)
     if twice:
         listed = ",".join(f"{topic}-{partition}" for topic, partition in dict.fromkeys(twice))
         raise ConfigError(f"Offset json file contains duplicate topic partitions: {listed}")

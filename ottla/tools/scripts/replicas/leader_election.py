@@ -9,7 +9,7 @@ from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.session import cluster
 from ottla.wire.messages.elect_leaders import (
@@ -97,7 +97,7 @@ def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
     content = read_json(options["path-to-json-file"])
     if "partitions" not in content:
         raise ConfigError('Replica election data is missing "partitions" field')
-    keys = [partition_of(row) for row in content["partitions"]]
+    keys = [partition_of(row) for row in rows_of(content, "partitions")]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         listed = ", ".join(f"{topic}-{partition}" for topic, partition in twice)

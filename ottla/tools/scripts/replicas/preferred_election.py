@@ -14,7 +14,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     split_output,
 )
-from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.replicas.leader_election import (
     Results,
@@ -84,7 +84,7 @@ def _read(path: str) -> list[TopicPartition]:
         raise ConfigError(f"Unable to read file {path}") from None
     if "partitions" not in content:
         raise ConfigError("Preferred replica election data is empty")
-    keys = [partition_of(row) for row in content["partitions"]]
+    keys = [partition_of(row) for row in rows_of(content, "partitions")]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         listed = ",".join(map(text_of, twice))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.json_files import is_number, partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import compact
 from ottla.tools.scripts.replicas.log_dir_moves import Directories, Replica
 
@@ -24,7 +24,7 @@ def read_plan(path: str) -> tuple[Assignment, Targets]:
     plan: Assignment = {}
     targets: Targets = {}
     twice: list[TopicPartition] = []
-    for row in read_json(path).get("partitions", []):
+    for row in rows_of(read_json(path), "partitions"):
         key = partition_of(row)
         replicas, directories = _replicas(row, key)
         if key in plan:
@@ -67,7 +67,7 @@ def check_plan(plan: Mapping[TopicPartition, Sequence[int]]) -> None:
 def read_topics(path: str) -> list[str]:
     """Return the topics of a topics-to-move file."""
     names = []
-    for row in read_json(path).get("topics", []):
+    for row in rows_of(read_json(path), "topics"):
         if not isinstance(row, dict) or not isinstance(row.get("topic"), str):
             raise ConfigError(f'{path}: every element of "topics" needs a field "topic"')
         names.append(row["topic"])
@@ -108,11 +108,14 @@ def listed(keys: Iterable[TopicPartition], separator: str = ",") -> str:
 
 def _replicas(row: dict[str, Any], key: TopicPartition) -> tuple[tuple[int, ...], list[str]]:
     replicas = row.get("replicas")
-    if not isinstance(replicas, list) or not all(
-        isinstance(broker_id, int) for broker_id in replicas
-    ):
+    if not isinstance(replicas, list) or not all(is_number(broker, 32) for broker in replicas):
         raise ConfigError(f'{text_of(key)} needs a field "replicas" with broker ids')
     directories = row.get("log_dirs", [_ANY] * len(replicas))
+    if not isinstance(directories, list) or not all(isinstance(name, str) for name in directories):
+        raise ConfigError(
+            f'the field "log_dirs" of {text_of(key)} must be a list of folders: '
+            f'write "{_ANY}" for a replica whose folder does not matter'
+        )
     if len(directories) != len(replicas):
         raise ConfigError(
             f"Size of replicas list {replicas} is different from size of log dirs list "

@@ -7,7 +7,6 @@ Not done: `--fetch-size` has no effect; a fetch is of at most 1 MiB.
 """
 
 import datetime
-import re
 import time
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +15,7 @@ from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.errors import ClientError
 from ottla.tools.replica.reading import Batch, Replica
+from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Old, Options, Spec, integer, long
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, err, out
@@ -35,7 +35,9 @@ SPEC = Spec(
         ),
         "max-wait-ms": Flag("The pause if there is nothing new.", "ms", integer, default=1_000),
         "topics-include": Flag(
-            "A regular expression of topics.", "Java regex (String)", default=".*"
+            "A regular expression of topics; a comma separates alternatives.",
+            "Java regex (String)",
+            default=".*",
         ),
         "time": Flag(
             "The start: a time in ms, -1 (latest) or -2 (earliest).",
@@ -57,13 +59,17 @@ def run(options: Options) -> int:
     options.require("broker-list")
     check_bootstrap(options["broker-list"])
     try:
-        pattern = re.compile(options["topics-include"])
-    except re.error:
-        err(f"{options['topics-include']} is an invalid regex")
+        pattern = topic_pattern(options["topics-include"])
+    except ValueError as error:
+        err(str(error))
         return 1
     try:
         with Brokers(options["broker-list"]) as brokers, StopSignals() as stop:
-            selected = [row for row in topics.list_topics(brokers) if pattern.fullmatch(row.name)]
+            selected = [
+                row
+                for row in topics.list_topics(brokers)
+                if pattern is not None and pattern.fullmatch(row.name)
+            ]
             if not selected:
                 err("No topics found: --topics-include matches none, or there are none.")
                 return 1

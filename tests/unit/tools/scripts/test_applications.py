@@ -1,11 +1,13 @@
 """The scripts of Kafka Connect, MirrorMaker and ZooKeeper."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +15,12 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import offsets
 from ottla.streams.pipelines import check
 from ottla.testing import Cluster
+from ottla.tools.mirror.copying import Mirror
 from ottla.tools.replica.reading import Content, Replica
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.replicas import verification
 from ottla.tools.scripts.servers import daemon, zookeeper_server
-from tests.unit.tools.test_mirror import produce, read_all
+from tests.unit.tools.test_mirror import produce, read_all, records_of
 
 _WORKER = "bootstrap.servers=broker:9092\nvalue.converter=org.apache.kafka.connect.storage.StringConverter\n"
 _SOURCE = "name=in\nconnector.class=FileStreamSource\nfile=input.txt\ntopic=lines\n"
@@ -262,3 +265,109 @@ def test_zookeeper_server_needs_a_file(
         or not command_line
         or command_line[0].startswith("--")
     )
+
+
+@pytest.mark.parametrize("topics", ["one,two", "one|two", "'one, two'"])
+def test_replica_verification_of_several_topics(
+    topics: str,
+    ottla_cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A comma in --topics-include separates alternatives, as in Apache Kafka's IncludeList."""
+    for name in ("one", "two", "three"):
+        produce(ottla_cluster, name, [b"a"])
+    report = verification.Verification.report_if_due
+
+    def stop(self: verification.Verification) -> None:
+        report(self)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(verification.Verification, "report_if_due", stop)
+    line = ["--broker-list", ottla_cluster.bootstrap, "--report-interval-ms", "0"]
+    assert entry.run("kafka-replica-verification", [*line, "--topics-include", topics]) == 0
+    assert capsys.readouterr().out.endswith("among 2 partitions\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kafka-replica-verification", ["--topics-include", "["]),
+        ("kafka-mirror-maker", ["--include", "["]),
+    ],
+)
+def test_pattern_of_topics_that_cannot_be_compiled(
+    name: str,
+    words: list[str],
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The sentence names the pattern."""
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={ottla_cluster.bootstrap}\n")
+    addresses = (
+        ["--consumer.config", str(file), "--producer.config", str(file)]
+        if name == "kafka-mirror-maker"
+        else ["--broker-list", ottla_cluster.bootstrap]
+    )
+    assert entry.run(name, [*addresses, *words]) == 1
+    assert "[ is an invalid regex." in capsys.readouterr().err
+
+
+def _mirror_files(source: Cluster, target: Cluster, folder: Path, extra: str = "") -> list[str]:
+    """Write the files of a mirror, and return its options for them."""
+    consumer, producer = folder / "consumer.properties", folder / "producer.properties"
+    consumer.write_text(
+        f"bootstrap.servers={source.bootstrap}\ngroup.id=mirror\nauto.offset.reset=earliest\n{extra}"
+    )
+    producer.write_text(f"bootstrap.servers={target.bootstrap}\n")
+    return ["--consumer.config", str(consumer), "--producer.config", str(producer)]
+
+
+def test_mirror_maker_with_transactions_translates_groups(
+    ottla_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second run copies only what is new, and a group continues in the copy where it was."""
+    produce(ottla_cluster, "orders", [b"a", b"b"])
+    with Cluster() as target, ottla_cluster.admin() as source, target.admin() as copies:
+        line = [*_mirror_files(ottla_cluster, target, tmp_path), "--include", "orders", "--until-end",
+                "--exactly-once", "--groups", "billing,audit", "--output", "json"]  # fmt: skip
+        offsets.commit_offsets(source, "billing", {("orders", 0): offsets.CommittedOffset(2)})
+        assert entry.run("kafka-mirror-maker", line) == 0
+        assert json.loads(capsys.readouterr().out) == {"records": 2, "groups": {"billing": 1, "audit": 0}}  # fmt: skip
+        produce(ottla_cluster, "orders", [b"c"])
+        assert entry.run("kafka-mirror-maker", line) == 0
+        assert json.loads(capsys.readouterr().out)["records"] == 1
+        assert read_all(target, "orders") == [b"a", b"b", b"c"]
+        committed = offsets.committed_offsets(copies, "billing")["orders", 0].offset
+        later = [row.value for row in records_of(target, "orders") if row.offset >= committed]
+        assert later == [b"c"]
+
+
+def test_mirror_maker_copies_topics_that_match_later(
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It starts without a topic; one that is created later is copied from its beginning."""
+    step = Mirror._copy_some
+    steps: list[int] = []
+
+    def then_create_and_stop(self: Mirror, *arguments: Any) -> None:
+        step(self, *arguments)
+        if not steps:
+            produce(ottla_cluster, "orders-2", [b"a", b"b"])
+        steps.append(self.copied)
+        if self.copied == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Mirror, "_copy_some", then_create_and_stop)
+    with Cluster() as target:
+        files = _mirror_files(ottla_cluster, target, tmp_path, "metadata.max.age.ms=100\n")
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders.*"]) == 0
+        assert read_all(target, "orders-2") == [b"a", b"b"]
+    errors = capsys.readouterr().err
+    assert "No topic matches orders.* yet." in errors
+    assert "Copying orders-2-0, too, from the beginning." in errors

@@ -1,0 +1,253 @@
+"""Files and values that a script cannot use: a sentence, the exit code 1, and nothing is changed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin import offsets
+from ottla.client.transport import ConsumedRecord
+from ottla.testing import Cluster
+from ottla.tools.main import run
+from ottla.tools.scripts import entry
+from ottla.tools.scripts.console.formatter import DefaultFormatter
+from ottla.tools.scripts.json_files import read_json
+from ottla.tools.text_files import read_text
+from tests.unit.tools.test_mirror import produce
+
+_LATIN = b"\xfcber\n"
+_DELETE = ["kafka-delete-records", "--offset-json-file"]
+_ELECT = ["kafka-leader-election", "--election-type", "preferred", "--path-to-json-file"]
+_PREFERRED = ["kafka-preferred-replica-election", "--path-to-json-file"]
+_REASSIGN = ["kafka-reassign-partitions", "--execute", "--reassignment-json-file"]
+_GENERATE = [
+    "kafka-reassign-partitions", "--generate", "--broker-list", "1", "--topics-to-move-json-file",
+]  # fmt: skip
+_RESET = [
+    "kafka-consumer-groups", "--reset-offsets", "--group", "g", "--execute", "--from-file",
+]  # fmt: skip
+_ROW = '"topic": "o", "partition": 0'
+
+
+@pytest.fixture(name="cluster", scope="module")
+def _cluster() -> Iterator[Cluster]:
+    with Cluster(options={"offsets.topic.num.partitions": "1"}) as cluster:
+        cluster.create_topic("o", partitions=1)
+        produce(cluster, "o", [b"1", b"2", b"3"])
+        yield cluster
+
+
+def _starts(cluster: Cluster) -> int:
+    with cluster.admin() as brokers:
+        key = ("o", 0)
+        return offsets.list_offsets(brokers, {key: offsets.EARLIEST})[key].offset
+
+
+def _refused(line: list[str], cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a script that must fail, and return what it printed."""
+    # As with Apache Kafka, kafka-consumer-groups succeeds after such a sentence.
+    expected = {0, 1} if line[0] == "kafka-consumer-groups" else {1}
+    assert entry.run(line[0], [*line[1:], "--bootstrap-server", cluster.bootstrap]) in expected
+    assert _starts(cluster) == 0
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "sentence"),
+    [
+        (_DELETE, '{"topic": "o", "partition": false, "offset": 1}', 'a field "partition" (int32)'),
+        (_DELETE, f'{{{_ROW}, "offset": true}}', 'a field "offset" (int64)'),
+        (_DELETE, f'{{{_ROW}, "offset": 9223372036854775808}}', 'a field "offset" (int64)'),
+        (_DELETE, f'{{{_ROW}, "offset": 1.5}}', 'a field "offset" (int64)'),
+        (_DELETE, "7", 'a field "topic"'),
+        (_ELECT, '{"topic": "o", "partition": 2147483648}', 'a field "partition" (int32)'),
+        (_ELECT, '{"topic": "o", "partition": false}', 'a field "partition" (int32)'),
+        (_PREFERRED, '{"topic": "o", "partition": true}', 'a field "partition" (int32)'),
+        (_REASSIGN, f'{{{_ROW}, "replicas": [true]}}', 'a field "replicas" with broker ids'),
+        (_REASSIGN, f'{{{_ROW}, "replicas": [1], "log_dirs": 5}}', "must be a list of folders"),
+        (_REASSIGN, f'{{{_ROW}, "replicas": [1, 2], "log_dirs": [1, 2]}}', "must be a list"),
+    ],
+)  # fmt: skip
+def test_row_of_a_json_file_with_a_wrong_value(
+    line: list[str],
+    text: str,
+    sentence: str,
+    cluster: Cluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A boolean, a fraction and a number that does not fit are no numbers."""
+    file = tmp_path / "rows.json"
+    file.write_text(f'{{"version": 1, "partitions": [{text}]}}')
+    assert sentence in _refused([*line, str(file)], cluster, capsys)
+
+
+@pytest.mark.parametrize("line", [_DELETE, _ELECT, _PREFERRED, _REASSIGN, _GENERATE])
+def test_json_file_whose_list_is_a_number(
+    line: list[str], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence names the field."""
+    file = tmp_path / "rows.json"
+    file.write_text('{"version": 1, "partitions": 5, "topics": 5}')
+    assert "is 5: write a list" in _refused([*line, str(file)], cluster, capsys)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        _DELETE,
+        _ELECT,
+        _PREFERRED,
+        _REASSIGN,
+        _GENERATE,
+        _RESET,
+        ["kafka-configs", "--alter", "--topic", "o", "--add-config-file"],
+        ["kafka-producer-perf-test", "--topic", "o", "--num-records", "1", "--throughput", "-1",
+         "--payload-file"],
+        ["kafka-streams-application-reset", "--application-id", "a", "--input-topics", "o",
+         "--from-file"],
+    ],
+)  # fmt: skip
+def test_file_that_is_not_utf8(
+    line: list[str], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence names the file and the byte."""
+    file = tmp_path / "latin"
+    file.write_bytes(_LATIN)
+    errors = _refused([*line, str(file)], cluster, capsys)
+    assert f"{file}, line 1: byte 0xfc is not UTF-8: save the file as UTF-8 text" in errors
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("trogdor", ["check"]),
+        ("kafka-server-start", []),
+        ("connect-standalone", ["worker.properties"]),
+        ("kafka-mirror-maker", ["--include", "o", "--producer.config", "worker.properties",
+                                "--consumer.config"]),
+    ],
+)  # fmt: skip
+def test_file_of_a_script_without_brokers_that_is_not_utf8(
+    name: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The script fails before it starts or writes anything."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JMX_PORT", "1")
+    Path("worker.properties").write_text("bootstrap.servers=127.0.0.1:1\n")
+    Path("latin").write_bytes(_LATIN)
+    assert entry.run(name, [*words, "latin"]) == 1
+    assert "byte 0xfc is not UTF-8" in capsys.readouterr().err
+
+
+def test_group_seek_to_a_file_that_is_not_utf8(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ottla` has the same sentence."""
+    file = tmp_path / "latin"
+    file.write_bytes(_LATIN)
+    line = ["group", "seek", "g", "--to-file", str(file), "--bootstrap", cluster.bootstrap]
+    assert run(line) == 1
+    assert "byte 0xfc is not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["", "o", "o,x,1", "o,0,9223372036854775808", "o,2147483648,1"])
+def test_reset_from_a_file_with_a_line_of_another_form(
+    line: str, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence has the number of the line; no offset is committed."""
+    file = tmp_path / "plan.csv"
+    file.write_text(f"o,0,2\n{line}\no,0,1\n")
+    errors = _refused([*_RESET, str(file)], cluster, capsys)
+    assert f"line 2 of {file} is not topic,partition,offset: '{line}'" in errors
+    with cluster.admin() as brokers:
+        assert offsets.committed_offsets(brokers, "g") == {}
+
+
+@pytest.mark.parametrize("content", ["[]", "5", '{"config": []}', "[" * 100_000])
+def test_connector_that_is_not_a_json_object(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Connect's form is shown, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("worker.properties").write_text("bootstrap.servers=127.0.0.1:1\n")
+    Path("source.json").write_text(content)
+    assert entry.run("connect-standalone", ["worker.properties", "source.json"]) == 1
+    assert "source.json is not a connector in JSON" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_json_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    """It is no valid JSON for the tools."""
+    file = tmp_path / "deep.json"
+    file.write_text('{"partitions":' + "[" * 100_000)
+    with pytest.raises(ConfigError, match="not a valid JSON"):
+        read_json(str(file))
+
+
+def test_text_has_the_ends_of_lines_of_python(tmp_path: Path) -> None:
+    """Files of Windows are read like those of Unix."""
+    file = tmp_path / "text"
+    file.write_bytes(b"a\r\nb\rc\n")
+    assert read_text(file) == "a\nb\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("kafka-get-offsets --topic o --time 99999999999999999999", "Malformed time argument"),
+        ("kafka-get-offsets --topic o --time -9223372036854775809", "Malformed time argument"),
+        ("kafka-consumer-groups --reset-offsets --group g --topic o --by-duration "
+         "P99999999999999999999D", "Text cannot be parsed to a Duration"),
+        ("kafka-streams-application-reset --application-id a --input-topics o --by-duration "
+         "P99999999999999999999D", "Text cannot be parsed to a Duration"),
+        ("kafka-consumer-groups --delete-offsets --group g --topic o:99999999999",
+         "Invalid partition '99999999999'"),
+        ("kafka-configs --describe --entity-type brokers --entity-name=--5",
+         "must be a valid integer broker id, but it is: --5"),
+        ("kafka-configs --describe --entity-type brokers --entity-name=99999999999",
+         "must be a valid integer broker id, but it is: 99999999999"),
+    ],
+)  # fmt: skip
+def test_value_that_is_too_large(
+    line: str, sentence: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A number that no request can contain is an error of the command line."""
+    assert sentence in _refused(line.split(), cluster, capsys)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "consume o -o @{0}",
+        "consume o -o {0}",
+        "topic search o -s 1 -o @{0}",
+        "topic trim o --to @{0} --yes",
+        "topic trim o --to {0} --yes",
+        "group seek g --topic o --to @{0} --execute",
+        "group seek g --topic o --to -{0} --execute",
+        "group reset g --topic o --to-datetime {0} --execute",
+        "group reset g --topic o --by-duration P{0}D --execute",
+    ],
+)
+def test_expression_that_is_too_large(
+    line: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence names the largest value, and no record is deleted."""
+    words = line.format("99999999999999999999").split()
+    assert run([*words, "--bootstrap", cluster.bootstrap]) == 2
+    assert "9223372036854775807" in capsys.readouterr().err
+    assert _starts(cluster) == 0
+
+
+@pytest.mark.parametrize("data", [b"no uuid", b"\xff\xfe"])
+def test_bytes_that_are_no_uuid(data: bytes) -> None:
+    """UUIDDeserializer fails as the other deserializers do, so that a record can be skipped."""
+    show = DefaultFormatter({"value.deserializer": "UUIDDeserializer"}).format
+    record = ConsumedRecord("o", 0, 0, 0, "create", None, data, ())
+    with pytest.raises(ConfigError, match="Error parsing data into UUID"):
+        show(record)
