@@ -1,7 +1,7 @@
 """Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -93,11 +93,18 @@ class Commits:
             raise self._error_of(error.args[0]) from error
         return offsets
 
-    def close(self) -> None:
-        """Wait a short time for commits in the background."""
+    def close(self, partitions: Iterable[TopicPartition]) -> Iterator[Any]:
+        """Wait a short time for commits in the background, while the partitions are paused.
+
+        librdkafka reports commits only in `poll`. Yields the messages that it returns meanwhile.
+        """
+        if self._pending:
+            self._consumer.pause(transport.partitions(dict.fromkeys(partitions, transport.STORED)))
         deadline = time.monotonic() + _CLOSING_S
         while self._pending and time.monotonic() < deadline:
-            self._consumer.poll(_STEP_S / 2)
+            message = self._consumer.poll(_STEP_S / 2)
+            if message is not None:
+                yield message
 
     def _error_of(self, cause: Any) -> Exception:
         error = transport.translate(cause)

@@ -91,7 +91,7 @@ class Consumer(AssignedPartitions):
         self._resets: StartsByAge | None = None
         if age_ms is not None:
             self._resets = StartsByAge(age_ms, self._lookups, self._membership, self.positions)
-        self._membership.on_departure(self._leave_partitions)
+        self._membership.on_departure(self._leave_partitions, self._forget_unread)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
         has_group = self._group is not None and offset_store is None
@@ -248,7 +248,11 @@ class Consumer(AssignedPartitions):
             if self._commits_itself:
                 self._commit_positions(self._membership.assignment)
                 self._commits_itself = False
-            self._report_commits(wait=True)
+            for message in self._commits.close(self.assignment):
+                # A record of a partition that was assigned meanwhile is not returned any more.
+                if message.error() is None:
+                    self._undecoded.append(message)
+            self._report_commits()
         except KeyboardInterrupt:
             self.abandon()
             raise
@@ -391,7 +395,6 @@ class Consumer(AssignedPartitions):
         self._report_commits()
         if self._commits_itself and is_committable:
             self._commit_positions(partitions)
-        self._forget_unread(partitions)
 
     def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
         gone = list(partitions)
@@ -414,9 +417,7 @@ class Consumer(AssignedPartitions):
         # librdkafka waits for the listener, and would not serve another thread meanwhile.
         (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)
 
-    def _report_commits(self, *, wait: bool = False) -> None:
-        if wait:
-            self._commits.close()
+    def _report_commits(self) -> None:
         for offsets, error, callback in self._commits.finished():
             if error is None:
                 self._interceptors.on_commit(offsets)

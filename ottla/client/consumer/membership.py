@@ -3,8 +3,8 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ottla.base.errors import ApiError
@@ -67,16 +67,23 @@ class Membership:
         self._is_incremental = is_incremental
         self._store = store
         self._listener = _NO_LISTENER
-        self._before_revoke: Callable[[Iterable[TopicPartition], bool], None]
+        self._before_revoke: Callable[[Iterable[TopicPartition], bool], None] = _not_observed
+        self._after_revoke: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._is_manual = False
         self.is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
         self._is_leaving = False
 
-    def on_departure(self, before_revoke: Callable[[Iterable[TopicPartition], bool], None]) -> None:
-        """Call a function before partitions leave, with True if they can still be committed."""
-        self._before_revoke = before_revoke
+    def on_departure(
+        self,
+        before_revoke: Callable[[Iterable[TopicPartition], bool], None],
+        after_revoke: Callable[[Iterable[TopicPartition]], None],
+    ) -> None:
+        """Call functions when partitions leave: before the listener, with True if they can still be
+        committed, and after it.
+        """
+        self._before_revoke, self._after_revoke = before_revoke, after_revoke
 
     def subscribe(self, topics: Sequence[str], listener: RebalanceListener | None) -> None:
         """Join the group for these topics; a name that begins with ^ is a pattern."""
@@ -155,10 +162,9 @@ class Membership:
             self._departures.poll_came_late()
             self._lose(partitions)
         else:
-            self._before_revoke(partitions, is_committable)
-            if partitions and not self._is_manual:
-                self._listener.on_partitions_revoked(partitions)
-            self._forget(partitions)
+            is_observed = partitions and not self._is_manual
+            listen = self._listener.on_partitions_revoked if is_observed else _not_observed
+            self._give_up(partitions, listen, is_committable=is_committable)
 
     def _leave_early(self) -> None:
         try:
@@ -228,7 +234,8 @@ class Membership:
         )
         self._departures.rejoined()
         self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
-        self._in_callback(self._listener.on_partitions_assigned, partitions)
+        with self._callback():
+            self._listener.on_partitions_assigned(partitions)
         starts = {key: self.starts.pop(key, STORED) for key in partitions}
         self.chosen = {key: at for key, at in (self.chosen | starts).items() if at != STORED}
         chosen = transport.partitions(starts)
@@ -241,9 +248,8 @@ class Membership:
         if self._is_leaving:
             return
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
-        self._in_callback(lambda leaving: self._before_revoke(leaving, True), partitions)
-        self._in_callback(self._listener.on_partitions_revoked, partitions)
-        self._forget(partitions)
+        with self._callback():
+            self._give_up(partitions, self._listener.on_partitions_revoked, is_committable=True)
 
     def _lost(self, _: Any, rows: Sequence[Any]) -> None:
         if self._is_leaving:
@@ -253,23 +259,39 @@ class Membership:
 
     def _lose(self, partitions: list[TopicPartition]) -> None:
         _log.warning("%s", self._departures.sentence())
-        self._before_revoke(partitions, False)
-        self._in_callback(
-            getattr(self._listener, "on_partitions_lost", self._listener.on_partitions_revoked),
-            partitions,
-        )
-        self._forget(partitions)
+        listen = getattr(self._listener, "on_partitions_lost", self._listener.on_partitions_revoked)
+        with self._callback():
+            self._give_up(partitions, listen, is_committable=False)
 
-    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
-        self.assignment.difference_update(partitions)
-        for key in partitions:
-            self.starts.pop(key, None)
-
-    def _in_callback(
-        self, call: Callable[[list[TopicPartition]], None], partitions: list[TopicPartition]
+    def _give_up(
+        self,
+        partitions: list[TopicPartition],
+        listen: Callable[[list[TopicPartition]], None],
+        *,
+        is_committable: bool,
     ) -> None:
+        """Forget partitions after the last commits, also if a callback or the listener raises."""
+        try:
+            try:
+                self._before_revoke(partitions, is_committable)
+            finally:
+                listen(partitions)
+        finally:
+            self.assignment.difference_update(partitions)
+            for key in partitions:
+                self.starts.pop(key, None)
+            # The listener has seen positions, which do not include unread records.
+            self._after_revoke(partitions)
+
+    @contextmanager
+    def _callback(self) -> Iterator[None]:
+        """Note that librdkafka waits for the block: it serves no other thread meanwhile."""
         self.is_in_callback = True
         try:
-            call(partitions)
+            yield
         finally:
             self.is_in_callback = False
+
+
+def _not_observed(*_: object) -> None:
+    pass

@@ -1,0 +1,67 @@
+"""Partitions that leave a consumer: only offsets of records that it has returned are committed."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from ottla.client import Consumer, RebalanceListener, TopicPartition
+from ottla.testing import Cluster
+from tests.client.test_consumer import consumer_of, fill
+
+COUNT = 60
+ASSIGNORS = ["range", "cooperative-sticky", "sticky"]
+
+
+class Committer(RebalanceListener):
+    """Commits positions when partitions are revoked."""
+
+    def __init__(self) -> None:
+        self.consumer: Consumer
+        self.revoked: list[TopicPartition] = []
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Commit."""
+        self.revoked += partitions
+        self.consumer.commit()
+
+
+def committing_consumer(cluster: Cluster, topic: str, **settings: Any) -> tuple[Consumer, Any]:
+    """Return a consumer of a full topic, and its listener, which commits."""
+    fill(cluster, topic, [b"%d" % number for number in range(COUNT)])
+    listener = Committer()
+    listener.consumer = consumer_of(cluster, group_id=topic, **settings)
+    listener.consumer.subscribe(topic, listener=listener)
+    return listener.consumer, listener
+
+
+def committed(cluster: Cluster, topic: str) -> int:
+    """Return the sum of the offsets that the group has committed."""
+    with consumer_of(cluster, group_id=topic) as other:
+        offsets = other.committed([(topic, number) for number in range(3)])
+        return sum(row.offset for row in offsets.values())
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_close_commits_no_record_that_was_not_returned(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """The listener commits at the close, after commits in the background have ended."""
+    settings = {"enable_auto_commit": False, "partition_assignment_strategy": strategy}
+    consumer, _ = committing_consumer(cluster, topic, max_poll_records=5, **settings)
+    for _ in itertools.islice(consumer, 10):
+        consumer.commit_async()
+    consumer.close()
+    assert committed(cluster, topic) == 10
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_listener_commits_only_what_iteration_has_returned(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """Records of the last poll that are left belong to the next owner."""
+    settings = {"enable_auto_commit": False, "partition_assignment_strategy": strategy}
+    consumer, _ = committing_consumer(cluster, topic, **settings)
+    assert len(list(itertools.islice(consumer, 10))) == 10
+    consumer.close()
+    assert committed(cluster, topic) == 10
