@@ -7,7 +7,7 @@ import pytest
 
 from ottla.client import Consumer, RebalanceListener, TopicPartition
 from ottla.testing import Cluster
-from tests.client.test_consumer import consumer_of, fill
+from tests.client.test_consumer import consumer_of, fill, poll_until
 
 COUNT = 60
 ASSIGNORS = ["range", "cooperative-sticky", "sticky"]
@@ -65,3 +65,35 @@ def test_listener_commits_only_what_iteration_has_returned(
     assert len(list(itertools.islice(consumer, 10))) == 10
     consumer.close()
     assert committed(cluster, topic) == 10
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_unsubscribe_commits_only_what_iteration_has_returned(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """Unread records of the last poll are forgotten after the commit."""
+    settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+    fill(cluster, topic, [b"%d" % number for number in range(COUNT)])
+    with consumer_of(cluster, topic, **settings) as consumer:
+        assert len(list(itertools.islice(consumer, 10))) == 10
+        consumer.unsubscribe()
+        assert (consumer.assignment, consumer.subscription) == (frozenset(), ())
+        assert committed(cluster, topic) == 10
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_unsubscribe_calls_the_listener_once(cluster: Cluster, topic: str, strategy: str) -> None:
+    """It is called at once, and can commit; the next subscription has its own revocation."""
+    settings = {"enable_auto_commit": False, "partition_assignment_strategy": strategy}
+    consumer, listener = committing_consumer(cluster, topic, **settings)
+    assert len(list(itertools.islice(consumer, 10))) == 10
+    consumer.unsubscribe()
+    everything = [(topic, number) for number in range(3)]
+    assert listener.revoked == everything
+    assert committed(cluster, topic) == 10
+    consumer.subscribe(topic, listener=listener)
+    poll_until(consumer, lambda: len(consumer.assignment) == 3)
+    assert listener.revoked == everything
+    consumer.unsubscribe()
+    consumer.close()
+    assert listener.revoked == 2 * everything

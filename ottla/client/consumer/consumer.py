@@ -152,9 +152,11 @@ class Consumer(AssignedPartitions):
         self._membership.assign(chosen)
 
     def unsubscribe(self) -> None:
-        """Leave the group and drop the assignment."""
+        """Leave the group and drop the assignment, after the listener was called.
+
+        Commits positions first if the consumer does that itself.
+        """
         self._check_open()
-        self._forget_unread(self.assignment)
         self._membership.unsubscribe()
 
     @property

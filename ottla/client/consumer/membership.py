@@ -73,7 +73,7 @@ class Membership:
         self.is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
-        self._is_leaving = False
+        self._is_closing = False
 
     def on_departure(
         self,
@@ -114,15 +114,13 @@ class Membership:
             self._subscribe()
 
     def unsubscribe(self) -> None:
-        """Leave the group, or drop the assignment."""
-        if self._is_manual:
-            self._consumer.unassign()
-        else:
-            self._consumer.unsubscribe()
-        self.assignment.clear()
-        self.starts.clear()
-        self.subscription = ()
-        self._look_at = None
+        """Leave the group after the listener was called, or drop the assignment."""
+        try:
+            self._leave(True)
+        finally:
+            (self._consumer.unassign if self._is_manual else self._consumer.unsubscribe)()
+            self.subscription = ()
+            self._look_at = None
 
     def assign(self, offsets: dict[TopicPartition, int]) -> None:
         """Read these partitions without a group's help, from the next poll."""
@@ -137,6 +135,7 @@ class Membership:
         Ctrl-C ends the wait for the group's coordinator.
         """
         patience_s = math.inf
+        self._is_closing = True
         try:
             self._leave(True)
         except KeyboardInterrupt:
@@ -147,6 +146,7 @@ class Membership:
 
     def abandon(self, waits: transport.Waits) -> None:
         """Leave the group in the background, after the listener was called in this thread."""
+        self._is_closing = True
         try:
             with logged_errors("the listener of a consumer"):
                 self._leave_early()
@@ -156,7 +156,6 @@ class Membership:
 
     def _leave(self, is_committable: bool) -> None:
         """Call the listener before librdkafka does, which calls in the thread that closes it."""
-        self._is_leaving = True
         partitions = sorted(self.assignment)
         if partitions and not self._is_manual and self._departures.is_late:
             self._departures.poll_came_late()
@@ -245,17 +244,23 @@ class Membership:
             self._consumer.assign(chosen)
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
-        if self._is_leaving:
+        partitions = self._owned(rows)
+        if self._is_closing or (rows and not partitions):
             return
-        partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
         with self._callback():
             self._give_up(partitions, self._listener.on_partitions_revoked, is_committable=True)
 
     def _lost(self, _: Any, rows: Sequence[Any]) -> None:
-        if self._is_leaving:
+        partitions = self._owned(rows)
+        if self._is_closing or (rows and not partitions):
             return
         self._departures.removed()
-        self._lose(sorted(TopicPartition(row.topic, row.partition) for row in rows))
+        self._lose(partitions)
+
+    def _owned(self, rows: Sequence[Any]) -> list[TopicPartition]:
+        """Return the partitions that have not left yet, as they do in `unsubscribe`."""
+        keys = {TopicPartition(row.topic, row.partition) for row in rows}
+        return sorted(keys & self.assignment)
 
     def _lose(self, partitions: list[TopicPartition]) -> None:
         _log.warning("%s", self._departures.sentence())
