@@ -74,17 +74,14 @@ class Consumer(AssignedPartitions):
             interceptors_of(self._settings.own.get("interceptor.classes") or []),
             self._settings.merged,
         )
-        super().__init__(
+        membership = Membership(
             self._consumer,
-            Membership(
-                self._consumer,
-                self._departures,
-                is_incremental=is_incremental(self._settings),
-                store=offset_store,
-            ),
-            Lookups(self._consumer, timeout_s, waits),
-            waits,
+            self._departures,
+            is_incremental=is_incremental(self._settings),
+            store=offset_store,
         )
+        lookups = Lookups(self._consumer, timeout_s, waits, lambda: membership.is_in_callback)
+        super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
         age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
