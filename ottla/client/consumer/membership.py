@@ -62,6 +62,8 @@ class Membership:
         """Where assigned partitions have begun, unless the group's offsets decided."""
         self.subscription: tuple[str, ...] = ()
         self.default_start = STORED
+        # What the listener has paused and resumed, until partitions are assigned.
+        self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
         self._departures = departures
         self._is_incremental = is_incremental
@@ -194,6 +196,33 @@ class Membership:
             self._seek_all()
         self.starts.clear()
 
+    def pause(
+        self,
+        partitions: Iterable[TopicPartition],
+        positions: Callable[[], dict[TopicPartition, int]],
+    ) -> None:
+        """Return no records of these partitions."""
+        if self.is_in_callback:
+            self._pauses.update(dict.fromkeys(partitions, True))
+            return
+        if self.starts:
+            self.apply_starts(positions)
+        self._consumer.pause(_rows(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return records of these partitions again."""
+        if self.is_in_callback:
+            self._pauses.update(dict.fromkeys(partitions, False))
+        else:
+            self._consumer.resume(_rows(partitions))
+
+    def _apply_pauses(self) -> None:
+        pauses, self._pauses = self._pauses, {}
+        for call, is_paused in ((self._consumer.pause, True), (self._consumer.resume, False)):
+            chosen = [key for key in self.assignment if pauses.get(key) is is_paused]
+            if chosen:
+                call(_rows(chosen))
+
     def _seek_all(self) -> bool:
         rows = transport.partitions(self.starts)
         try:
@@ -242,6 +271,7 @@ class Membership:
             self._consumer.incremental_assign(chosen)
         else:
             self._consumer.assign(chosen)
+        self._apply_pauses()
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = self._owned(rows)
@@ -287,6 +317,7 @@ class Membership:
                 self.starts.pop(key, None)
             # The listener has seen positions, which do not include unread records.
             self._after_revoke(partitions)
+            self._apply_pauses()
 
     @contextmanager
     def _callback(self) -> Iterator[None]:
@@ -300,3 +331,7 @@ class Membership:
 
 def _not_observed(*_: object) -> None:
     pass
+
+
+def _rows(partitions: Iterable[TopicPartition]) -> list[Any]:
+    return transport.partitions(dict.fromkeys(partitions, STORED))
