@@ -174,6 +174,9 @@ class Consumer(AssignedPartitions):
         self._between_polls()
         limit = min(max_records or self._limit, _BATCH_RECORDS)
         messages = self._undecoded or self._fetch(limit, timeout)
+        if self._membership.errors:
+            self._undecoded = messages
+            self._membership.raise_error()
         if not messages:
             return []
         if self._is_plain:
@@ -262,6 +265,7 @@ class Consumer(AssignedPartitions):
                     self._membership.close(self._waits)
                 finally:
                     self._closed()
+            self._membership.raise_error()
 
     def abandon(self) -> None:
         """Close within 200 ms and commit nothing; librdkafka leaves the group in the background."""
@@ -303,6 +307,7 @@ class Consumer(AssignedPartitions):
         self._waits.stop()
 
     def _between_polls(self) -> None:
+        self._membership.load_missing()
         if self._membership.starts:
             self._membership.apply_starts(self.positions)
         self._report_commits()
@@ -333,6 +338,8 @@ class Consumer(AssignedPartitions):
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
+            if self._membership.errors:
+                break
         return messages
 
     def _with_following(self, first: Any, limit: int) -> list[Any]:

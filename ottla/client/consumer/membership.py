@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ottla.base.errors import ApiError
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.errors import ClientError, Closed, TimedOut
@@ -62,6 +63,12 @@ class Membership:
         """Where assigned partitions have begun, unless the group's offsets decided."""
         self.subscription: tuple[str, ...] = ()
         self.default_start = STORED
+        self.errors: list[Exception] = []
+        """What callbacks of a rebalance have raised. An error that librdkafka sees would cost the
+        records that it is about to return.
+        """
+        # Partitions whose offsets the store has not returned yet: they are paused.
+        self._unloaded: set[TopicPartition] = set()
         # What the listener has paused and resumed, until partitions are assigned.
         self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
@@ -152,6 +159,7 @@ class Membership:
         try:
             with logged_errors("the listener of a consumer"):
                 self._leave_early()
+                self.raise_error()
         finally:
             # librdkafka's calls wait for one another.
             self._close(waits, 0 if waits.is_busy else transport.INTERRUPTED_S)
@@ -202,22 +210,32 @@ class Membership:
         positions: Callable[[], dict[TopicPartition, int]],
     ) -> None:
         """Return no records of these partitions."""
-        if self.is_in_callback:
-            self._pauses.update(dict.fromkeys(partitions, True))
-            return
-        if self.starts:
+        now = self._not_later(partitions, True)
+        if now and self.starts:
             self.apply_starts(positions)
-        self._consumer.pause(_rows(partitions))
+        if now:
+            self._consumer.pause(_rows(now))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records of these partitions again."""
-        if self.is_in_callback:
-            self._pauses.update(dict.fromkeys(partitions, False))
-        else:
-            self._consumer.resume(_rows(partitions))
+        now = self._not_later(partitions, False)
+        if now:
+            self._consumer.resume(_rows(now))
+
+    def _not_later(
+        self, partitions: Iterable[TopicPartition], is_paused: bool
+    ) -> list[TopicPartition]:
+        """Return the partitions that can be paused or resumed now; remember the others."""
+        later = set(partitions)
+        now = [] if self.is_in_callback else sorted(later - self._unloaded)
+        self._pauses.update(dict.fromkeys(later.difference(now), is_paused))
+        return now
 
     def _apply_pauses(self) -> None:
+        self._unloaded &= self.assignment
         pauses, self._pauses = self._pauses, {}
+        for key in self._unloaded & pauses.keys():
+            self._pauses[key] = pauses.pop(key)
         for call, is_paused in ((self._consumer.pause, True), (self._consumer.resume, False)):
             chosen = [key for key in self.assignment if pauses.get(key) is is_paused]
             if chosen:
@@ -255,22 +273,45 @@ class Membership:
             return dict(offsets)
         return {**offsets, **self._store.load(sorted(offsets))}
 
+    def load_missing(self) -> None:
+        """Ask the offset store again if it has failed during the rebalance; raise its error."""
+        if not self._unloaded:
+            return
+        offsets = dict.fromkeys(self._unloaded, STORED)
+        # A seek meanwhile has set another start.
+        stored = self._with_stored(offsets) | {
+            key: self.starts.pop(key) for key in self._unloaded & self.starts.keys()
+        }
+        self.chosen |= {key: at for key, at in stored.items() if at != STORED}
+        self._assign_again(transport.partitions(stored))
+        self._unloaded.clear()
+        self._pauses = {**dict.fromkeys(stored, False), **self._pauses}
+        self._apply_pauses()
+
     def _assigned(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
         self.assignment = (
             self.assignment | set(partitions) if self._is_incremental else set(partitions)
         )
         self._departures.rejoined()
-        self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
+        with self._callback(), LoggedErrors(self._take_store_error):
+            self._unloaded.update(partitions if self._store else ())
+            self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
+            self._unloaded.difference_update(partitions)
         with self._callback():
             self._listener.on_partitions_assigned(partitions)
         starts = {key: self.starts.pop(key, STORED) for key in partitions}
         self.chosen = {key: at for key, at in (self.chosen | starts).items() if at != STORED}
-        chosen = transport.partitions(starts)
+        # A seek of the listener decides. Others start where no committed offset is looked up.
+        self._unloaded.difference_update(key for key, at in starts.items() if at != STORED)
+        late = dict.fromkeys(self._unloaded.intersection(partitions), transport.LATEST)
+        chosen = transport.partitions(starts | late)
         if self._is_incremental:
             self._consumer.incremental_assign(chosen)
         else:
             self._consumer.assign(chosen)
+        if self._unloaded:
+            self._consumer.pause(_rows(self._unloaded))
         self._apply_pauses()
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
@@ -319,12 +360,21 @@ class Membership:
             self._after_revoke(partitions)
             self._apply_pauses()
 
+    def raise_error(self) -> None:
+        """Raise the next error of a callback, if there is one."""
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def _take_store_error(self, error: Exception) -> None:
+        _log.warning("the offset store failed and is asked again: %r", error)
+
     @contextmanager
     def _callback(self) -> Iterator[None]:
         """Note that librdkafka waits for the block: it serves no other thread meanwhile."""
         self.is_in_callback = True
         try:
-            yield
+            with LoggedErrors(self.errors.append):
+                yield
         finally:
             self.is_in_callback = False
 
