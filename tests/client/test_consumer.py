@@ -351,6 +351,22 @@ def test_interceptors_change_records_and_observe_commits(
     assert "Broken failed" in caplog.text
 
 
+def test_interceptor_without_a_result_loses_no_records(cluster: Cluster, topic: str) -> None:
+    """The error names it; positions do not advance, and the records are returned afterwards."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    results: list[Any] = [None]
+
+    class Forgetful(ConsumerInterceptor):
+        def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+            return results.pop() if results else records
+
+    with consumer_of(cluster, topic, group_id=topic, interceptors=[Forgetful()]) as consumer:
+        with pytest.raises(ClientError, match="Forgetful returned None"):
+            read(consumer, 1)
+        assert sum(consumer.positions().values()) == 0
+        assert len(read(consumer, 9)) == 9
+
+
 def test_ctrl_c_ends_a_poll(cluster: Cluster, topic: str) -> None:
     """A poll that waits is interrupted within 200 ms, and the consumer can be closed."""
     sent: list[float] = []

@@ -182,10 +182,13 @@ class Consumer(AssignedPartitions):
         if self._is_plain:
             self._undecoded = []
             return plain_records(messages)
+        # Also if a deserializer or an interceptor raises.
         self._undecoded = messages
         records = self._deserialization.records(messages)
-        self._undecoded = messages[len(records) :]
-        return self._interceptors.on_consume(records) if self._interceptors else records
+        count = len(records)
+        returned = self._interceptors.on_consume(records) if self._interceptors else records
+        self._undecoded = messages[count:]
+        return returned
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Yield records as they arrive, until the consumer is closed.
