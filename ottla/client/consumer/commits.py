@@ -114,6 +114,8 @@ class Commits:
             self._departures.removed()
         elif not (isinstance(error, ApiError) and error.code in _LEFT):
             return error
+        elif self._departures.is_late:
+            self._departures.poll_came_late()
         return CommitFailed(f"the offsets were not committed: {self._departures.sentence()}")
 
 
