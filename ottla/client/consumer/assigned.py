@@ -56,8 +56,10 @@ class AssignedPartitions:
         for row in self._consumer.position(
             transport.partitions(dict.fromkeys(self._membership.assignment, STORED))
         ):
-            if row.offset >= 0:
-                positions[TopicPartition(row.topic, row.partition)] = int(row.offset)
+            key = TopicPartition(row.topic, row.partition)
+            offset = row.offset if row.offset >= 0 else self._membership.chosen.get(key, STORED)
+            if offset >= 0:
+                positions[key] = int(offset)
         for message in reversed(self._undecoded):
             positions[TopicPartition(message.topic(), message.partition())] = message.offset()
         for record in reversed(self._batch[self._taken :]):
@@ -102,7 +104,7 @@ class AssignedPartitions:
     def pause(self, partitions: Partitions | None = None) -> None:
         """Return no records of these partitions until `resume`; the member stays in its group."""
         self._check_open()
-        self._membership.pause(self._assigned_of(partitions), self.positions)
+        self._membership.pause(self._assigned_of(partitions))
 
     def resume(self, partitions: Partitions | None = None) -> None:
         """Return records of these partitions again."""

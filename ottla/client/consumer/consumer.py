@@ -146,7 +146,7 @@ class Consumer(AssignedPartitions):
         chosen = {TopicPartition(*key): offset for key, offset in offsets.items()}
         for key, offset in chosen.items():
             self._strays.expect(key, offset)
-        self._membership.assign(chosen)
+        self._membership.assign(chosen, are_defaults=not isinstance(partitions, Mapping))
 
     def unsubscribe(self) -> None:
         """Leave the group and drop the assignment, after the listener was called.
@@ -312,7 +312,7 @@ class Consumer(AssignedPartitions):
     def _between_polls(self) -> None:
         self._membership.load_missing()
         if self._membership.starts:
-            self._membership.apply_starts(self.positions)
+            self._membership.apply_starts()
         self._report_commits()
         if self._error is not None:
             error, self._error = self._error, None
@@ -360,7 +360,7 @@ class Consumer(AssignedPartitions):
             messages = self._strays.checked(messages)
             # Before anything else is taken from a partition that has moved.
             if self._membership.starts:
-                self._membership.apply_starts(self.positions)
+                self._membership.apply_starts()
         if not transport.has_errors(messages):
             return messages
         if self._resets is not None:

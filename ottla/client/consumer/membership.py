@@ -60,7 +60,9 @@ class Membership:
         self.starts: dict[TopicPartition, int] = {}
         """Offsets that were sought, and that librdkafka does not know yet."""
         self.chosen: dict[TopicPartition, int] = {}
-        """Where assigned partitions have begun, unless the group's offsets decided."""
+        """Where assigned partitions have begun, or were sought, unless the group's offsets decided:
+        their positions until the first record.
+        """
         self.subscription: tuple[str, ...] = ()
         self.default_start = STORED
         self.errors: list[Exception] = []
@@ -69,6 +71,7 @@ class Membership:
         """
         # Partitions whose offsets the store has not returned yet: they are paused.
         self._unloaded: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
         # What the listener has paused and resumed, until partitions are assigned.
         self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
@@ -131,12 +134,17 @@ class Membership:
             self.subscription = ()
             self._look_at = None
 
-    def assign(self, offsets: dict[TopicPartition, int]) -> None:
-        """Read these partitions without a group's help, from the next poll."""
+    def assign(self, offsets: dict[TopicPartition, int], *, are_defaults: bool = False) -> None:
+        """Read these partitions without a group's help, from the next poll.
+
+        The offset store replaces defaults, but no offsets that the caller has chosen.
+        """
+        starts = self._with_stored(offsets) if are_defaults else dict(offsets)
         self._is_manual = True
         self._look_at = None
         self.assignment = set(offsets)
-        self.starts = self._with_stored(offsets)
+        self.starts, self.chosen = starts, {}
+        self._paused &= self.assignment
 
     def close(self, waits: transport.Waits) -> None:
         """Leave the group, after the listener was called in this thread; it can commit.
@@ -188,39 +196,38 @@ class Membership:
             with suppress(TimedOut, Closed):
                 waits.call(self._consumer.close, patience_s)
 
-    def apply_starts(self, positions: Callable[[], dict[TopicPartition, int]]) -> None:
+    def apply_starts(self) -> None:
         """Hand librdkafka the offsets that were sought since the last poll."""
-        if self._is_manual and (self.starts.keys() == self.assignment or not self._seek_all()):
-            self._consumer.assign(
-                transport.partitions(
-                    {
-                        **dict.fromkeys(self.assignment, self.default_start),
-                        **positions(),
-                        **self.starts,
-                    }
-                )
-            )
-        elif not self._is_manual:
-            self._seek_all()
+        if self._is_manual and self.starts.keys() == self.assignment:
+            self._consumer.assign(transport.partitions(self.starts))
+        else:
+            try:
+                for row in transport.partitions(self.starts):
+                    self._consumer.seek(row)
+            except transport.LibrdkafkaError as error:
+                # Assigned a moment ago, and not read yet.
+                _log.debug("seek: %s", error)
+                # A paused partition would forget the new offset: it is sought in the next poll.
+                moved = self.starts.keys() - self._paused
+                if moved:
+                    self._assign_again({key: self.starts.pop(key) for key in moved})
+                return
+        self.chosen.update(self.starts)
         self.starts.clear()
 
-    def pause(
-        self,
-        partitions: Iterable[TopicPartition],
-        positions: Callable[[], dict[TopicPartition, int]],
-    ) -> None:
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these partitions."""
         now = self._not_later(partitions, True)
         if now and self.starts:
-            self.apply_starts(positions)
+            self.apply_starts()
         if now:
-            self._consumer.pause(_rows(now))
+            self._pause(now)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Return records of these partitions again."""
         now = self._not_later(partitions, False)
         if now:
-            self._consumer.resume(_rows(now))
+            self._resume(now)
 
     def _not_later(
         self, partitions: Iterable[TopicPartition], is_paused: bool
@@ -236,37 +243,42 @@ class Membership:
         pauses, self._pauses = self._pauses, {}
         for key in self._unloaded & pauses.keys():
             self._pauses[key] = pauses.pop(key)
-        for call, is_paused in ((self._consumer.pause, True), (self._consumer.resume, False)):
-            chosen = [key for key in self.assignment if pauses.get(key) is is_paused]
-            if chosen:
-                call(_rows(chosen))
+        paused, resumed = (
+            [key for key in self.assignment if pauses.get(key) is is_paused]
+            for is_paused in (True, False)
+        )
+        if paused:
+            self._pause(paused)
+        if resumed:
+            self._resume(resumed)
 
-    def _seek_all(self) -> bool:
-        rows = transport.partitions(self.starts)
-        try:
-            for row in rows:
-                self._consumer.seek(row)
-        except transport.LibrdkafkaError as error:
-            if self._is_manual:
-                return False
-            # Assigned a moment ago, and not read yet: assign it again, with its offset.
-            _log.debug("seek: %s", error)
-            self._assign_again(rows)
-        return True
+    def _pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._consumer.pause(_rows(partitions))
+        self._paused.update(partitions)
 
-    def _assign_again(self, rows: list[Any]) -> None:
-        if self._is_incremental:
+    def _resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._consumer.resume(_rows(partitions))
+        self._paused.difference_update(partitions)
+
+    def _assign_again(self, starts: dict[TopicPartition, int]) -> None:
+        """Assign partitions again with these offsets; others keep theirs."""
+        if self._is_incremental and not self._is_manual:
+            rows = transport.partitions(starts)
             self._consumer.incremental_unassign(rows)
             self._consumer.incremental_assign(rows)
-            return
-        known = {TopicPartition(row.topic, row.partition): row for row in rows}
-        unchanged = [
-            row
-            for row in self._consumer.position(
-                transport.partitions(dict.fromkeys(self.assignment - known.keys(), STORED))
-            )
-        ]
-        self._consumer.assign([*rows, *unchanged])
+        else:
+            others = self.assignment - starts.keys()
+            unread = {key: self.chosen.get(key, self.default_start) for key in others}
+            read = {
+                TopicPartition(row.topic, row.partition): int(row.offset)
+                for row in self._consumer.position(_rows(others))
+                if row.offset >= 0
+            }
+            self._consumer.assign(transport.partitions(unread | read | starts))
+            self.chosen.update(read)
+        self.chosen.update(starts)
+        if self._paused:
+            self._pause(self._paused)
 
     def _with_stored(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         if self._store is None:
@@ -282,8 +294,7 @@ class Membership:
         stored = self._with_stored(offsets) | {
             key: self.starts.pop(key) for key in self._unloaded & self.starts.keys()
         }
-        self.chosen |= {key: at for key, at in stored.items() if at != STORED}
-        self._assign_again(transport.partitions(stored))
+        self._assign_again(stored)
         self._unloaded.clear()
         self._pauses = {**dict.fromkeys(stored, False), **self._pauses}
         self._apply_pauses()
@@ -311,7 +322,7 @@ class Membership:
         else:
             self._consumer.assign(chosen)
         if self._unloaded:
-            self._consumer.pause(_rows(self._unloaded))
+            self._pause(self._unloaded)
         self._apply_pauses()
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
@@ -356,6 +367,8 @@ class Membership:
             self.assignment.difference_update(partitions)
             for key in partitions:
                 self.starts.pop(key, None)
+                self.chosen.pop(key, None)
+                self._paused.discard(key)
             # The listener has seen positions, which do not include unread records.
             self._after_revoke(partitions)
             self._apply_pauses()
