@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ottla.base.errors import ApiError
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.classes import interceptors_of
@@ -97,10 +98,11 @@ class Consumer(AssignedPartitions):
             self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
         )
         self._next_commit = time.monotonic() + self._commit_every_s
+        self._listener = listener
         self._error: Exception | None = None
         self._is_busy = False
         if topics:
-            self.subscribe(topics, listener=listener)
+            self.subscribe(topics)
 
     def subscribe(
         self,
@@ -111,7 +113,8 @@ class Consumer(AssignedPartitions):
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern.
 
-        Replaces the last subscription. The assignment follows in `poll`.
+        Replaces the last subscription. The assignment follows in `poll`. `listener` defaults to
+        that of the constructor.
         """
         self._check_open()
         if self._group is None:
@@ -122,7 +125,7 @@ class Consumer(AssignedPartitions):
             names.append(f"^({text})$")
         if not names:
             raise ClientError("name at least one topic, or a pattern")
-        self._membership.subscribe(names, listener)
+        self._membership.subscribe(names, listener or self._listener)
 
     def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
@@ -243,6 +246,7 @@ class Consumer(AssignedPartitions):
 
     def group_metadata(self) -> Any:
         """Return the membership in the form that `Producer.send_offsets` passes on."""
+        self._check_open()
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
@@ -427,10 +431,16 @@ class Consumer(AssignedPartitions):
         (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)
 
     def _report_commits(self) -> None:
+        failures: list[Exception] = []
         for offsets, error, callback in self._commits.finished():
             if error is None:
                 self._interceptors.on_commit(offsets)
             if callback is not None:
-                callback(offsets, error)
+                with LoggedErrors(failures.append):
+                    callback(offsets, error)
             elif error is not None:
                 _log.warning("offsets were not committed: %s", error)
+        for failure in failures[1:]:
+            _log.error("the callback of a commit failed: %r", failure, exc_info=failure)
+        if failures:
+            raise failures[0]
