@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.client import AdminClient, Consumer, Producer, TopicPartition, transport
-from ottla.client.errors import CommitFailed
+from ottla.client.errors import CommitFailed, Fenced
 from ottla.testing import Cluster
 
 SESSION_MS = 800
@@ -121,3 +121,27 @@ def test_a_record_that_a_rebalance_interrupts_is_left_to_the_next_owner(
             assert consumer.poll(0.1) == []
         assert consumer.committed([(topic, 0)])[TopicPartition(topic, 0)].offset == 0
         consumer._consumer = inner
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "sticky"])
+def test_fenced_member_raises_in_every_poll(cluster: Cluster, topic: str, strategy: str) -> None:
+    """It never returns to its group: an empty list would look like a topic without records."""
+    settings = {
+        "bootstrap_servers": cluster.bootstrap,
+        "group_id": topic,
+        "group_instance_id": "one",
+        "heartbeat_interval_ms": 100,
+        "partition_assignment_strategy": strategy,
+    }
+    with Consumer(topic, **settings) as fenced, Consumer(**settings) as other:
+        while not fenced.assignment:
+            fenced.poll(0.1)
+        other.subscribe(topic)
+        while not other.assignment:
+            other.poll(0.1)
+        with pytest.raises(Fenced, match=r"group\.instance\.id 'one'"):
+            while True:
+                fenced.poll(0.1)
+        for _ in range(3):
+            with pytest.raises(Fenced, match=r"group\.instance\.id 'one'"):
+                fenced.poll(0.1)

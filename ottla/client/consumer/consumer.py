@@ -318,9 +318,7 @@ class Consumer(AssignedPartitions):
         if self._membership.starts:
             self._membership.apply_starts()
         self._report_commits()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self._raise_error()
         if self._resets is not None:
             self._resets.seek()
         if self._commits_itself and time.monotonic() >= self._next_commit:
@@ -373,13 +371,20 @@ class Consumer(AssignedPartitions):
         for message in messages:
             if message.error() is not None:
                 self._take_error(message.error())
-        if not records and self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        if not records:
+            self._raise_error()
         # With records, the next poll does it: an error must not lose them.
         if not records and self._resets is not None:
             self._resets.seek()
         return records
+
+    def _raise_error(self) -> None:
+        error = self._error
+        # A fenced member never returns to its group.
+        if error is not None and not isinstance(error, Fenced):
+            self._error = None
+        if error is not None:
+            raise error
 
     def _take_error(self, cause: Any) -> None:
         code = cause.code()
@@ -392,7 +397,7 @@ class Consumer(AssignedPartitions):
         elif transport.is_transient(cause):
             _log.info("the consumer keeps trying: %s", cause.str())
         else:
-            self._error = transport.translate(cause)
+            self._error = self._error or transport.translate(cause)
 
     def _owned(self, offsets: Offsets | None) -> Committed:
         if self._group is None:
