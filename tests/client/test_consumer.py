@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import sqlite3
 import threading
@@ -214,6 +215,34 @@ def test_pattern_subscribes_to_matching_topics(cluster: Cluster, topic: str, str
     with consumer_of(cluster, group_id=topic, **settings) as consumer:
         consumer.subscribe(pattern=rf"{strategy}-[a-z]")
         assert values_of(read(consumer, 2)) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"partition_assignment_strategy": "range"},
+        {"partition_assignment_strategy": "sticky"},
+        {"group_protocol": "consumer"},
+    ],
+    ids=["range", "sticky", "consumer"],
+)
+def test_digits_in_a_pattern_match_or_are_refused(
+    cluster: Cluster, topic: str, settings: dict[str, Any]
+) -> None:
+    """librdkafka's own groups read the escape as the letter d, so the error has another form."""
+    names = topic.split("-")[-1]
+    cluster.create_topic(f"{names}-17", partitions=3)
+    fill(cluster, f"{names}-17", [b"a"])
+    with consumer_of(cluster, group_id=topic, **settings) as consumer:
+        if names == "range":
+            with pytest.raises(ClientError, match=r"do not have \\d; write \[0-9\]"):
+                consumer.subscribe(pattern=rf"{names}-\d+")
+            consumer.subscribe(pattern=rf"{names}-[0-9]+")
+        else:
+            consumer.subscribe(pattern=re.compile(rf"{names}-\d+"))
+        assert values_of(read(consumer, 1)) == [b"a"]
+        with pytest.raises(ClientError, match="flags are not supported"):
+            consumer.subscribe(pattern=re.compile(names, re.IGNORECASE))
 
 
 class Observer(RebalanceListener):

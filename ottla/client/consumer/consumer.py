@@ -21,7 +21,13 @@ from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
-from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
+from ottla.client.consumer.options import (
+    first_offset,
+    has_extended_patterns,
+    is_incremental,
+    open_consumer,
+)
+from ottla.client.consumer.patterns import pattern_text
 from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
@@ -113,6 +119,7 @@ class Consumer(AssignedPartitions):
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern.
 
+        Raises ClientError for syntax that the group's protocol reads differently than Python.
         Replaces the last subscription. The assignment follows in `poll`. `listener` defaults to
         that of the constructor.
         """
@@ -121,8 +128,8 @@ class Consumer(AssignedPartitions):
             raise ClientError("a subscription needs group_id; to read without a group, use assign")
         names = [topics] if isinstance(topics, str) else list(topics)
         if pattern is not None:
-            text = pattern if isinstance(pattern, str) else pattern.pattern
-            names.append(f"^({text})$")
+            is_extended = has_extended_patterns(self._settings)
+            names.append(f"^({pattern_text(pattern, is_extended=is_extended)})$")
         if not names:
             raise ClientError("name at least one topic, or a pattern")
         self._membership.subscribe(names, listener or self._listener)
