@@ -1,6 +1,7 @@
 """Partitions that leave a consumer: only offsets of records that it has returned are committed."""
 
 import itertools
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -97,3 +98,29 @@ def test_unsubscribe_calls_the_listener_once(cluster: Cluster, topic: str, strat
     consumer.unsubscribe()
     consumer.close()
     assert listener.revoked == 2 * everything
+
+
+@pytest.mark.parametrize("end", ["break", "return", "exception in the loop", "exception"])
+def test_end_of_a_loop_decides_about_the_last_record(
+    cluster: Cluster, topic: str, end: str
+) -> None:
+    """A loop that ends by itself has processed it; an exception that leaves the block has not."""
+    fill(cluster, topic, [b"%d" % number for number in range(COUNT)])
+
+    def process() -> None:
+        with consumer_of(cluster, topic, group_id=topic) as consumer:
+            for number, _ in enumerate(consumer, 1):
+                try:
+                    if number == 10 and "exception" in end:
+                        raise RuntimeError("the application fails")
+                except RuntimeError:
+                    if end == "exception":
+                        raise
+                if number == 10 and end == "return":
+                    return
+                if number == 10:
+                    break
+
+    with pytest.raises(RuntimeError) if end == "exception" else nullcontext():
+        process()
+    assert committed(cluster, topic) == (0 if end == "exception" else 10)

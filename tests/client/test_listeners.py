@@ -95,7 +95,7 @@ def test_partitions_that_the_listener_pauses_start_at_their_offsets(
 
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
-def test_failed_offset_store_is_asked_again(cluster: Cluster, topic: str, strategy: str) -> None:
+def test_failed_offset_store_loads_again(cluster: Cluster, topic: str, strategy: str) -> None:
     """Nothing is read before the store has answered; an error that lasts is raised."""
     fill(cluster, topic, [b"%d" % number for number in range(12)])
     settings = {"partition_assignment_strategy": strategy, "offset_store": Offsets(3, failures=2)}

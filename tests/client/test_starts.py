@@ -23,7 +23,7 @@ class Offsets:
 
 
 def test_offset_of_an_assignment_replaces_a_stored_one(cluster: Cluster, topic: str) -> None:
-    """The store is asked about partitions without an offset."""
+    """The store only fills in partitions without an offset."""
     fill(cluster, topic, [b"%d" % number for number in range(12)])
     with consumer_of(cluster, offset_store=Offsets(2)) as consumer:
         consumer.assign({(topic, 0): 3})

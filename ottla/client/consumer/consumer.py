@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any
 
 from ottla.base.errors import ApiError
-from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.classes import interceptors_of
@@ -56,8 +55,8 @@ class Consumer(AssignedPartitions):
     `topics` are subscribed to at once. Settings have Kafka's names in snake_case, or are in
     `config`, a dict or the path of a .properties file. With `offset_store`, partitions start at
     offsets that the application stores itself. By default positions are committed every five
-    seconds and when the consumer is closed: only those of records that the caller has finished, in
-    the sense that it asked for the next ones.
+    seconds and when the consumer is closed: only those of records that the caller has finished. It
+    has if it asked for the next ones, or closes the consumer without an exception.
     """
 
     def __init__(
@@ -203,7 +202,9 @@ class Consumer(AssignedPartitions):
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Yield records as they arrive, until the consumer is closed.
 
-        A record counts as processed when the next one is requested, or at `commit` in the loop.
+        A record counts as processed when the next one is requested, or at `commit` in the loop. The
+        last one before `break` or `return` counts when the consumer is closed, unless an exception
+        leaves its `with` block.
         """
         while True:
             self.fetch(_STEP_S)
@@ -443,16 +444,4 @@ class Consumer(AssignedPartitions):
         (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)
 
     def _report_commits(self) -> None:
-        failures: list[Exception] = []
-        for offsets, error, callback in self._commits.finished():
-            if error is None:
-                self._interceptors.on_commit(offsets)
-            if callback is not None:
-                with LoggedErrors(failures.append):
-                    callback(offsets, error)
-            elif error is not None:
-                _log.warning("offsets were not committed: %s", error)
-        for failure in failures[1:]:
-            _log.error("the callback of a commit failed: %r", failure, exc_info=failure)
-        if failures:
-            raise failures[0]
+        self._commits.report(self._interceptors.on_commit)

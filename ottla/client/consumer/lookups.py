@@ -20,8 +20,8 @@ _PAUSE_S = 0.02
 class Lookups:
     """Answers questions about the cluster with a consumer's connection.
 
-    During a rebalance librdkafka serves only the thread that calls the listener: if `is_in_callback`
-    returns True, a lookup is made in the caller's thread.
+    During a rebalance librdkafka serves only the thread that calls the listener: a lookup runs in
+    the caller's thread if `is_in_callback` returns True.
     """
 
     def __init__(

@@ -66,13 +66,13 @@ class Membership:
         self.subscription: tuple[str, ...] = ()
         self.default_start = STORED
         self.errors: list[Exception] = []
-        """What callbacks of a rebalance have raised. An error that librdkafka sees would cost the
-        records that it is about to return.
+        """Errors of callbacks in a rebalance. If librdkafka saw one, it would drop the records that
+        it returns next.
         """
         # Partitions whose offsets the store has not returned yet: they are paused.
         self._unloaded: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
-        # What the listener has paused and resumed, until partitions are assigned.
+        # Pauses (True) and resumes of the listener, until partitions are assigned.
         self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
         self._departures = departures
@@ -379,7 +379,7 @@ class Membership:
             raise self.errors.pop(0)
 
     def _take_store_error(self, error: Exception) -> None:
-        _log.warning("the offset store failed and is asked again: %r", error)
+        _log.warning("the offset store failed; the next poll loads offsets again: %r", error)
 
     @contextmanager
     def _callback(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ import re
 
 from ottla.client.errors import ClientError
 
-# What ERE has instead of Python's escapes.
+# Replacements for Python's escapes.
 _CLASSES = {
     "d": "[0-9]",
     "D": "[^0-9]",
@@ -17,6 +17,8 @@ _CLASSES = {
     "s": "[[:space:]]",
     "S": "[^[:space:]]",
 }
+# An escape, a set in brackets (a bracket that comes first belongs to it), or another character.
+_TOKEN = re.compile(r"\\.?|\[\^?\]?[^\]]*\]?|.", re.DOTALL)
 
 
 def pattern_text(pattern: str | re.Pattern[str], *, is_extended: bool) -> str:
@@ -46,32 +48,17 @@ def _check_extended(text: str) -> None:
             f"cannot subscribe to {text!r}: (? is not part of POSIX extended regular expressions; "
             "write ( for a group, and letters such as [Oo] instead of flags"
         )
-    position, in_brackets = 0, False
-    while position < len(text):
-        letter = text[position]
-        if letter == "\\":
-            _check_escape(text, text[position + 1 : position + 2], in_brackets=in_brackets)
-            position += 2
-            continue
-        if in_brackets:
-            in_brackets = letter != "]"
-        elif letter == "[":
-            in_brackets = True
-            # A bracket that comes first belongs to the set.
-            position += len(re.match(r"\^?\]?", text[position + 1 :])[0])
-        position += 1
-
-
-def _check_escape(text: str, letter: str, *, in_brackets: bool) -> None:
-    if in_brackets:
-        raise ClientError(
-            f"cannot subscribe to {text!r}: a backslash in brackets is a character of the set in "
-            "POSIX extended regular expressions; write the characters themselves, as [0-9.] "
-            "instead of [\\d.]"
-        )
-    if letter.isalnum():
-        instead = f"; write {_CLASSES[letter]}" if letter in _CLASSES else ""
-        raise ClientError(
-            f"cannot subscribe to {text!r}: POSIX extended regular expressions do not have "
-            f"\\{letter}{instead}"
-        )
+    for token in _TOKEN.findall(text):
+        if token.startswith("[") and "\\" in token:
+            raise ClientError(
+                f"cannot subscribe to {text!r}: a backslash in brackets is a character of the set "
+                "in POSIX extended regular expressions; write the characters themselves, as "
+                "[0-9.] instead of [\\d.]"
+            )
+        if token.startswith("\\") and token[1:].isalnum():
+            letter = token[1:]
+            instead = f"; write {_CLASSES[letter]}" if letter in _CLASSES else ""
+            raise ClientError(
+                f"cannot subscribe to {text!r}: POSIX extended regular expressions do not have "
+                f"{token}{instead}"
+            )
