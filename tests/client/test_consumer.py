@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import sqlite3
 import threading
@@ -216,6 +217,34 @@ def test_pattern_subscribes_to_matching_topics(cluster: Cluster, topic: str, str
         assert values_of(read(consumer, 2)) == [b"a", b"b"]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"partition_assignment_strategy": "range"},
+        {"partition_assignment_strategy": "sticky"},
+        {"group_protocol": "consumer"},
+    ],
+    ids=["range", "sticky", "consumer"],
+)
+def test_digits_in_a_pattern_match_or_are_refused(
+    cluster: Cluster, topic: str, settings: dict[str, Any]
+) -> None:
+    """librdkafka's own groups read the escape as the letter d, so the error has another form."""
+    names = topic.split("-")[-1]
+    cluster.create_topic(f"{names}-17", partitions=3)
+    fill(cluster, f"{names}-17", [b"a"])
+    with consumer_of(cluster, group_id=topic, **settings) as consumer:
+        if names == "range":
+            with pytest.raises(ClientError, match=r"do not have \\d; write \[0-9\]"):
+                consumer.subscribe(pattern=rf"{names}-\d+")
+            consumer.subscribe(pattern=rf"{names}-[0-9]+")
+        else:
+            consumer.subscribe(pattern=re.compile(rf"{names}-\d+"))
+        assert values_of(read(consumer, 1)) == [b"a"]
+        with pytest.raises(ClientError, match="flags are not supported"):
+            consumer.subscribe(pattern=re.compile(names, re.IGNORECASE))
+
+
 class Observer(RebalanceListener):
     """Remembers what it observes; seeks on assignment."""
 
@@ -349,6 +378,22 @@ def test_interceptors_change_records_and_observe_commits(
         consumer.commit()
     assert len(committed[0]) == 3
     assert "Broken failed" in caplog.text
+
+
+def test_interceptor_without_a_result_loses_no_records(cluster: Cluster, topic: str) -> None:
+    """The error names it; positions do not advance, and the records are returned afterwards."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    results: list[Any] = [None]
+
+    class Forgetful(ConsumerInterceptor):
+        def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+            return results.pop() if results else records
+
+    with consumer_of(cluster, topic, group_id=topic, interceptors=[Forgetful()]) as consumer:
+        with pytest.raises(ClientError, match="Forgetful returned None"):
+            read(consumer, 1)
+        assert sum(consumer.positions().values()) == 0
+        assert len(read(consumer, 9)) == 9
 
 
 def test_ctrl_c_ends_a_poll(cluster: Cluster, topic: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.client import AdminClient, Consumer, Producer, TopicPartition, transport
+from ottla.client.errors import CommitFailed, Fenced
 from ottla.testing import Cluster
 
 SESSION_MS = 800
@@ -44,6 +45,36 @@ def test_heartbeats_do_not_depend_on_the_application(
         assert len(member.assignment) == 3
         assert busy.commit({(topic, 0): 0})
         assert busy.departure is None
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "sticky"])
+def test_commit_after_a_late_poll_has_the_reason(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """The error names max.poll.interval.ms and the time, before any other call of `poll`."""
+    settings = {
+        "bootstrap_servers": cluster.bootstrap,
+        "session_timeout_ms": SESSION_MS,
+        "max_poll_interval_ms": SESSION_MS,
+        "heartbeat_interval_ms": 100,
+        "enable_auto_commit": False,
+        "partition_assignment_strategy": strategy,
+    }
+    with (
+        Consumer(topic, group_id=topic, **settings) as busy,
+        Consumer(bootstrap_servers=cluster.bootstrap) as other,
+    ):
+        while len(busy.assignment) < 3:
+            busy.poll(0.1)
+        # The application works: here it waits in another consumer's poll, which returns nothing.
+        other.assign([(topic, 0)])
+        assert other.poll(2 * SESSION_MS / 1000) == []
+        with pytest.raises(CommitFailed, match=r"poll was not called for 1\.[6-9] s.*max\.poll"):
+            busy.commit({(topic, 0): 0})
+        reason = busy.departure
+        busy.poll(0.1)
+        assert "poll was not called for 1." in str(reason)
+        assert "poll was not called for 1." in str(busy.departure)
 
 
 class RevokingConsumer:
@@ -90,3 +121,27 @@ def test_a_record_that_a_rebalance_interrupts_is_left_to_the_next_owner(
             assert consumer.poll(0.1) == []
         assert consumer.committed([(topic, 0)])[TopicPartition(topic, 0)].offset == 0
         consumer._consumer = inner
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "sticky"])
+def test_fenced_member_raises_in_every_poll(cluster: Cluster, topic: str, strategy: str) -> None:
+    """It never returns to its group: an empty list would look like a topic without records."""
+    settings = {
+        "bootstrap_servers": cluster.bootstrap,
+        "group_id": topic,
+        "group_instance_id": "one",
+        "heartbeat_interval_ms": 100,
+        "partition_assignment_strategy": strategy,
+    }
+    with Consumer(topic, **settings) as fenced, Consumer(**settings) as other:
+        while not fenced.assignment:
+            fenced.poll(0.1)
+        other.subscribe(topic)
+        while not other.assignment:
+            other.poll(0.1)
+        with pytest.raises(Fenced, match=r"group\.instance\.id 'one'"):
+            while True:
+                fenced.poll(0.1)
+        for _ in range(3):
+            with pytest.raises(Fenced, match=r"group\.instance\.id 'one'"):
+                fenced.poll(0.1)

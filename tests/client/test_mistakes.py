@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import OttlaError
-from ottla.client import AdminClient, Consumer, Producer
+from ottla.client import AdminClient, Consumer, Producer, RebalanceListener, TopicPartition
+from ottla.client.errors import Closed
 from ottla.testing import Cluster
 
 
@@ -91,3 +92,50 @@ def test_transactional_producer_sends_only_in_transactions(cluster: Cluster, top
         pytest.raises(OttlaError, match="only in a transaction: use `with"),
     ):
         producer.send(topic, b"x")
+
+
+def test_listener_of_the_constructor_is_used_by_subscribe(cluster: Cluster, topic: str) -> None:
+    """It is the default of subscriptions that name no other."""
+    calls: list[list[TopicPartition]] = []
+
+    class Listener(RebalanceListener):
+        def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+            calls.append(partitions)
+
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    with Consumer(listener=Listener(), **settings) as consumer:
+        consumer.subscribe(topic)
+        while not consumer.assignment:
+            consumer.poll(0.1)
+    assert [len(partitions) for partitions in calls] == [3]
+
+
+def test_membership_of_a_closed_consumer_is_an_error(cluster: Cluster, topic: str) -> None:
+    """As every other use."""
+    consumer = Consumer(topic, bootstrap_servers=cluster.bootstrap, group_id=topic)
+    consumer.close()
+    with pytest.raises(Closed, match="the consumer is closed"):
+        consumer.group_metadata()
+
+
+def test_callback_that_raises_does_not_drop_others(cluster: Cluster, topic: str) -> None:
+    """`poll` calls every callback of a commit, and raises the first error."""
+    called: list[int] = []
+
+    def fail(*_: object) -> None:
+        called.append(0)
+        raise RuntimeError("no")
+
+    settings = {"bootstrap_servers": cluster.bootstrap, "enable_auto_commit": False}
+    with Consumer(group_id=topic, **settings) as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.poll(0)
+        consumer.commit_async({(topic, 0): 1}, callback=fail)
+        consumer.commit_async({(topic, 0): 2}, callback=lambda *_: called.append(1))
+        # Both results are known before a callback runs.
+        commits = consumer._commits
+        while commits._pending:
+            consumer._consumer.poll(0.05)
+        with pytest.raises(RuntimeError, match="no"):
+            consumer.poll(0)
+        assert called == [0, 1]

@@ -1,6 +1,6 @@
 """The assigned partitions of a consumer: positions, seeks, pauses, and questions about offsets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ottla.client import transport
@@ -56,8 +56,10 @@ class AssignedPartitions:
         for row in self._consumer.position(
             transport.partitions(dict.fromkeys(self._membership.assignment, STORED))
         ):
-            if row.offset >= 0:
-                positions[TopicPartition(row.topic, row.partition)] = int(row.offset)
+            key = TopicPartition(row.topic, row.partition)
+            offset = row.offset if row.offset >= 0 else self._membership.chosen.get(key, STORED)
+            if offset >= 0:
+                positions[key] = int(offset)
         for message in reversed(self._undecoded):
             positions[TopicPartition(message.topic(), message.partition())] = message.offset()
         for record in reversed(self._batch[self._taken :]):
@@ -102,23 +104,21 @@ class AssignedPartitions:
     def pause(self, partitions: Partitions | None = None) -> None:
         """Return no records of these partitions until `resume`; the member stays in its group."""
         self._check_open()
-        if self._membership.starts:
-            self._membership.apply_starts(self.positions)
-        self._consumer.pause(self._assigned_of(partitions))
+        self._membership.pause(self._assigned_of(partitions))
 
     def resume(self, partitions: Partitions | None = None) -> None:
         """Return records of these partitions again."""
         self._check_open()
-        self._consumer.resume(self._assigned_of(partitions))
+        self._membership.resume(self._assigned_of(partitions))
 
-    def _assigned_of(self, partitions: Partitions | None) -> list[Any]:
+    def _assigned_of(self, partitions: Partitions | None) -> Collection[TopicPartition]:
         keys = (
             self.assignment if partitions is None else {TopicPartition(*key) for key in partitions}
         )
         for key in keys:
             if key not in self._membership.assignment:
                 raise ClientError(f"{key} is not assigned to this consumer")
-        return transport.partitions(dict.fromkeys(keys, STORED))
+        return keys
 
     def offsets_for_times(
         self, times: Mapping[tuple[str, int], float]

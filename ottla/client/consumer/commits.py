@@ -1,10 +1,12 @@
 """Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.errors import CommitFailed, TimedOut
 from ottla.client.group.departures import Departures
@@ -17,6 +19,7 @@ partition.
 Committed = dict[TopicPartition, OffsetAndMetadata]
 OnCommit = Callable[[Committed, Exception | None], None]
 
+_log = logging.getLogger("ottla.client")
 _STEP_S = 0.1
 _CLOSING_S = 5.0
 _LEFT = (
@@ -45,7 +48,7 @@ class Commits:
         self._consumer = consumer
 
     def start(self, offsets: Committed, callback: OnCommit | None = None) -> None:
-        """Commit in the background; `finished` reports the result."""
+        """Commit in the background; `report` reports the result."""
         self._pending.append((offsets, callback))
         self._consumer.commit(offsets=transport.commit_list(offsets), asynchronous=True)
 
@@ -61,10 +64,22 @@ class Commits:
                 self._finished.append((offsets, error, callback))
                 return
 
-    def finished(self) -> list[tuple[Committed, Exception | None, OnCommit | None]]:
-        """Return the results of commits in the background since the last call, in order."""
+    def report(self, on_commit: Callable[[Committed], None]) -> None:
+        """Call `on_commit` and the callbacks of ended commits; raise their first error."""
         finished, self._finished = self._finished, []
-        return finished
+        failures: list[Exception] = []
+        for offsets, error, callback in finished:
+            if error is None:
+                on_commit(offsets)
+            if callback is not None:
+                with LoggedErrors(failures.append):
+                    callback(offsets, error)
+            elif error is not None:
+                _log.warning("offsets were not committed: %s", error)
+        for failure in failures[1:]:
+            _log.error("the callback of a commit failed: %r", failure, exc_info=failure)
+        if failures:
+            raise failures[0]
 
     def wait(self, offsets: Committed) -> Committed:
         """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError."""
@@ -93,11 +108,18 @@ class Commits:
             raise self._error_of(error.args[0]) from error
         return offsets
 
-    def close(self) -> None:
-        """Wait a short time for commits in the background."""
+    def close(self, partitions: Iterable[TopicPartition]) -> Iterator[Any]:
+        """Wait a short time for commits in the background, while the partitions are paused.
+
+        librdkafka reports commits only in `poll`. Yields the messages that it returns meanwhile.
+        """
+        if self._pending:
+            self._consumer.pause(transport.partitions(dict.fromkeys(partitions, transport.STORED)))
         deadline = time.monotonic() + _CLOSING_S
         while self._pending and time.monotonic() < deadline:
-            self._consumer.poll(_STEP_S / 2)
+            message = self._consumer.poll(_STEP_S / 2)
+            if message is not None:
+                yield message
 
     def _error_of(self, cause: Any) -> Exception:
         error = transport.translate(cause)
@@ -107,6 +129,8 @@ class Commits:
             self._departures.removed()
         elif not (isinstance(error, ApiError) and error.code in _LEFT):
             return error
+        elif self._departures.is_late:
+            self._departures.poll_came_late()
         return CommitFailed(f"the offsets were not committed: {self._departures.sentence()}")
 
 

@@ -20,7 +20,13 @@ from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
-from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
+from ottla.client.consumer.options import (
+    first_offset,
+    has_extended_patterns,
+    is_incremental,
+    open_consumer,
+)
+from ottla.client.consumer.patterns import pattern_text
 from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
@@ -49,8 +55,8 @@ class Consumer(AssignedPartitions):
     `topics` are subscribed to at once. Settings have Kafka's names in snake_case, or are in
     `config`, a dict or the path of a .properties file. With `offset_store`, partitions start at
     offsets that the application stores itself. By default positions are committed every five
-    seconds and when the consumer is closed: only those of records that the caller has finished, in
-    the sense that it asked for the next ones.
+    seconds and when the consumer is closed: only those of records that the caller has finished. It
+    has if it asked for the next ones, or closes the consumer without an exception.
     """
 
     def __init__(
@@ -74,24 +80,21 @@ class Consumer(AssignedPartitions):
             interceptors_of(self._settings.own.get("interceptor.classes") or []),
             self._settings.merged,
         )
-        super().__init__(
+        membership = Membership(
             self._consumer,
-            Membership(
-                self._consumer,
-                self._departures,
-                is_incremental=is_incremental(self._settings),
-                store=offset_store,
-            ),
-            Lookups(self._consumer, timeout_s, waits),
-            waits,
+            self._departures,
+            is_incremental=is_incremental(self._settings),
+            store=offset_store,
         )
+        lookups = Lookups(self._consumer, timeout_s, waits, lambda: membership.is_in_callback)
+        super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
         age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
         self._resets: StartsByAge | None = None
         if age_ms is not None:
             self._resets = StartsByAge(age_ms, self._lookups, self._membership, self.positions)
-        self._membership.on_departure(self._leave_partitions)
+        self._membership.on_departure(self._leave_partitions, self._forget_unread)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
         has_group = self._group is not None and offset_store is None
@@ -100,10 +103,11 @@ class Consumer(AssignedPartitions):
             self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
         )
         self._next_commit = time.monotonic() + self._commit_every_s
+        self._listener = listener
         self._error: Exception | None = None
         self._is_busy = False
         if topics:
-            self.subscribe(topics, listener=listener)
+            self.subscribe(topics)
 
     def subscribe(
         self,
@@ -114,18 +118,20 @@ class Consumer(AssignedPartitions):
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern.
 
-        Replaces the last subscription. The assignment follows in `poll`.
+        Raises ClientError for syntax that the group's protocol reads differently than Python.
+        Replaces the last subscription. The assignment follows in `poll`. `listener` defaults to
+        that of the constructor.
         """
         self._check_open()
         if self._group is None:
             raise ClientError("a subscription needs group_id; to read without a group, use assign")
         names = [topics] if isinstance(topics, str) else list(topics)
         if pattern is not None:
-            text = pattern if isinstance(pattern, str) else pattern.pattern
-            names.append(f"^({text})$")
+            is_extended = has_extended_patterns(self._settings)
+            names.append(f"^({pattern_text(pattern, is_extended=is_extended)})$")
         if not names:
             raise ClientError("name at least one topic, or a pattern")
-        self._membership.subscribe(names, listener)
+        self._membership.subscribe(names, listener or self._listener)
 
     def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
@@ -149,12 +155,14 @@ class Consumer(AssignedPartitions):
         chosen = {TopicPartition(*key): offset for key, offset in offsets.items()}
         for key, offset in chosen.items():
             self._strays.expect(key, offset)
-        self._membership.assign(chosen)
+        self._membership.assign(chosen, are_defaults=not isinstance(partitions, Mapping))
 
     def unsubscribe(self) -> None:
-        """Leave the group and drop the assignment."""
+        """Leave the group and drop the assignment, after the listener was called.
+
+        Commits positions first if the consumer does that itself.
+        """
         self._check_open()
-        self._forget_unread(self.assignment)
         self._membership.unsubscribe()
 
     @property
@@ -175,20 +183,28 @@ class Consumer(AssignedPartitions):
         self._between_polls()
         limit = min(max_records or self._limit, _BATCH_RECORDS)
         messages = self._undecoded or self._fetch(limit, timeout)
+        if self._membership.errors:
+            self._undecoded = messages
+            self._membership.raise_error()
         if not messages:
             return []
         if self._is_plain:
             self._undecoded = []
             return plain_records(messages)
+        # Also if a deserializer or an interceptor raises.
         self._undecoded = messages
         records = self._deserialization.records(messages)
-        self._undecoded = messages[len(records) :]
-        return self._interceptors.on_consume(records) if self._interceptors else records
+        count = len(records)
+        returned = self._interceptors.on_consume(records) if self._interceptors else records
+        self._undecoded = messages[count:]
+        return returned
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Yield records as they arrive, until the consumer is closed.
 
-        A record counts as processed when the next one is requested, or at `commit` in the loop.
+        A record counts as processed when the next one is requested, or at `commit` in the loop. The
+        last one before `break` or `return` counts when the consumer is closed, unless an exception
+        leaves its `with` block.
         """
         while True:
             self.fetch(_STEP_S)
@@ -238,6 +254,7 @@ class Consumer(AssignedPartitions):
 
     def group_metadata(self) -> Any:
         """Return the membership in the form that `Producer.send_offsets` passes on."""
+        self._check_open()
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
@@ -248,7 +265,11 @@ class Consumer(AssignedPartitions):
             if self._commits_itself:
                 self._commit_positions(self._membership.assignment)
                 self._commits_itself = False
-            self._report_commits(wait=True)
+            for message in self._commits.close(self.assignment):
+                # A record of a partition that was assigned meanwhile is not returned any more.
+                if message.error() is None:
+                    self._undecoded.append(message)
+            self._report_commits()
         except KeyboardInterrupt:
             self.abandon()
             raise
@@ -259,6 +280,7 @@ class Consumer(AssignedPartitions):
                     self._membership.close(self._waits)
                 finally:
                     self._closed()
+            self._membership.raise_error()
 
     def abandon(self) -> None:
         """Close within 200 ms and commit nothing; librdkafka leaves the group in the background."""
@@ -300,12 +322,11 @@ class Consumer(AssignedPartitions):
         self._waits.stop()
 
     def _between_polls(self) -> None:
+        self._membership.load_missing()
         if self._membership.starts:
-            self._membership.apply_starts(self.positions)
+            self._membership.apply_starts()
         self._report_commits()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self._raise_error()
         if self._resets is not None:
             self._resets.seek()
         if self._commits_itself and time.monotonic() >= self._next_commit:
@@ -330,6 +351,8 @@ class Consumer(AssignedPartitions):
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
+            if self._membership.errors:
+                break
         return messages
 
     def _with_following(self, first: Any, limit: int) -> list[Any]:
@@ -347,7 +370,7 @@ class Consumer(AssignedPartitions):
             messages = self._strays.checked(messages)
             # Before anything else is taken from a partition that has moved.
             if self._membership.starts:
-                self._membership.apply_starts(self.positions)
+                self._membership.apply_starts()
         if not transport.has_errors(messages):
             return messages
         if self._resets is not None:
@@ -356,13 +379,20 @@ class Consumer(AssignedPartitions):
         for message in messages:
             if message.error() is not None:
                 self._take_error(message.error())
-        if not records and self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        if not records:
+            self._raise_error()
         # With records, the next poll does it: an error must not lose them.
         if not records and self._resets is not None:
             self._resets.seek()
         return records
+
+    def _raise_error(self) -> None:
+        error = self._error
+        # A fenced member never returns to its group.
+        if error is not None and not isinstance(error, Fenced):
+            self._error = None
+        if error is not None:
+            raise error
 
     def _take_error(self, cause: Any) -> None:
         code = cause.code()
@@ -375,7 +405,7 @@ class Consumer(AssignedPartitions):
         elif transport.is_transient(cause):
             _log.info("the consumer keeps trying: %s", cause.str())
         else:
-            self._error = transport.translate(cause)
+            self._error = self._error or transport.translate(cause)
 
     def _owned(self, offsets: Offsets | None) -> Committed:
         if self._group is None:
@@ -391,7 +421,6 @@ class Consumer(AssignedPartitions):
         self._report_commits()
         if self._commits_itself and is_committable:
             self._commit_positions(partitions)
-        self._forget_unread(partitions)
 
     def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
         gone = list(partitions)
@@ -414,13 +443,5 @@ class Consumer(AssignedPartitions):
         # librdkafka waits for the listener, and would not serve another thread meanwhile.
         (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)
 
-    def _report_commits(self, *, wait: bool = False) -> None:
-        if wait:
-            self._commits.close()
-        for offsets, error, callback in self._commits.finished():
-            if error is None:
-                self._interceptors.on_commit(offsets)
-            if callback is not None:
-                callback(offsets, error)
-            elif error is not None:
-                _log.warning("offsets were not committed: %s", error)
+    def _report_commits(self) -> None:
+        self._commits.report(self._interceptors.on_commit)

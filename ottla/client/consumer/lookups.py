@@ -18,12 +18,23 @@ _PAUSE_S = 0.02
 
 
 class Lookups:
-    """Answers questions about the cluster with a consumer's connection."""
+    """Answers questions about the cluster with a consumer's connection.
 
-    def __init__(self, consumer: Any, timeout_s: float, waits: transport.Waits) -> None:
+    During a rebalance librdkafka serves only the thread that calls the listener: a lookup runs in
+    the caller's thread if `is_in_callback` returns True.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,
+        timeout_s: float,
+        waits: transport.Waits,
+        is_in_callback: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._consumer = consumer
         self._waits = waits
         self._timeout_s = timeout_s
+        self._is_in_callback = is_in_callback
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if there is none."""
@@ -82,7 +93,7 @@ class Lookups:
         begin = time.monotonic()
         while True:
             try:
-                return self._waits.call(request)
+                return request() if self._is_in_callback() else self._waits.call(request)
             except transport.LibrdkafkaError as error:
                 cause = error.args[0]
                 patience_s = min(self._timeout_s, transport.lookup_patience_s(cause))

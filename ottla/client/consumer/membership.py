@@ -3,11 +3,12 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ottla.base.errors import ApiError
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.errors import ClientError, Closed, TimedOut
@@ -59,24 +60,42 @@ class Membership:
         self.starts: dict[TopicPartition, int] = {}
         """Offsets that were sought, and that librdkafka does not know yet."""
         self.chosen: dict[TopicPartition, int] = {}
-        """Where assigned partitions have begun, unless the group's offsets decided."""
+        """Where assigned partitions have begun, or were sought, unless the group's offsets decided:
+        their positions until the first record.
+        """
         self.subscription: tuple[str, ...] = ()
         self.default_start = STORED
+        self.errors: list[Exception] = []
+        """Errors of callbacks in a rebalance. If librdkafka saw one, it would drop the records that
+        it returns next.
+        """
+        # Partitions whose offsets the store has not returned yet: they are paused.
+        self._unloaded: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+        # Pauses (True) and resumes of the listener, until partitions are assigned.
+        self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
         self._departures = departures
         self._is_incremental = is_incremental
         self._store = store
         self._listener = _NO_LISTENER
-        self._before_revoke: Callable[[Iterable[TopicPartition], bool], None]
+        self._before_revoke: Callable[[Iterable[TopicPartition], bool], None] = _not_observed
+        self._after_revoke: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._is_manual = False
         self.is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
-        self._is_leaving = False
+        self._is_closing = False
 
-    def on_departure(self, before_revoke: Callable[[Iterable[TopicPartition], bool], None]) -> None:
-        """Call a function before partitions leave, with True if they can still be committed."""
-        self._before_revoke = before_revoke
+    def on_departure(
+        self,
+        before_revoke: Callable[[Iterable[TopicPartition], bool], None],
+        after_revoke: Callable[[Iterable[TopicPartition]], None],
+    ) -> None:
+        """Call functions when partitions leave: before the listener, with True if they can still be
+        committed, and after it.
+        """
+        self._before_revoke, self._after_revoke = before_revoke, after_revoke
 
     def subscribe(self, topics: Sequence[str], listener: RebalanceListener | None) -> None:
         """Join the group for these topics; a name that begins with ^ is a pattern."""
@@ -107,22 +126,25 @@ class Membership:
             self._subscribe()
 
     def unsubscribe(self) -> None:
-        """Leave the group, or drop the assignment."""
-        if self._is_manual:
-            self._consumer.unassign()
-        else:
-            self._consumer.unsubscribe()
-        self.assignment.clear()
-        self.starts.clear()
-        self.subscription = ()
-        self._look_at = None
+        """Leave the group after the listener was called, or drop the assignment."""
+        try:
+            self._leave(True)
+        finally:
+            (self._consumer.unassign if self._is_manual else self._consumer.unsubscribe)()
+            self.subscription = ()
+            self._look_at = None
 
-    def assign(self, offsets: dict[TopicPartition, int]) -> None:
-        """Read these partitions without a group's help, from the next poll."""
+    def assign(self, offsets: dict[TopicPartition, int], *, are_defaults: bool = False) -> None:
+        """Read these partitions without a group's help, from the next poll.
+
+        The offset store replaces defaults, but no offsets that the caller has chosen.
+        """
+        starts = self._with_stored(offsets) if are_defaults else dict(offsets)
         self._is_manual = True
         self._look_at = None
         self.assignment = set(offsets)
-        self.starts = self._with_stored(offsets)
+        self.starts, self.chosen = starts, {}
+        self._paused &= self.assignment
 
     def close(self, waits: transport.Waits) -> None:
         """Leave the group, after the listener was called in this thread; it can commit.
@@ -130,6 +152,7 @@ class Membership:
         Ctrl-C ends the wait for the group's coordinator.
         """
         patience_s = math.inf
+        self._is_closing = True
         try:
             self._leave(True)
         except KeyboardInterrupt:
@@ -140,25 +163,25 @@ class Membership:
 
     def abandon(self, waits: transport.Waits) -> None:
         """Leave the group in the background, after the listener was called in this thread."""
+        self._is_closing = True
         try:
             with logged_errors("the listener of a consumer"):
                 self._leave_early()
+                self.raise_error()
         finally:
             # librdkafka's calls wait for one another.
             self._close(waits, 0 if waits.is_busy else transport.INTERRUPTED_S)
 
     def _leave(self, is_committable: bool) -> None:
         """Call the listener before librdkafka does, which calls in the thread that closes it."""
-        self._is_leaving = True
         partitions = sorted(self.assignment)
         if partitions and not self._is_manual and self._departures.is_late:
             self._departures.poll_came_late()
             self._lose(partitions)
         else:
-            self._before_revoke(partitions, is_committable)
-            if partitions and not self._is_manual:
-                self._listener.on_partitions_revoked(partitions)
-            self._forget(partitions)
+            is_observed = partitions and not self._is_manual
+            listen = self._listener.on_partitions_revoked if is_observed else _not_observed
+            self._give_up(partitions, listen, is_committable=is_committable)
 
     def _leave_early(self) -> None:
         try:
@@ -173,53 +196,108 @@ class Membership:
             with suppress(TimedOut, Closed):
                 waits.call(self._consumer.close, patience_s)
 
-    def apply_starts(self, positions: Callable[[], dict[TopicPartition, int]]) -> None:
+    def apply_starts(self) -> None:
         """Hand librdkafka the offsets that were sought since the last poll."""
-        if self._is_manual and (self.starts.keys() == self.assignment or not self._seek_all()):
-            self._consumer.assign(
-                transport.partitions(
-                    {
-                        **dict.fromkeys(self.assignment, self.default_start),
-                        **positions(),
-                        **self.starts,
-                    }
-                )
-            )
-        elif not self._is_manual:
-            self._seek_all()
+        if self._is_manual and self.starts.keys() == self.assignment:
+            self._consumer.assign(transport.partitions(self.starts))
+        else:
+            try:
+                for row in transport.partitions(self.starts):
+                    self._consumer.seek(row)
+            except transport.LibrdkafkaError as error:
+                # Assigned a moment ago, and not read yet.
+                _log.debug("seek: %s", error)
+                # A paused partition would forget the new offset: it is sought in the next poll.
+                moved = self.starts.keys() - self._paused
+                if moved:
+                    self._assign_again({key: self.starts.pop(key) for key in moved})
+                return
+        self.chosen.update(self.starts)
         self.starts.clear()
 
-    def _seek_all(self) -> bool:
-        rows = transport.partitions(self.starts)
-        try:
-            for row in rows:
-                self._consumer.seek(row)
-        except transport.LibrdkafkaError as error:
-            if self._is_manual:
-                return False
-            # Assigned a moment ago, and not read yet: assign it again, with its offset.
-            _log.debug("seek: %s", error)
-            self._assign_again(rows)
-        return True
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return no records of these partitions."""
+        now = self._not_later(partitions, True)
+        if now and self.starts:
+            self.apply_starts()
+        if now:
+            self._pause(now)
 
-    def _assign_again(self, rows: list[Any]) -> None:
-        if self._is_incremental:
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return records of these partitions again."""
+        now = self._not_later(partitions, False)
+        if now:
+            self._resume(now)
+
+    def _not_later(
+        self, partitions: Iterable[TopicPartition], is_paused: bool
+    ) -> list[TopicPartition]:
+        """Return the partitions that can be paused or resumed now; remember the others."""
+        later = set(partitions)
+        now = [] if self.is_in_callback else sorted(later - self._unloaded)
+        self._pauses.update(dict.fromkeys(later.difference(now), is_paused))
+        return now
+
+    def _apply_pauses(self) -> None:
+        self._unloaded &= self.assignment
+        pauses, self._pauses = self._pauses, {}
+        for key in self._unloaded & pauses.keys():
+            self._pauses[key] = pauses.pop(key)
+        paused, resumed = (
+            [key for key in self.assignment if pauses.get(key) is is_paused]
+            for is_paused in (True, False)
+        )
+        if paused:
+            self._pause(paused)
+        if resumed:
+            self._resume(resumed)
+
+    def _pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._consumer.pause(_rows(partitions))
+        self._paused.update(partitions)
+
+    def _resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._consumer.resume(_rows(partitions))
+        self._paused.difference_update(partitions)
+
+    def _assign_again(self, starts: dict[TopicPartition, int]) -> None:
+        """Assign partitions again with these offsets; others keep theirs."""
+        if self._is_incremental and not self._is_manual:
+            rows = transport.partitions(starts)
             self._consumer.incremental_unassign(rows)
             self._consumer.incremental_assign(rows)
-            return
-        known = {TopicPartition(row.topic, row.partition): row for row in rows}
-        unchanged = [
-            row
-            for row in self._consumer.position(
-                transport.partitions(dict.fromkeys(self.assignment - known.keys(), STORED))
-            )
-        ]
-        self._consumer.assign([*rows, *unchanged])
+        else:
+            others = self.assignment - starts.keys()
+            unread = {key: self.chosen.get(key, self.default_start) for key in others}
+            read = {
+                TopicPartition(row.topic, row.partition): int(row.offset)
+                for row in self._consumer.position(_rows(others))
+                if row.offset >= 0
+            }
+            self._consumer.assign(transport.partitions(unread | read | starts))
+            self.chosen.update(read)
+        self.chosen.update(starts)
+        if self._paused:
+            self._pause(self._paused)
 
     def _with_stored(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         if self._store is None:
             return dict(offsets)
         return {**offsets, **self._store.load(sorted(offsets))}
+
+    def load_missing(self) -> None:
+        """Ask the offset store again if it has failed during the rebalance; raise its error."""
+        if not self._unloaded:
+            return
+        offsets = dict.fromkeys(self._unloaded, STORED)
+        # A seek meanwhile has set another start.
+        stored = self._with_stored(offsets) | {
+            key: self.starts.pop(key) for key in self._unloaded & self.starts.keys()
+        }
+        self._assign_again(stored)
+        self._unloaded.clear()
+        self._pauses = {**dict.fromkeys(stored, False), **self._pauses}
+        self._apply_pauses()
 
     def _assigned(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
@@ -227,49 +305,96 @@ class Membership:
             self.assignment | set(partitions) if self._is_incremental else set(partitions)
         )
         self._departures.rejoined()
-        self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
-        self._in_callback(self._listener.on_partitions_assigned, partitions)
+        with self._callback(), LoggedErrors(self._take_store_error):
+            self._unloaded.update(partitions if self._store else ())
+            self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
+            self._unloaded.difference_update(partitions)
+        with self._callback():
+            self._listener.on_partitions_assigned(partitions)
         starts = {key: self.starts.pop(key, STORED) for key in partitions}
         self.chosen = {key: at for key, at in (self.chosen | starts).items() if at != STORED}
-        chosen = transport.partitions(starts)
+        # A seek of the listener decides. Others start where no committed offset is looked up.
+        self._unloaded.difference_update(key for key, at in starts.items() if at != STORED)
+        late = dict.fromkeys(self._unloaded.intersection(partitions), transport.LATEST)
+        chosen = transport.partitions(starts | late)
         if self._is_incremental:
             self._consumer.incremental_assign(chosen)
         else:
             self._consumer.assign(chosen)
+        if self._unloaded:
+            self._pause(self._unloaded)
+        self._apply_pauses()
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
-        if self._is_leaving:
+        partitions = self._owned(rows)
+        if self._is_closing or (rows and not partitions):
             return
-        partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
-        self._in_callback(lambda leaving: self._before_revoke(leaving, True), partitions)
-        self._in_callback(self._listener.on_partitions_revoked, partitions)
-        self._forget(partitions)
+        with self._callback():
+            self._give_up(partitions, self._listener.on_partitions_revoked, is_committable=True)
 
     def _lost(self, _: Any, rows: Sequence[Any]) -> None:
-        if self._is_leaving:
+        partitions = self._owned(rows)
+        if self._is_closing or (rows and not partitions):
             return
         self._departures.removed()
-        self._lose(sorted(TopicPartition(row.topic, row.partition) for row in rows))
+        self._lose(partitions)
+
+    def _owned(self, rows: Sequence[Any]) -> list[TopicPartition]:
+        """Return the partitions that have not left yet, as they do in `unsubscribe`."""
+        keys = {TopicPartition(row.topic, row.partition) for row in rows}
+        return sorted(keys & self.assignment)
 
     def _lose(self, partitions: list[TopicPartition]) -> None:
         _log.warning("%s", self._departures.sentence())
-        self._before_revoke(partitions, False)
-        self._in_callback(
-            getattr(self._listener, "on_partitions_lost", self._listener.on_partitions_revoked),
-            partitions,
-        )
-        self._forget(partitions)
+        listen = getattr(self._listener, "on_partitions_lost", self._listener.on_partitions_revoked)
+        with self._callback():
+            self._give_up(partitions, listen, is_committable=False)
 
-    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
-        self.assignment.difference_update(partitions)
-        for key in partitions:
-            self.starts.pop(key, None)
-
-    def _in_callback(
-        self, call: Callable[[list[TopicPartition]], None], partitions: list[TopicPartition]
+    def _give_up(
+        self,
+        partitions: list[TopicPartition],
+        listen: Callable[[list[TopicPartition]], None],
+        *,
+        is_committable: bool,
     ) -> None:
+        """Forget partitions after the last commits, also if a callback or the listener raises."""
+        try:
+            try:
+                self._before_revoke(partitions, is_committable)
+            finally:
+                listen(partitions)
+        finally:
+            self.assignment.difference_update(partitions)
+            for key in partitions:
+                self.starts.pop(key, None)
+                self.chosen.pop(key, None)
+                self._paused.discard(key)
+            # The listener has seen positions, which do not include unread records.
+            self._after_revoke(partitions)
+            self._apply_pauses()
+
+    def raise_error(self) -> None:
+        """Raise the next error of a callback, if there is one."""
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def _take_store_error(self, error: Exception) -> None:
+        _log.warning("the offset store failed; the next poll loads offsets again: %r", error)
+
+    @contextmanager
+    def _callback(self) -> Iterator[None]:
+        """Note that librdkafka waits for the block: it serves no other thread meanwhile."""
         self.is_in_callback = True
         try:
-            call(partitions)
+            with LoggedErrors(self.errors.append):
+                yield
         finally:
             self.is_in_callback = False
+
+
+def _not_observed(*_: object) -> None:
+    pass
+
+
+def _rows(partitions: Iterable[TopicPartition]) -> list[Any]:
+    return transport.partitions(dict.fromkeys(partitions, STORED))

@@ -38,6 +38,16 @@ def is_incremental(settings: ClientSettings) -> bool:
     return "cooperative" in strategy or protocol == "consumer"
 
 
+def has_extended_patterns(settings: ClientSettings) -> bool:
+    """Return True if librdkafka matches topics itself, with POSIX extended regular expressions.
+
+    With KIP-848 the broker does (RE2/J), and with an assignor of Python, Python.
+    """
+    strategy = settings.native.get("partition.assignment.strategy", "")
+    protocol = str(settings.native.get("group.protocol", "classic")).lower()
+    return isinstance(strategy, str) and protocol != "consumer"
+
+
 def first_offset(settings: ClientSettings) -> int:
     """Return where partitions start without a group: as `auto.offset.reset` says."""
     reset = settings.native.get("auto.offset.reset", "latest")

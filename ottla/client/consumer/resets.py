@@ -73,7 +73,7 @@ class StartsByAge:
         unread = {key: offset for key, offset in self._found.items() if key not in positions}
         self._found = unread | found
         self._membership.starts.update(self._found)
-        self._membership.apply_starts(self._positions)
+        self._membership.apply_starts()
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget partitions that leave this consumer, or that it seeks."""

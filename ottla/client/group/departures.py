@@ -17,21 +17,27 @@ class Departures(logging.Handler):
         super().__init__()
         self._group = f"the member left group {group_id!r}"
         self._poll_limit_ms = int(settings.get("max.poll.interval.ms", 300_000))
-        self._session_ms = int(settings.get("session.timeout.ms", 45_000))
+        self._session = f"session.timeout.ms ({int(settings.get('session.timeout.ms', 45_000))})"
+        if str(settings.get("group.protocol", "classic")).lower() == "consumer":
+            self._session = "the broker's group.consumer.session.timeout.ms"
         self._instance = settings.get("group.instance.id")
         self._polled = time.monotonic()
+        # The last time between two polls that was too long, until the member has rejoined.
+        self._late_s = 0.0
         self._is_member = False
         self.reason: str | None = None
 
     def polled(self) -> None:
         """Note that the caller has called `poll`."""
+        if self.is_late:
+            self._late_s = time.monotonic() - self._polled
         self._polled = time.monotonic()
 
     def poll_came_late(self) -> None:
         """Note that the time between two calls of `poll` was too long."""
-        passed = time.monotonic() - self._polled
+        passed_s = max(time.monotonic() - self._polled, self._late_s, self._poll_limit_ms / 1000)
         self._left(
-            f"{self._group}: poll was not called for {max(passed, self._poll_limit_ms / 1000):.1f} s,"
+            f"{self._group}: poll was not called for {passed_s:.1f} s,"
             f" and max.poll.interval.ms is {self._poll_limit_ms}; fetch fewer records at once "
             "(max.poll.records) or raise max.poll.interval.ms"
         )
@@ -50,15 +56,18 @@ class Departures(logging.Handler):
 
     def removed(self) -> None:
         """Note that the coordinator does not know the member any more."""
-        if self.reason is None or self._is_member:
+        if self.is_late or self._late_s:
+            self.poll_came_late()
+        elif self.reason is None or self._is_member:
             self._left(
                 f"{self._group}: the coordinator removed it, because no heartbeat arrived within "
-                f"session.timeout.ms ({self._session_ms}), or on behalf of an administrator"
+                f"{self._session}, or on behalf of an administrator"
             )
 
     def rejoined(self) -> None:
         """Note that the member has an assignment again; the reason of the last departure stays."""
         self._is_member = True
+        self._late_s = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Read a log line of librdkafka."""
@@ -69,8 +78,8 @@ class Departures(logging.Handler):
     def session_over(self) -> None:
         """Note that heartbeats were not answered for the time of the session."""
         self._left(
-            f"{self._group}: the coordinator answered no heartbeat within session.timeout.ms "
-            f"({self._session_ms}); check the network and the broker's load"
+            f"{self._group}: the coordinator answered no heartbeat within {self._session}; check "
+            "the network and the broker's load"
         )
 
     def _left(self, reason: str) -> None:

@@ -64,7 +64,7 @@ class World:
         self.calls.append("ends")
         return dict.fromkeys(partitions, (0, 20))
 
-    def apply_starts(self, positions: object) -> None:
+    def apply_starts(self) -> None:
         """Hand the starts to librdkafka."""
         self.handed.append(dict(self.starts))
         self.starts.clear()

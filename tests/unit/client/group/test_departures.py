@@ -44,3 +44,45 @@ def test_reason_of_an_earlier_departure_is_not_reported_again(departures: Depart
     departures.rejoined()
     assert "the group has rebalanced" in departures.sentence()
     assert "group.instance.id 'one'" in (departures.reason or "")
+
+
+def test_time_between_the_late_polls_is_reported(
+    departures: Departures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka reports a late poll in the next one, after the application is back."""
+    now = [100.0]
+    monkeypatch.setattr("ottla.client.group.departures.time.monotonic", lambda: now[0])
+    departures.polled()
+    now[0] += 72.5
+    departures.polled()
+    now[0] += 0.5
+    departures.polled()
+    departures.poll_came_late()
+    assert "poll was not called for 72.5 s" in (departures.reason or "")
+    departures.rejoined()
+    departures.poll_came_late()
+    assert "poll was not called for 60.0 s" in (departures.reason or "")
+
+
+def test_removal_after_a_late_poll_is_explained_by_it(
+    departures: Departures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit fails before librdkafka reports the late poll."""
+    now = [100.0]
+    monkeypatch.setattr("ottla.client.group.departures.time.monotonic", lambda: now[0])
+    departures.polled()
+    departures.rejoined()
+    departures.removed()
+    assert "session.timeout.ms" in (departures.reason or "")
+    departures.rejoined()
+    now[0] += 61.0
+    departures.removed()
+    assert "poll was not called for 61.0 s" in departures.sentence()
+
+
+def test_option_of_the_session_belongs_to_the_group_protocol() -> None:
+    """With KIP-848 the broker decides how long a session lasts."""
+    departures = Departures("g", {"group.protocol": "CONSUMER", "session.timeout.ms": 45000})
+    departures.removed()
+    assert "within the broker's group.consumer.session.timeout.ms" in (departures.reason or "")
+    assert "45000" not in (departures.reason or "")

@@ -1,0 +1,126 @@
+"""Partitions that leave a consumer: only offsets of records that it has returned are committed."""
+
+import itertools
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from ottla.client import Consumer, RebalanceListener, TopicPartition
+from ottla.testing import Cluster
+from tests.client.test_consumer import consumer_of, fill, poll_until
+
+COUNT = 60
+ASSIGNORS = ["range", "cooperative-sticky", "sticky"]
+
+
+class Committer(RebalanceListener):
+    """Commits positions when partitions are revoked."""
+
+    def __init__(self) -> None:
+        self.consumer: Consumer
+        self.revoked: list[TopicPartition] = []
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Commit."""
+        self.revoked += partitions
+        self.consumer.commit()
+
+
+def committing_consumer(cluster: Cluster, topic: str, **settings: Any) -> tuple[Consumer, Any]:
+    """Return a consumer of a full topic, and its listener, which commits."""
+    fill(cluster, topic, [b"%d" % number for number in range(COUNT)])
+    listener = Committer()
+    listener.consumer = consumer_of(cluster, group_id=topic, **settings)
+    listener.consumer.subscribe(topic, listener=listener)
+    return listener.consumer, listener
+
+
+def committed(cluster: Cluster, topic: str) -> int:
+    """Return the sum of the offsets that the group has committed."""
+    with consumer_of(cluster, group_id=topic) as other:
+        offsets = other.committed([(topic, number) for number in range(3)])
+        return sum(row.offset for row in offsets.values())
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_close_commits_no_record_that_was_not_returned(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """The listener commits at the close, after commits in the background have ended."""
+    settings = {"enable_auto_commit": False, "partition_assignment_strategy": strategy}
+    consumer, _ = committing_consumer(cluster, topic, max_poll_records=5, **settings)
+    for _ in itertools.islice(consumer, 10):
+        consumer.commit_async()
+    consumer.close()
+    assert committed(cluster, topic) == 10
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_listener_commits_only_what_iteration_has_returned(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """Records of the last poll that are left belong to the next owner."""
+    settings = {"enable_auto_commit": False, "partition_assignment_strategy": strategy}
+    consumer, _ = committing_consumer(cluster, topic, **settings)
+    assert len(list(itertools.islice(consumer, 10))) == 10
+    consumer.close()
+    assert committed(cluster, topic) == 10
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_unsubscribe_commits_only_what_iteration_has_returned(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """Unread records of the last poll are forgotten after the commit."""
+    settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+    fill(cluster, topic, [b"%d" % number for number in range(COUNT)])
+    with consumer_of(cluster, topic, **settings) as consumer:
+        assert len(list(itertools.islice(consumer, 10))) == 10
+        consumer.unsubscribe()
+        assert (consumer.assignment, consumer.subscription) == (frozenset(), ())
+        assert committed(cluster, topic) == 10
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_unsubscribe_calls_the_listener_once(cluster: Cluster, topic: str, strategy: str) -> None:
+    """It is called at once, and can commit; the next subscription has its own revocation."""
+    settings = {"enable_auto_commit": False, "partition_assignment_strategy": strategy}
+    consumer, listener = committing_consumer(cluster, topic, **settings)
+    assert len(list(itertools.islice(consumer, 10))) == 10
+    consumer.unsubscribe()
+    everything = [(topic, number) for number in range(3)]
+    assert listener.revoked == everything
+    assert committed(cluster, topic) == 10
+    consumer.subscribe(topic, listener=listener)
+    poll_until(consumer, lambda: len(consumer.assignment) == 3)
+    assert listener.revoked == everything
+    consumer.unsubscribe()
+    consumer.close()
+    assert listener.revoked == 2 * everything
+
+
+@pytest.mark.parametrize("end", ["break", "return", "exception in the loop", "exception"])
+def test_end_of_a_loop_decides_about_the_last_record(
+    cluster: Cluster, topic: str, end: str
+) -> None:
+    """A loop that ends by itself has processed it; an exception that leaves the block has not."""
+    fill(cluster, topic, [b"%d" % number for number in range(COUNT)])
+
+    def process() -> None:
+        with consumer_of(cluster, topic, group_id=topic) as consumer:
+            for number, _ in enumerate(consumer, 1):
+                try:
+                    if number == 10 and "exception" in end:
+                        raise RuntimeError("the application fails")
+                except RuntimeError:
+                    if end == "exception":
+                        raise
+                if number == 10 and end == "return":
+                    return
+                if number == 10:
+                    break
+
+    with pytest.raises(RuntimeError) if end == "exception" else nullcontext():
+        process()
+    assert committed(cluster, topic) == (0 if end == "exception" else 10)
