@@ -163,6 +163,11 @@ async def _close_async(producer: AsyncProducer) -> None:
     await producer.close()
 
 
+async def _close_consumer_async(consumer: AsyncConsumer) -> None:
+    await consumer.commit_async({_KEY: 1})
+    await consumer.close()
+
+
 async def _begin_async(producer: AsyncProducer) -> None:
     async with producer.transaction():
         pass
@@ -306,6 +311,7 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "poll": lambda: _in_task(_assigned_async, lambda one: one.poll(60)),
         "iteration": lambda: _in_task(_assigned_async, _iterate_async),
         "commit": lambda: _in_task(_assigned_async, lambda one: one.commit({_KEY: 1})),
+        "close": lambda: _in_task(_assigned_async, _close_consumer_async),
     },
 }
 

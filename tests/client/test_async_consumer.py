@@ -1,12 +1,14 @@
 """The consumer for asyncio: the same records, without blocking the event loop."""
 
 import asyncio
+import inspect
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from ottla.client import AsyncConsumer, RebalanceListener, TopicPartition
+from ottla.client import AsyncConsumer, Consumer, RebalanceListener, TopicPartition
+from ottla.client.consumer.assigned import AssignedPartitions
 from ottla.client.errors import Closed
 from ottla.testing import Cluster
 from tests.client.test_consumer import fill, values_of
@@ -67,6 +69,39 @@ async def test_listener_may_be_asynchronous(cluster: Cluster, topic: str) -> Non
         while not seen:
             await consumer.poll(0.1)
     assert seen == [(asyncio.get_running_loop(), 3)]
+
+
+async def test_a_listener_may_use_its_consumer(cluster: Cluster, topic: str) -> None:
+    """A coroutine seeks, looks offsets up and commits in the rebalance that waits for it."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    ends: list[dict[TopicPartition, int]] = []
+
+    class Listener(RebalanceListener):
+        async def on_partitions_assigned(  # type: ignore[override]
+            self, partitions: list[TopicPartition]
+        ) -> None:
+            await consumer.seek(partitions[0], 2)
+            ends.append(await consumer.end_offsets(partitions[:1]))
+            await consumer.commit({partitions[0]: 1})
+
+    consumer = consumer_of(cluster, topic, group_id=topic, listener=Listener())
+    async with asyncio.timeout(60), consumer:
+        seen: list[bytes] = []
+        while len(seen) < 7:
+            seen += values_of(await consumer.poll(1))
+        assert [b"0" in seen, b"3" in seen, b"6" in seen] == [False, False, True]
+        assert ends == [{(topic, 0): 3}]
+        assert (await consumer.committed())[TopicPartition(topic, 0)].offset == 1
+
+
+async def test_methods_are_those_of_the_consumer() -> None:
+    """Each is a coroutine, or a property."""
+    for name, member in vars(AssignedPartitions).items() | vars(Consumer).items():
+        if name[0] != "_" and name not in {"interrupt", "abandon", "fetch", "fetched", "unread"}:
+            other = inspect.getattr_static(AsyncConsumer, name)
+            assert isinstance(other, property) == isinstance(member, property)
+            if not isinstance(other, property) and name != "group_metadata":
+                assert inspect.iscoroutinefunction(other), name
 
 
 async def test_other_tasks_run_while_a_poll_waits(cluster: Cluster, topic: str) -> None:

@@ -3,17 +3,17 @@
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.client.config.settings import Config
 from ottla.client.consumer.assigned import Partitions
-from ottla.client.consumer.commits import Committed, Offsets
+from ottla.client.consumer.commits import Committed, Offsets, OnCommit
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.consumer.thread import ConsumerThread
 from ottla.client.records import ConsumerRecord, TopicPartition
 
 T = TypeVar("T")
@@ -30,7 +30,8 @@ class AsyncConsumer:
 
     Settings are those of `Consumer`. Records are fetched while the loop runs other tasks; the
     member stays in its group as long as polls follow each other within `max.poll.interval.ms`.
-    Methods of a listener may be coroutine functions: the rebalance waits for them. Use one task.
+    Methods of a listener may be coroutine functions, which may seek, commit and look up offsets:
+    the rebalance waits for them. Use one task.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class AsyncConsumer:
         offset_store: OffsetStore | None = None,
         **settings: Any,
     ) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ottla-consumer")
+        self._thread = ConsumerThread()
         self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
         self._first = topics, listener
         self._is_closed = self._is_stopped = False
@@ -54,12 +55,22 @@ class AsyncConsumer:
         listener: RebalanceListener | None = None,
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern."""
-        adapted = None if listener is None else _OnLoop(listener, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        adapted = None if listener is None else _OnLoop(listener, loop, self._thread)
         await self._run(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=adapted))
 
     async def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
         """Read these partitions without a group; a mapping has the offset of each."""
         await self._run(lambda: self._consumer.assign(partitions))
+
+    async def unsubscribe(self) -> None:
+        """Leave the group; `subscribe` joins again."""
+        await self._run(self._consumer.unsubscribe)
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The subscribed topics; a pattern begins with ^."""
+        return self._consumer.subscription
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -103,6 +114,14 @@ class AsyncConsumer:
         """Commit positions, records, or next offsets by partition; return what was committed."""
         return await self._run(lambda: self._consumer.commit(offsets))
 
+    async def commit_async(
+        self, offsets: Offsets | None = None, *, callback: OnCommit | None = None
+    ) -> None:
+        """Commit in the background; a later `poll` or `close` calls `callback(offsets, error)` in
+        the consumer's thread.
+        """
+        await self._run(lambda: self._consumer.commit_async(offsets, callback=callback))
+
     async def committed(self, partitions: Partitions | None = None) -> Committed:
         """Return the committed offsets of these partitions, or of the assigned ones."""
         return await self._run(lambda: self._consumer.committed(partitions))
@@ -131,6 +150,20 @@ class AsyncConsumer:
         """Return records of these partitions again."""
         await self._run(lambda: self._consumer.resume(partitions))
 
+    async def offsets_for_times(
+        self, times: Mapping[tuple[str, int], float]
+    ) -> dict[TopicPartition, int | None]:
+        """Return the first offset at or after a time (ms) in each partition; None if there is none."""
+        return await self._run(lambda: self._consumer.offsets_for_times(times))
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """Return the partitions of a topic; ApiError if there is none."""
+        return await self._run(lambda: self._consumer.partitions_for(topic))
+
+    async def beginning_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
+        """Return the offset of the first record of each partition."""
+        return await self._run(lambda: self._consumer.beginning_offsets(partitions))
+
     async def end_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
         """Return the offset after the last readable record of each partition."""
         return await self._run(lambda: self._consumer.end_offsets(partitions))
@@ -143,9 +176,7 @@ class AsyncConsumer:
         """Commit positions if the consumer does that itself, leave the group, stop; idempotent."""
         if not self._is_closed:
             self._is_closed = True
-            await self._run(self._consumer.close)
-            self._is_stopped = True
-            self._thread.shutdown(wait=False)
+            await self._end(self._consumer.close)
 
     async def __aenter__(self) -> "AsyncConsumer":
         """Subscribe to the topics of the constructor; return itself."""
@@ -165,12 +196,30 @@ class AsyncConsumer:
             return
         self._is_closed = True
         if kind is not None and issubclass(kind, asyncio.CancelledError):
-            self._consumer.interrupt()
-            await self._run(self._consumer.abandon)
+            await self._abandon()
         else:
-            await self._run(lambda: self._consumer.__exit__(kind, error, trace))
+            await self._end(lambda: self._consumer.__exit__(kind, error, trace))
+
+    async def _end(self, close: Callable[[], object]) -> None:
+        try:
+            await self._run(close, during_rebalance=False)
+        except asyncio.CancelledError:
+            await self._abandon()
+            raise
+        finally:
+            self._stop()
+
+    async def _abandon(self) -> None:
+        self._consumer.interrupt()
+        self._thread.cancel_listener()
+        try:
+            await self._run(self._consumer.abandon, during_rebalance=False)
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
         self._is_stopped = True
-        self._thread.shutdown(wait=False)
+        self._thread.stop()
 
     def _fetch(self) -> None:
         self._consumer.fetch(_POLL_S)
@@ -180,19 +229,26 @@ class AsyncConsumer:
         if topics:
             await self.subscribe(topics, listener=listener)
 
-    async def _run(self, call: Callable[[], T]) -> T:
+    async def _run(self, call: Callable[[], T], *, during_rebalance: bool = True) -> T:
         if self._is_stopped:
             # The closed consumer raises; nothing blocks.
             return call()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        future = self._thread.submit(call, during_rebalance=during_rebalance)
+        return await asyncio.wrap_future(future)
 
 
 class _OnLoop(RebalanceListener):
     """Calls a listener from the consumer's thread; coroutine functions run on the event loop."""
 
-    def __init__(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        listener: RebalanceListener,
+        loop: asyncio.AbstractEventLoop,
+        thread: ConsumerThread,
+    ) -> None:
         self._listener = listener
         self._loop = loop
+        self._thread = thread
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
         """Call the listener."""
@@ -209,7 +265,8 @@ class _OnLoop(RebalanceListener):
     def _call(self, method: Callable[[list[TopicPartition]], Any], rows: Iterable[Any]) -> None:
         result = method(list(rows))
         if inspect.isawaitable(result):
-            asyncio.run_coroutine_threadsafe(_awaited(result), self._loop).result()
+            done = asyncio.run_coroutine_threadsafe(_awaited(result), self._loop)
+            self._thread.wait_for(done)
 
 
 async def _awaited(result: Any) -> None:
