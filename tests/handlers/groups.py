@@ -56,6 +56,8 @@ class GroupsBroker:
         self.tasks = Tasks()
         self.controller = self
         self.refuses_topics: ApiError | None = None
+        # Awaited by `ensure_topic`, if set.
+        self.controller_silence: asyncio.Future[None] | None = None
         self.options = _DEFAULTS
         # The level of every feature.
         self.features = SimpleNamespace(level=lambda _: 1)
@@ -74,7 +76,7 @@ class GroupsBroker:
 
     async def ensure_topic(self, name: str) -> None:
         """Create a topic, as the controller does."""
-        await asyncio.sleep(0)
+        await (self.controller_silence or asyncio.sleep(0))
         if self.refuses_topics is not None:
             raise self.refuses_topics
         assert name == names.GROUP_OFFSETS_TOPIC

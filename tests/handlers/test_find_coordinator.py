@@ -1,5 +1,7 @@
 """FindCoordinator: the coordinator of a group or a transactional id."""
 
+import asyncio
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -47,6 +49,22 @@ async def test_topic_that_cannot_be_created_is_not_available():
         assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert "too few brokers" in response.error_message
         assert (response.node_id, response.host, response.port) == (-1, "", -1)
+
+
+async def test_a_silent_controller_does_not_hold_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client asks again, and its later requests are served meanwhile."""
+    monkeypatch.setattr(find_coordinator, "_CREATION_SECONDS", 0.01)
+    async with groups_broker() as broker:
+        broker.image = broker.image.with_topics(deleted=[names.GROUP_OFFSETS_TOPIC])
+        broker.controller_silence = asyncio.get_running_loop().create_future()
+        response = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "is being created" in response.error_message
+        broker.controller_silence = None
+        response = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
+        assert (response.error_code, response.node_id) == (0, 1)
 
 
 async def test_group_of_another_broker_has_that_coordinator():

@@ -1,10 +1,13 @@
 """FindCoordinator (key 10), versions 0-6: which broker coordinates a group or a transactional id.
 
 v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v6: share groups. The
-first request creates __consumer_offsets, or __transaction_state.
+first request creates __consumer_offsets, or __transaction_state. It waits for a second: in Kafka the
+client has to ask again at once.
 
 Not done: share groups (key type 2) are INVALID_REQUEST: they have no coordinator yet.
 """
+
+import asyncio
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import names
@@ -23,6 +26,8 @@ MAX_VERSION = 6
 _GROUP = 0
 _TRANSACTION = 1
 _MANY_KEYS_VERSION = 4
+# Later requests of the connection wait as well.
+_CREATION_SECONDS = 1.0
 
 _TOPIC_OF = {
     _GROUP: names.GROUP_OFFSETS_TOPIC,
@@ -60,7 +65,10 @@ async def _problem(context: RequestContext, key_type: int) -> ApiError | None:
         return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
     if context.broker.image.topic(topic) is None:
         try:
-            await context.broker.controller.ensure_topic(topic)
+            async with asyncio.timeout(_CREATION_SECONDS):
+                await context.broker.controller.ensure_topic(topic)
+        except TimeoutError:
+            return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created.")
         except ApiError as error:
             message = f"{topic} cannot be created: {error.message}"
             return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
