@@ -3,7 +3,7 @@ record to be written.
 
 Input rows: ROWS. Output rows: `target` is the number of an output; `key` and `value` are bytes, or
 values in `key<n>` and `value<n>` for the serde of output n. A record left to Python has its
-original key and value, with `partition` and `offset`; its target is the number of its source,
+original key and value, with `partition` and `offset`; its target is the number of its topic,
 counted down from -1. The sub-topology processes it here, and its results are put among the others
 in the order in which records were read.
 """
@@ -35,7 +35,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.model.packing import pack, unpack
 from ottla.streams.serdes import Serde
-from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource
+from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource, topic_numbers
 from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.source import OttlaSource, StreamReader
@@ -56,7 +56,7 @@ from ottla.wire.records.columnar_varints import Integers
 
 ROWS = StructType(
     [
-        StructField("source", IntegerType()),
+        StructField("topic_number", IntegerType()),
         StructField("partition", IntegerType()),
         StructField("offset", LongType()),
         StructField("timestamp", TimestampType()),
@@ -95,12 +95,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Columns:
-    """The settings of source and sink: the sources of topics, and the targets of outputs (pickled)."""
+    """The settings of source and sink: the numbers of topics, and the targets of outputs (pickled)."""
 
     source_settings: SourceSettings
-    sources: Mapping[str, int]
+    topic_numbers: Mapping[str, int]
     sub_topologies: tuple[int, ...]
-    """The sub-topology of each source."""
+    """The sub-topology that reads each topic, by the topic's number."""
     targets: bytes
 
 
@@ -119,8 +119,8 @@ def columns_source(
     ]
     settings = Columns(
         source_settings,
-        {topic: number for number, part in enumerate(lowered) for topic in part.topics},
-        tuple(part.kind for part in lowered),
+        topic_numbers(lowered),
+        tuple(part.kind for part in lowered for _ in part.topics),
         cast(Any, cloudpickle).dumps(targets),
     )
 
@@ -149,7 +149,7 @@ class RowTaskReader:
 
     def __init__(self, options: SparkOptions, settings: Columns) -> None:
         self._options = options
-        self._sources = settings.sources
+        self._topic_numbers = settings.topic_numbers
         self._bundled = BundledTasks(settings.source_settings)
 
     def tasks(self, batch: BatchRanges) -> list[InputPartition]:
@@ -165,22 +165,22 @@ class RowTaskReader:
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
             for offsets in partition.ranges:
-                if offsets.topic not in self._sources:
+                if offsets.topic not in self._topic_numbers:
                     # There is nothing to read, but Spark requires a task.
                     continue
                 decoder = ColumnDecoder(offsets.topic, offsets.partition, READ_COLUMNS)
                 for batch in fetcher.fetch(decoder, offsets.start, offsets.end):
-                    yield _rows(self._sources[offsets.topic], offsets.partition, batch)
+                    yield _rows(self._topic_numbers[offsets.topic], offsets.partition, batch)
 
 
-def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _rows(topic_number: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     count = batch.num_rows
     headers = batch.column("headers")
     packed: Any = pa.nulls(count, pa.binary())
     if headers.null_count < count:
         packed = pa.array(map(_packed, headers.to_pylist()), pa.binary())
     columns = {
-        "source": pa.repeat(pa.scalar(source, pa.int32()), count),
+        "topic_number": pa.repeat(pa.scalar(topic_number, pa.int32()), count),
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
         **{name: batch.column(name) for name in ("offset", "timestamp", "key", "value")},
         "headers": packed,
@@ -240,7 +240,7 @@ class Finishing:
     def __init__(self, settings: Columns) -> None:
         self._settings = settings
         self._targets = _unpickled(settings.targets)
-        self._topics = {number: topic for topic, number in settings.sources.items()}
+        self._topics = list(settings.topic_numbers)
         self._tasks: dict[int, PlainTask] = {}
 
     def finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -300,22 +300,22 @@ class Finishing:
         record's source.
         """
         chosen = rows.take(pa.array(row_numbers))
-        sources = -1 - np.asarray(chosen.column("target"))
+        numbers = -1 - np.asarray(chosen.column("target"))
         results = []
-        for source in np.unique(sources).tolist():
-            of_source = np.flatnonzero(sources == source)
-            read = _read(chosen).take(pa.array(of_source))
-            for produced in self._task(source).run(self._topics[source], read):
+        for number in np.unique(numbers).tolist():
+            of_topic = np.flatnonzero(numbers == number)
+            read = _read(chosen).take(pa.array(of_topic))
+            for produced in self._task(number).run(self._topics[number], read):
                 results.append(
                     (
-                        row_numbers[of_source[produced.row_numbers]],
+                        row_numbers[of_topic[produced.row_numbers]],
                         _written(produced.topic, produced.records),
                     )
                 )
         return results
 
-    def _task(self, source: int) -> PlainTask:
-        number = self._settings.sub_topologies[source]
+    def _task(self, topic_number: int) -> PlainTask:
+        number = self._settings.sub_topologies[topic_number]
         if number not in self._tasks:
             kind = self._settings.source_settings.shipment.unpacked().sub_topologies[number]
             self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
