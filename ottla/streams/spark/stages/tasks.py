@@ -263,8 +263,7 @@ class _Run:
         first = {topic for source in filled for topic in source.topics} & names
         remaining = sorted(names - first)
         for topic in sorted(first):
-            for record in self._records(topic, by_topic[topic]):
-                task.add(topic, record)
+            self._fill_globals(task, topic, by_topic[topic])
         if len(remaining) == 1 and (
             remaining[0] in self._layout.shuffled or len(by_topic[remaining[0]]) == 1
         ):
@@ -276,6 +275,22 @@ class _Run:
                 task.add(topic, record)
         while task.process_next():
             task.punctuate_stream_time()
+
+    def _fill_globals(self, task: Task, topic: str, origins: dict[int, list[Envelope]]) -> None:
+        """Apply the records of a global topic, which every task reads.
+
+        Only the first task counts dropped records and writes dead letters: Kafka Streams reads
+        global topics once.
+        """
+        produced, dropped = len(self._produced), self.dropped.total
+        for record in self._records(topic, origins):
+            task.add(topic, record)
+        routes = self._layout.routes_of(topic)
+        readers = (route for route in routes if route.routing is Routing.TO_ALL)
+        reader = self._layout.sub_topologies[next(readers).sub_topology_number]
+        if (reader.first_task, 0) != (self._sub_topology.first_task, self._partition):
+            del self._produced[produced:]
+            self.dropped.total = dropped
 
     def _records(self, topic: str, origins: dict[int, list[Envelope]]) -> Iterator[TopicRecord]:
         queues: list[Iterator[TopicRecord]] = [

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ottla.streams import StreamsBuilder
+from ottla.streams import Serdes, StreamsBuilder
+from ottla.streams.settings.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
     MISPLACED_TOPIC,
@@ -18,7 +19,8 @@ from ottla.streams.spark.layout.envelopes import (
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
-from ottla.streams.task.task import TaskSettings
+from ottla.streams.task.task import TaskSettings, TopicRecord
+from tests.streams.staged import StagedRun
 
 
 def _layout() -> Layout:
@@ -139,3 +141,29 @@ def test_the_driver_adds_up_misplaced_keys_by_topic() -> None:
     ]
     assert counts.take(query) == {}  # type: ignore[arg-type]
     assert counts.misplaced == {topic: 5, "": 1}
+
+
+def test_a_dropped_record_of_a_global_topic_is_counted_once() -> None:
+    """Every task reads it, but only the first one counts it, and writes its dead letter."""
+    builder = StreamsBuilder()
+    places = builder.global_table("places", key=Serdes.string(), value=Serdes.long())
+    for topic in ("one", "two"):
+        stream = builder.stream(topic, key=Serdes.string(), value=Serdes.string())
+        joined = stream.join(places, lambda value: value, lambda one, two: one)
+        joined.group_by_key().count().to_stream().to("out")
+    handlers = ExceptionHandlers(
+        LogAndContinueExceptionHandler(), dead_letter_queue_topic_name="dead"
+    )
+    settings = TaskSettings("app", exception_handlers=handlers)
+    topics = {"one": 3, "two": 2, "places": 1}
+    run = StagedRun(Application(builder.build(), settings), topics=topics)
+    rows = [
+        TopicRecord(None, b"\0" * 8, 1),
+        TopicRecord(b"k", b"unreadable", 1),
+        TopicRecord(b"k", b"\0" * 8, 1),
+    ]
+    run.run({("places", 0): rows})
+    assert run.dropped == 2
+    assert len(run.produced["dead"]) == 1
+    run.run({("one", 2): [TopicRecord(b"a", b"k", 2)], ("two", 1): [TopicRecord(b"a", b"k", 2)]})
+    assert len(run.produced["out"]) == 2
