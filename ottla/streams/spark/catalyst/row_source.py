@@ -9,6 +9,7 @@ in the order in which records were read.
 """
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -40,7 +41,8 @@ from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatche
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.layout.envelopes import RECORDS
-from ottla.streams.spark.stages.fused import PlainTask
+from ottla.streams.spark.layout.layout import SubTopology
+from ottla.streams.spark.stages.fused import PlainTask, TopicOutput
 from ottla.streams.spark.stages.tasks import dropped_records, wall_clock_ms
 from ottla.streams.spark.stages.topology_source import (
     READ_COLUMNS,
@@ -69,6 +71,8 @@ ROWS = StructType(
 PLAIN = {"key": 1, "value": 2}
 """The bits of the column `plain`."""
 _ASCII_MAX = 127
+# A partition's number has at most this many bits, as in Kafka's protocol.
+_PARTITION_BITS = 31
 _TIME = pa.timestamp("us", "UTC")
 _OUT = pa.schema(
     [
@@ -139,7 +143,7 @@ def columns_source(
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
             options = SparkOptions(self.options, Use.WRITE)
-            return topology_sink(options, source_settings.shipment, FinishedRows(settings))
+            return topology_sink(options, source_settings, FinishedRows(settings))
 
     return ColumnsSource
 
@@ -221,11 +225,13 @@ class FinishedRows:
 
     settings: Columns
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(
+        self, batches: Iterator[pa.RecordBatch], dropped: Counter[int]
+    ) -> Iterator[pa.RecordBatch]:
         """Return the records of a task's batches: those from the JVM, and the others processed
         here.
         """
-        return map(Finishing(self.settings).finish, batches)
+        return map(Finishing(self.settings, dropped).finish, batches)
 
 
 @functools.lru_cache(maxsize=16)
@@ -235,13 +241,17 @@ def _unpickled(targets: bytes) -> list[Target]:
 
 
 class Finishing:
-    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks."""
+    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks.
 
-    def __init__(self, settings: Columns) -> None:
+    It adds the records that it drops to `dropped`, by task.
+    """
+
+    def __init__(self, settings: Columns, dropped: Counter[int] | None = None) -> None:
         self._settings = settings
+        self._dropped: Counter[int] = Counter() if dropped is None else dropped
         self._targets = _unpickled(settings.targets)
         self._topics = list(settings.topic_numbers)
-        self._tasks: dict[int, PlainTask] = {}
+        self._tasks: dict[int, tuple[SubTopology, PlainTask]] = {}
 
     def finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as records of topics."""
@@ -300,26 +310,38 @@ class Finishing:
         record's source.
         """
         chosen = rows.take(pa.array(row_numbers))
-        numbers = -1 - np.asarray(chosen.column("target"))
-        results = []
-        for number in np.unique(numbers).tolist():
-            of_topic = np.flatnonzero(numbers == number)
-            read = _read(chosen).take(pa.array(of_topic))
-            for produced in self._task(number).run(self._topics[number], read):
+        numbers = -1 - np.asarray(chosen.column("target"), np.int64)
+        # Each partition is processed separately, because each one has a task that counts.
+        origins = numbers << _PARTITION_BITS | np.asarray(chosen.column("partition"))
+        records, results = _read(chosen), []
+        for origin in np.unique(origins).tolist():
+            of_origin = np.flatnonzero(origins == origin)
+            read = records.take(pa.array(of_origin))
+            number, partition = origin >> _PARTITION_BITS, origin & (1 << _PARTITION_BITS) - 1
+            for produced in self._run_task(number, partition, read):
                 results.append(
                     (
-                        row_numbers[of_topic[produced.row_numbers]],
+                        row_numbers[of_origin[produced.row_numbers]],
                         _written(produced.topic, produced.records),
                     )
                 )
         return results
 
-    def _task(self, topic_number: int) -> PlainTask:
+    def _run_task(
+        self, topic_number: int, partition: int, read: pa.RecordBatch
+    ) -> Iterator[TopicOutput]:
         number = self._settings.sub_topologies[topic_number]
         if number not in self._tasks:
-            kind = self._settings.source_settings.shipment.unpacked().sub_topologies[number]
-            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
-        return self._tasks[number]
+            layout = self._settings.source_settings.shipment.unpacked()
+            sub_topology = layout.sub_topologies[number]
+            plain_task = PlainTask(sub_topology, wall_clock_ms, dropped_records())
+            self._tasks[number] = sub_topology, plain_task
+        sub_topology, task = self._tasks[number]
+        before = task.dropped_count
+        yield from task.run(self._topics[topic_number], read)
+        if task.dropped_count > before:
+            task_number = sub_topology.first_task + partition % sub_topology.partitions
+            self._dropped[task_number] += task.dropped_count - before
 
 
 def _read(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,7 +1,9 @@
 """The counts of dropped records are sent from tasks to the driver."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pytest
 
 from ottla.streams import Serdes, StreamsBuilder
 from ottla.streams.settings.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
+from ottla.streams.spark.connector.sink_counts import SinkCounts, append_counts
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
     MISPLACED_TOPIC,
@@ -127,6 +130,19 @@ def test_the_driver_adds_the_counts_of_each_micro_batch_once() -> None:
     assert counts.take(query) == {"3_0": 2, "4_1": 5}  # type: ignore[arg-type]
     query.reports = [query.reports[-1], _Report(2, []), _Report(3, [(0, 1)])]
     assert counts.take(query) == {"3_0": 3, "4_1": 5}  # type: ignore[arg-type]
+
+
+def test_the_driver_adds_the_counts_of_the_sink(tmp_path: Path) -> None:
+    """The first task of the sub-topology that writes a topic counts its rejected records."""
+    builder = StreamsBuilder()
+    builder.stream("words").group_by(lambda word: word).count().to_stream().to("out")
+    layout = lay_out([Application(builder.build(), TaskSettings("app"))], {"words": 2})
+    path = str(tmp_path / "counts")
+    counts, query = DroppedCounts(layout, 0, path), _Query([_Report(0, [(1, 2)])])
+    append_counts(path, [SinkCounts(Counter({1: 3}), Counter({"out": 4, "elsewhere": 5}))])
+    expected = {"0_0": 5, "0_1": 5, "1_0": 4}
+    assert counts.take(query) == expected  # type: ignore[arg-type]
+    assert counts.take(query) == expected  # type: ignore[arg-type]
 
 
 def test_the_driver_adds_up_misplaced_keys_by_topic() -> None:
