@@ -1,7 +1,12 @@
 """KafkaStreams on Spark: states, interactive queries and errors."""
 
+import json
+import os
+import re
+import subprocess
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
 from ottla.client.admin.offsets import committed_offsets
+from ottla.client.brokers import Brokers
 from ottla.client.table import read_table
 from ottla.streams import (
     Serdes,
@@ -21,12 +27,21 @@ from ottla.streams import (
     Topology,
     TopologyError,
     ValueAndTimestamp,
+    col,
 )
+from ottla.streams.application.listing import instances_of
 from ottla.streams.application.progress import Progress
 from ottla.streams.kafka_streams import KafkaStreams, State, UncaughtExceptionResponse
 from ottla.streams.model.durations import DAY_MS
+from ottla.streams.settings.handlers import (
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProductionExceptionHandler,
+)
 from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
+from ottla.testing.process import COMMAND
+from ottla.wire.records.murmur2 import murmur2
 from tests.spark import scenarios
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -223,3 +238,54 @@ def test_dropped_records_are_counted_by_task(
         assert sum(count for task, count in by_task.items() if task.startswith("1_")) == 3
         rows = read_table("app-dropped", bootstrap=broker.bootstrap).to_pylist()
         assert [(row["key"], row["value"]) for row in rows] == [(b"a", b"1"), (b"a", b"1")]
+
+
+def _describe(broker: Cluster, name: str) -> dict[str, int]:
+    """Return the dropped records of each task as `ottla streams describe` shows them."""
+    words = ["streams", "describe", name, "--tasks", "--output", "json"]
+    environment = {**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}
+    done = subprocess.run(
+        [*COMMAND, *words], env=environment, capture_output=True, text=True, check=True
+    )
+    return {row["task"]: row["dropped_records"] for row in json.loads(done.stdout)}
+
+
+def test_records_dropped_in_the_jvm_and_by_the_broker_and_misplaced_keys_are_reported(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """`progress()`, `/metrics` and `ottla streams describe` show the counts of real queries."""
+    _create(broker, "app-columns", "app-left", "app-right", "app-counted")
+    broker.create_topic("app-small", config={"retention.ms": "-1", "max.message.bytes": "1000"})
+    builder = StreamsBuilder()
+    filtered = builder.stream("app-columns", key=_TEXT, value=_TEXT).filter(col("value") != "x")
+    filtered.to("app-small", key=_TEXT, value=_TEXT)
+    both = builder.stream(["app-left", "app-right"], key=_TEXT, value=_TEXT)
+    counts = both.group_by_key().count().to_stream().map_values(str)
+    counts.to("app-counted", key=_TEXT, value=_TEXT)
+    handlers = ExceptionHandlers(
+        LogAndContinueExceptionHandler(), production=LogAndContinueProductionExceptionHandler()
+    )
+    listener = "127.0.0.1:0"
+    settings = {"exception_handlers": handlers, "metrics_listener": listener}
+    values = (b"a", b"\xff", b"x", b"y" * 2000, b"\xff")
+    rows = [TopicRecord(b"k", value, _START) for value in values]
+    # All of them are in partition 0, whatever their hashes are.
+    keys = [TopicRecord(b"key-%d" % number, b"v", _START) for number in range(8)]
+    misplaced = sum((murmur2(record.key or b"") & 0x7FFFFFFF) % 2 for record in keys)
+    assert misplaced
+    with _app(builder.build(), spark, broker, "reporting", tmp_path, **settings) as app:
+        app.await_running(_PATIENCE_S)
+        scenarios.produce(broker.bootstrap, {"app-columns": rows, "app-left": keys})
+        # Two records cannot be read, and the broker rejects one.
+        _eventually(lambda: app.progress().dropped, {"0_0": 3})
+        _eventually(lambda: app.progress().misplaced_keys, {"app-left": misplaced})
+        assert _describe(broker, "reporting") == {"0_0": 3}
+        with Brokers(broker.bootstrap) as brokers:
+            (instance,) = instances_of(brokers, "reporting")
+        url = f"http://{instance.candidate.metrics}/metrics"
+        with urllib.request.urlopen(url, timeout=30) as response:
+            text = response.read().decode()
+        assert re.search(r"dropped_records_total\{.*task_id=\"0_0\".*\} 3\n", text)
+        assert re.search(rf"misplaced_keys_total\{{.*\"app-left\".*\}} {misplaced}\n", text)
+    rows_written = read_table("app-small", bootstrap=broker.bootstrap).to_pylist()
+    assert [row["value"] for row in rows_written] == [b"a"]

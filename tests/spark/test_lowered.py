@@ -32,7 +32,7 @@ from ottla.streams.settings.handlers import (
 )
 from ottla.streams.spark.catalyst.frame import columns_frame, spark_types
 from ottla.streams.spark.catalyst.row_source import ROWS, Finishing, columns_source, plain_bits
-from ottla.streams.spark.catalyst.steps import LoweredSource, lower_layout
+from ottla.streams.spark.catalyst.steps import LoweredSource, lower_layout, topic_numbers
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.failures import QueryError
@@ -84,8 +84,8 @@ def _shown_headers(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
 
 def _rows(lowered: list[LoweredSource], records: Mapping[str, list[TopicRecord]]) -> pa.Table:
     rows = []
-    for number, each in enumerate(lowered):
-        for offset, one in enumerate(records[each.topics[0]]):
+    for topic, number in topic_numbers(lowered).items():
+        for offset, one in enumerate(records[topic]):
             headers = pack(list(one.headers)) if one.headers else None
             time = one.timestamp * 1000
             rows.append((number, 0, offset, time, one.key, one.value, headers))
@@ -151,6 +151,26 @@ def test_random_expressions_and_records_yield_the_same_output(spark: SparkSessio
 
 
 _TEXT = Serdes.string()
+
+
+def test_records_of_a_source_of_two_topics_keep_their_own_topic(spark: SparkSession) -> None:
+    """A function sees the topic of a record, and so does a dead letter."""
+    builder = StreamsBuilder()
+    both = builder.stream(["one", "two"], key=_TEXT, value=_TEXT).filter(col("value") != "x")
+    both.to(lambda key, value, context: f"from-{context.topic}", key=_TEXT, value=_TEXT)
+    third = builder.stream("three", key=_TEXT, value=_TEXT).map_values(col("value").upper())
+    third.to("four", key=_TEXT, value=_TEXT)
+    topology = builder.build()
+    values = (b"a", b"x", b"\xff", b"b")
+    records = {
+        topic: [TopicRecord(b"k", value, number) for number, value in enumerate(values)]
+        for topic in ("one", "two", "three")
+    }
+    expected = _driven(topology, records)
+    actual, in_python = _on_spark(spark, topology, records)
+    assert expected.keys() == {"from-one", "from-two", "four", "lowered.dead"}
+    assert actual == expected
+    assert in_python == 7
 
 
 def _create(broker: Cluster, topic: str) -> None:

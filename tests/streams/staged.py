@@ -67,6 +67,12 @@ class StagedRun:
         self.produced: dict[str, list[ProducedRecord]] = {}
         self.dropped = 0
         """The number of records that its tasks dropped."""
+        self.misplaced = 0
+        """The number of misplaced keys among those that were checked."""
+
+    def set_partitions(self, topic: str, count: int) -> None:
+        """Change the number of partitions of a topic on the broker."""
+        self._counts[topic] = count
 
     def tick(self, now: int) -> None:
         """Set the wall clock in a separate micro-batch."""
@@ -136,6 +142,7 @@ class StagedRun:
                 self.dropped += envelope.sequence
                 continue
             if envelope.topic == MISPLACED_TOPIC:
+                self.misplaced += envelope.sequence
                 continue
             for record in topic_records(envelope.records):
                 partition = None if record.partition < 0 else record.partition

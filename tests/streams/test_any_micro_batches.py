@@ -15,14 +15,18 @@ from hypothesis import strategies as st
 from ottla.streams import (
     FixedKeyProcessor,
     KTable,
+    Materialized,
     ProcessorContext,
     PunctuationType,
     Record,
+    Stores,
     StreamsBuilder,
     TableJoined,
     Topology,
     TopologyTestDriver,
 )
+from ottla.streams.model.names import changelog_name
+from ottla.streams.queries.store_views import empty_view
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
 from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair, versions
@@ -162,14 +166,19 @@ def _sources(topology: Topology) -> list[str]:
 
 
 def _staged(
-    name: str, arrivals: list[Arrival], partitions: int, cache_bytes: int = 0
+    name: str,
+    arrivals: list[Arrival],
+    partitions: int,
+    *,
+    keeps_changelogs: bool = False,
+    cache_bytes: int = 0,
 ) -> dict[str, list[ProducedRecord]]:
     """Run the stages; return the written records."""
     topology = _topology(name)
     sources = _sources(topology)
     topics = dict.fromkeys(_ALL_TOPICS, partitions)
-    task_settings = TaskSettings("test", STRINGS, statestore_cache_max_bytes=cache_bytes)
-    run = StagedRun(Application(topology, task_settings), topics=topics)
+    tasks = TaskSettings("test", STRINGS, statestore_cache_max_bytes=cache_bytes)
+    run = StagedRun(Application(topology, tasks, keeps_changelogs), topics=topics)
     batch: dict[tuple[str, int], list[TopicRecord]] = {}
     now = 0
     for arrival in arrivals:
@@ -265,7 +274,10 @@ def test_a_record_cache_does_not_change_the_final_state(
     name: str, arrivals: list[Arrival], partitions: int, cache_bytes: int
 ) -> None:
     """Joins do not read changes that another table's cache has not forwarded yet."""
-    driven, staged = _driven(name, arrivals), _staged(name, arrivals, partitions, cache_bytes)
+    driven, staged = (
+        _driven(name, arrivals),
+        _staged(name, arrivals, partitions, cache_bytes=cache_bytes),
+    )
     expected, actual = _final_states(driven, staged)
     assert actual == expected
 
@@ -277,6 +289,83 @@ def test_every_operator_has_the_drivers_final_state(name: str, arrivals: list[Ar
     """Each store and each topic has the same last value by key as with single records."""
     expected, actual = _final_states(_driven(name, arrivals), _staged(name, arrivals, 1))
     assert actual == expected
+
+
+def _versions(
+    topology: Topology, produced: dict[str, list[ProducedRecord]]
+) -> dict[str, dict[tuple[bytes | None, int], bytes | None]]:
+    """Return the last value of each key and timestamp in the changelogs of versioned stores."""
+    changelogs = {
+        changelog_name("test", name): name
+        for name, store in topology.stores.items()
+        if store.kind == "versioned"
+    }
+    return {
+        name: {(record.key, record.timestamp): record.value for record in produced.get(topic, [])}
+        for topic, name in changelogs.items()
+    }
+
+
+@pytest.mark.parametrize("name", [each for each in (*_OWN, *_RECORDED) if each not in _UNORDERED])
+@settings(_ANY, max_examples=8)
+@given(_ARRIVALS, st.sampled_from((1, 3)))
+def test_changelogs_on_the_broker_have_the_final_state_of_those_with_every_change(
+    name: str, arrivals: list[Arrival], partitions: int
+) -> None:
+    """Only some changes of a micro-batch are written, but every version of a versioned store."""
+    every = _staged(name, arrivals, partitions)
+    latest = _staged(name, arrivals, partitions, keeps_changelogs=True)
+    expected, actual = _final_states(every, latest)
+    assert actual == expected
+    topology = _topology(name)
+    assert _versions(topology, latest) == _versions(topology, every)
+    assert all(len(records) <= len(every[topic]) for topic, records in latest.items())
+
+
+# A cache passes on only the last update of a key. Results of these that count updates, or keep a
+# group of an intermediate value, depend on the others, as in Kafka.
+_SHOW_EACH_UPDATE = (
+    "count_of_counts",
+    "session_regrouped",
+    "suppress_bytes",
+    "suppress_records",
+    "suppress_time",
+    "table_group_aggregate",
+    "table_group_count",
+    "table_group_reduce",
+    "transform_values_stored",
+    "window_regrouped",
+)
+_CACHED_RECORDED = [name for name in _RECORDED if name not in (*_UNORDERED, *_SHOW_EACH_UPDATE)]
+
+
+@pytest.mark.parametrize("name", _CACHED_RECORDED)
+@settings(_ANY, max_examples=6)
+@given(_ARRIVALS, st.sampled_from((1, 3)), st.sampled_from((300, 1 << 20)))
+def test_caches_do_not_change_the_final_state(
+    name: str, arrivals: list[Arrival], partitions: int, cache_bytes: int
+) -> None:
+    """Updates of a micro-batch are merged, and some are evicted from a small cache."""
+    uncached = _staged(name, arrivals, partitions)
+    cached = _staged(name, arrivals, partitions, cache_bytes=cache_bytes)
+    expected, actual = _final_states(uncached, cached)
+    assert actual == expected
+
+
+def test_a_store_view_of_a_micro_batch_has_every_version() -> None:
+    """An older version that arrives later does not replace the newest one."""
+    builder = StreamsBuilder()
+    builder.table("in", materialized=Materialized.as_(Stores.versioned("kept", "1 h")))
+    topology = builder.build()
+    run = StagedRun(
+        Application(topology, TaskSettings("test", STRINGS), keeps_changelogs=True),
+        topics={"in": 1},
+    )
+    run.run({("in", 0): [TopicRecord(b"k", b"new", 100), TopicRecord(b"k", b"old", 50)]})
+    view: Any = empty_view(topology.stores["kept"], STRINGS, 1)
+    records = run.produced["test-kept-changelog"]
+    view.apply([(0, record.key, record.value, record.timestamp) for record in records])
+    assert (view.get("k").value, view.get("k", 60).value) == ("new", "old")
 
 
 def _in_one_batch(*records: tuple[int, str, str]) -> list[Arrival]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.streams import KTable, StreamsBuilder, Topology
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 
@@ -81,6 +81,49 @@ def test_repartitioned_table_joins_rows_of_any_partitioner(
 ) -> None:
     """`builder.stream(topic).repartition().to_table()` sends each row to the task of its key."""
     assert _written(build(_repartitioned), place) == _written(build(_plain), partition_of)
+
+
+def _counted_while_growing(
+    partition_counts: tuple[int, ...], partitioner: Callable[[bytes, int], int]
+) -> tuple[set[str], int]:
+    """Write each key once with each number of partitions; return the last counts, and the number
+    of misplaced keys.
+    """
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count().to_stream().map_values(str).to("out")
+    application = Application(builder.build(), TaskSettings("test", STRINGS))
+    first, *_ = partition_counts
+    claimed = [part.partitions for part in lay_out([application], {"in": first}).sub_topologies]
+    run = StagedRun(application, topics={"in": first}, claimed=claimed)
+    for count in partition_counts:
+        run.set_partitions("in", count)
+        batch: dict[tuple[str, int], list[TopicRecord]] = {}
+        for number in range(40):
+            key = b"k%d" % number
+            batch.setdefault(("in", partitioner(key, count)), []).append(TopicRecord(key, b"x", 1))
+        run.run(batch)
+    last = {record.key: (record.value or b"").decode() for record in run.produced["out"]}
+    return set(last.values()), run.misplaced
+
+
+@pytest.mark.parametrize("place", [partition_of, _crc32])
+def test_a_topic_with_a_multiple_of_its_partitions_keeps_the_state_of_its_keys(
+    place: Callable[[bytes, int], int],
+) -> None:
+    """The task of a key is the same for any hash, and no warning is needed."""
+    assert _counted_while_growing((2, 4, 8), place) == ({"3"}, 0)
+
+
+def test_a_topic_placed_by_murmur2_keeps_the_state_of_its_keys_with_any_new_partitions() -> None:
+    """Records go to the tasks that murmur2 chooses for their keys, where their state is."""
+    assert _counted_while_growing((3, 4, 5), partition_of) == ({"3"}, 0)
+
+
+def test_a_topic_placed_by_another_hash_is_reported_when_its_partitions_are_no_multiple() -> None:
+    """The state of some keys is in another task, so their counts start again."""
+    counts, misplaced = _counted_while_growing((3, 4), _crc32)
+    assert counts == {"1", "2"}
+    assert misplaced > 0
 
 
 def _shown_and_shipped() -> list[Path]:

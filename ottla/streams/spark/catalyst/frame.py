@@ -10,7 +10,7 @@ is thus processed once, by the JVM or by Python, and keeps its position among th
 import functools
 import operator
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -35,6 +35,7 @@ from ottla.streams.spark.catalyst.steps import (
     Output,
     SparkType,
     Step,
+    topic_numbers,
 )
 
 _DDL = {
@@ -105,8 +106,9 @@ def _ddl(kind: ColumnType) -> str:
 def columns_frame(records: DataFrame, lowered: Sequence[LoweredSource]) -> DataFrame:
     """Return the rows to be written for the records (row_source.py documents the columns of both)."""
     builder = _Builder(records.withColumnsRenamed({new: old for old, new in _RAW.items()}))
+    numbers = topic_numbers(lowered)
     for number, steps in enumerate(lowered):
-        builder.add(number, steps, len(lowered) > 1)
+        builder.add(number, steps, numbers if len(lowered) > 1 else None)
     return builder.finish()
 
 
@@ -136,10 +138,15 @@ class _Builder:
         self._frame = self._frame.withColumn(self._prefix + name, column)
         return F.col(self._prefix + name)
 
-    def add(self, number: int, lowered: LoweredSource, among_others: bool) -> None:
-        """Add the steps below a source."""
+    def add(self, number: int, lowered: LoweredSource, numbers: Mapping[str, int] | None) -> None:
+        """Add the steps below a source; `numbers` are those of all topics, and None if it is the
+        only source.
+        """
         self._prefix = f"_{number}_"
-        is_from_source = F.col("source") == number if among_others else F.lit(True)
+        is_from_source = F.lit(True)
+        if numbers is not None:
+            own = [numbers[topic] for topic in lowered.topics]
+            is_from_source = F.col("topic_number").isin(own)
         if lowered.types is None:
             self._python.append(is_from_source)
             return
@@ -251,7 +258,7 @@ class _Builder:
         self._prefix = "_"
         is_python = self._named("python", _any(self._python))
         frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
-        frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
+        frame = frame.select("*", (F.lit(-1) - F.col("topic_number")).alias("_rest"))
         python_columns = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
         position = [
             F.when(is_python, F.col(column_name)).alias(column_name)

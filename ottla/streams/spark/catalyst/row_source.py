@@ -3,12 +3,13 @@ record to be written.
 
 Input rows: ROWS. Output rows: `target` is the number of an output; `key` and `value` are bytes, or
 values in `key<n>` and `value<n>` for the serde of output n. A record left to Python has its
-original key and value, with `partition` and `offset`; its target is the number of its source,
+original key and value, with `partition` and `offset`; its target is the number of its topic,
 counted down from -1. The sub-topology processes it here, and its results are put among the others
 in the order in which records were read.
 """
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -35,12 +36,13 @@ from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.model.packing import pack, unpack
 from ottla.streams.serdes import Serde
-from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource
+from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource, topic_numbers
 from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.layout.envelopes import RECORDS
-from ottla.streams.spark.stages.fused import PlainTask
+from ottla.streams.spark.layout.layout import SubTopology
+from ottla.streams.spark.stages.fused import PlainTask, TopicOutput
 from ottla.streams.spark.stages.tasks import dropped_records, wall_clock_ms
 from ottla.streams.spark.stages.topology_source import (
     READ_COLUMNS,
@@ -56,7 +58,7 @@ from ottla.wire.records.columnar_varints import Integers
 
 ROWS = StructType(
     [
-        StructField("source", IntegerType()),
+        StructField("topic_number", IntegerType()),
         StructField("partition", IntegerType()),
         StructField("offset", LongType()),
         StructField("timestamp", TimestampType()),
@@ -69,6 +71,8 @@ ROWS = StructType(
 PLAIN = {"key": 1, "value": 2}
 """The bits of the column `plain`."""
 _ASCII_MAX = 127
+# A partition's number has at most this many bits, as in Kafka's protocol.
+_PARTITION_BITS = 31
 _TIME = pa.timestamp("us", "UTC")
 _OUT = pa.schema(
     [
@@ -95,12 +99,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Columns:
-    """The settings of source and sink: the sources of topics, and the targets of outputs (pickled)."""
+    """The settings of source and sink: the numbers of topics, and the targets of outputs (pickled)."""
 
     source_settings: SourceSettings
-    sources: Mapping[str, int]
+    topic_numbers: Mapping[str, int]
     sub_topologies: tuple[int, ...]
-    """The sub-topology of each source."""
+    """The sub-topology that reads each topic, by the topic's number."""
     targets: bytes
 
 
@@ -119,8 +123,8 @@ def columns_source(
     ]
     settings = Columns(
         source_settings,
-        {topic: number for number, part in enumerate(lowered) for topic in part.topics},
-        tuple(part.kind for part in lowered),
+        topic_numbers(lowered),
+        tuple(part.kind for part in lowered for _ in part.topics),
         cast(Any, cloudpickle).dumps(targets),
     )
 
@@ -139,7 +143,7 @@ def columns_source(
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
             options = SparkOptions(self.options, Use.WRITE)
-            return topology_sink(options, source_settings.shipment, FinishedRows(settings))
+            return topology_sink(options, source_settings, FinishedRows(settings))
 
     return ColumnsSource
 
@@ -149,7 +153,7 @@ class RowTaskReader:
 
     def __init__(self, options: SparkOptions, settings: Columns) -> None:
         self._options = options
-        self._sources = settings.sources
+        self._topic_numbers = settings.topic_numbers
         self._bundled = BundledTasks(settings.source_settings)
 
     def tasks(self, batch: BatchRanges) -> list[InputPartition]:
@@ -165,22 +169,22 @@ class RowTaskReader:
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
             for offsets in partition.ranges:
-                if offsets.topic not in self._sources:
+                if offsets.topic not in self._topic_numbers:
                     # There is nothing to read, but Spark requires a task.
                     continue
                 decoder = ColumnDecoder(offsets.topic, offsets.partition, READ_COLUMNS)
                 for batch in fetcher.fetch(decoder, offsets.start, offsets.end):
-                    yield _rows(self._sources[offsets.topic], offsets.partition, batch)
+                    yield _rows(self._topic_numbers[offsets.topic], offsets.partition, batch)
 
 
-def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _rows(topic_number: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     count = batch.num_rows
     headers = batch.column("headers")
     packed: Any = pa.nulls(count, pa.binary())
     if headers.null_count < count:
         packed = pa.array(map(_packed, headers.to_pylist()), pa.binary())
     columns = {
-        "source": pa.repeat(pa.scalar(source, pa.int32()), count),
+        "topic_number": pa.repeat(pa.scalar(topic_number, pa.int32()), count),
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
         **{name: batch.column(name) for name in ("offset", "timestamp", "key", "value")},
         "headers": packed,
@@ -221,11 +225,13 @@ class FinishedRows:
 
     settings: Columns
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(
+        self, batches: Iterator[pa.RecordBatch], dropped: Counter[int]
+    ) -> Iterator[pa.RecordBatch]:
         """Return the records of a task's batches: those from the JVM, and the others processed
         here.
         """
-        return map(Finishing(self.settings).finish, batches)
+        return map(Finishing(self.settings, dropped).finish, batches)
 
 
 @functools.lru_cache(maxsize=16)
@@ -235,13 +241,17 @@ def _unpickled(targets: bytes) -> list[Target]:
 
 
 class Finishing:
-    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks."""
+    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks.
 
-    def __init__(self, settings: Columns) -> None:
+    It adds the records that it drops to `dropped`, by task.
+    """
+
+    def __init__(self, settings: Columns, dropped: Counter[int] | None = None) -> None:
         self._settings = settings
+        self._dropped: Counter[int] = Counter() if dropped is None else dropped
         self._targets = _unpickled(settings.targets)
-        self._topics = {number: topic for topic, number in settings.sources.items()}
-        self._tasks: dict[int, PlainTask] = {}
+        self._topics = list(settings.topic_numbers)
+        self._tasks: dict[int, tuple[SubTopology, PlainTask]] = {}
 
     def finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as records of topics."""
@@ -300,26 +310,38 @@ class Finishing:
         record's source.
         """
         chosen = rows.take(pa.array(row_numbers))
-        sources = -1 - np.asarray(chosen.column("target"))
-        results = []
-        for source in np.unique(sources).tolist():
-            of_source = np.flatnonzero(sources == source)
-            read = _read(chosen).take(pa.array(of_source))
-            for produced in self._task(source).run(self._topics[source], read):
+        numbers = -1 - np.asarray(chosen.column("target"), np.int64)
+        # Each partition is processed separately, because each one has a task that counts.
+        origins = numbers << _PARTITION_BITS | np.asarray(chosen.column("partition"))
+        records, results = _read(chosen), []
+        for origin in np.unique(origins).tolist():
+            of_origin = np.flatnonzero(origins == origin)
+            read = records.take(pa.array(of_origin))
+            number, partition = origin >> _PARTITION_BITS, origin & (1 << _PARTITION_BITS) - 1
+            for produced in self._run_task(number, partition, read):
                 results.append(
                     (
-                        row_numbers[of_source[produced.row_numbers]],
+                        row_numbers[of_origin[produced.row_numbers]],
                         _written(produced.topic, produced.records),
                     )
                 )
         return results
 
-    def _task(self, source: int) -> PlainTask:
-        number = self._settings.sub_topologies[source]
+    def _run_task(
+        self, topic_number: int, partition: int, read: pa.RecordBatch
+    ) -> Iterator[TopicOutput]:
+        number = self._settings.sub_topologies[topic_number]
         if number not in self._tasks:
-            kind = self._settings.source_settings.shipment.unpacked().sub_topologies[number]
-            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
-        return self._tasks[number]
+            layout = self._settings.source_settings.shipment.unpacked()
+            sub_topology = layout.sub_topologies[number]
+            plain_task = PlainTask(sub_topology, wall_clock_ms, dropped_records())
+            self._tasks[number] = sub_topology, plain_task
+        sub_topology, task = self._tasks[number]
+        before = task.dropped_count
+        yield from task.run(self._topics[topic_number], read)
+        if task.dropped_count > before:
+            task_number = sub_topology.first_task + partition % sub_topology.partitions
+            self._dropped[task_number] += task.dropped_count - before
 
 
 def _read(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -123,6 +123,11 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
     return results if any(lowered.is_worth_it for lowered in results) else None
 
 
+def topic_numbers(lowered: Sequence[LoweredSource]) -> dict[str, int]:
+    """Return the numbers by which rows name their topics."""
+    return {topic: n for n, topic in enumerate(topic for part in lowered for topic in part.topics)}
+
+
 def _refuse_sparks(kind: SubTopology, reasons: dict[str, str], otherwise: str | None) -> None:
     for node in kind.topology.nodes.values():
         why = reasons.get(node.name, otherwise)

@@ -4,6 +4,7 @@ that writes.
 The records come from many tasks, as bytes; their source records are not known here.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ class Refusals:
         self._letters: list[ProducedRecord] = []
         self._topics: dict[str, ApiError] = {}
         self._letter_topics: frozenset[str] = frozenset()
+        self.skipped: Counter[str] = Counter()
+        """The number of rejected records that the handler skipped, by topic."""
 
     def ask(self, topic: str, rows: Rows, error: ApiError) -> None:
         """Return if the handler continues without the rows; raise the error if it does not."""
@@ -46,6 +49,7 @@ class Refusals:
             response = self._handlers.production.handle_error(context, record, error)
             if response.result is Result.FAIL:
                 raise error
+            self.skipped[topic] += 1
             self._letters += response.dead_letter_queue_records
 
     def of_topic(self, topic: str) -> ApiError | None:

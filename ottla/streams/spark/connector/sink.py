@@ -10,8 +10,9 @@ optional key, topic, partition and headers.
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -38,13 +39,15 @@ from ottla.streams.spark.connector.exactly_once import (
 )
 from ottla.streams.spark.connector.options import SparkOptions
 from ottla.streams.spark.connector.refusals import Refusals
+from ottla.streams.spark.connector.sink_counts import SinkCounts, append_counts
 from ottla.streams.spark.connector.workers import freeze_objects_after_first_task
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.columnar_partitioner import partitions_of
 from ottla.wire.records.columnar_varints import Integers
 
-Opened = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Opened = Callable[[Iterator[pa.RecordBatch], Counter[int]], Iterator[pa.RecordBatch]]
+"""Converts the batches that Spark passes; counts the records that it drops, by task."""
 
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "value": ("binary", "string"),
@@ -69,6 +72,7 @@ class Written(WriterCommitMessage):
 
     records: int
     share: Share | None = None
+    dropped: SinkCounts = field(default_factory=SinkCounts)
 
 
 class TaskWriter:
@@ -95,10 +99,16 @@ class TaskWriter:
         return _gather(iterator, self._columns)
 
     def send(
-        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None = None
+        self,
+        brokers: Brokers,
+        tables: Iterator[pa.Table],
+        transaction: Transaction | None = None,
+        skipped: Counter[str] | None = None,
     ) -> int:
         """Send all rows; all in-sync replicas have acknowledged them on return. Returns their
         number.
+
+        The number of rejected records that a handler skips is added to `skipped`, by topic.
         """
         refusals = None if self._handlers is None else Refusals(self._handlers())
         ask = None if refusals is None else refusals.ask
@@ -111,6 +121,8 @@ class TaskWriter:
             if letters is not None:
                 router.send(letters)
                 sender.flush()
+            if skipped is not None and refusals is not None:
+                skipped.update(refusals.skipped)
             freeze_objects_after_first_task()
             return sender.records_sent
 
@@ -137,29 +149,38 @@ class StreamSink(DataSourceStreamArrowWriter):
     """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the
     driver.
 
-    `opened` converts the batches that Spark passes to rows that `writer` writes.
+    `opened` converts the batches that Spark passes to rows that `writer` writes. `counts_path` is a
+    file of the driver for the number of dropped records (sink_counts.py).
     """
 
     def __init__(
-        self, options: SparkOptions, writer: TaskWriter, opened: Opened | None = None
+        self,
+        options: SparkOptions,
+        writer: TaskWriter,
+        opened: Opened | None = None,
+        counts_path: str | None = None,
     ) -> None:
         self._options = options
         self._writer = writer
         self.opened = opened
+        self._counts_path = counts_path
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows of a task; with exactly_once they become visible in `commit`."""
-        writer = self._writer
-        tables = writer.gather(iterator if self.opened is None else self.opened(iterator))
+        writer, dropped = self._writer, SinkCounts()
+        opened = iterator if self.opened is None else self.opened(iterator, dropped.tasks)
+        tables = writer.gather(opened)
         if not self._options.is_exactly_once:
             with self._patient_brokers() as brokers:
-                return Written(writer.send(brokers, tables))
+                records = writer.send(brokers, tables, skipped=dropped.topics)
+                return Written(records, dropped=dropped)
         filled = (table for table in tables if table.num_rows)
         first = next(filled, None)
         with self._patient_brokers() as brokers:
 
             def send(transaction: Transaction) -> int:
-                return writer.send(brokers, itertools.chain([first], filled), transaction)
+                rows = itertools.chain([first], filled)
+                return writer.send(brokers, rows, transaction, dropped.topics)
 
             share = write_share(
                 brokers, _attempt(), None if first is None else send, self._options.transaction_ms
@@ -168,7 +189,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         # state.
         for _ in filled:
             continue
-        return Written(share.records, share)
+        return Written(share.records, share, dropped)
 
     def _patient_brokers(self) -> Brokers:
         """Return brokers that are retried for as long as a batch may take, so that a broker's
@@ -188,6 +209,9 @@ class StreamSink(DataSourceStreamArrowWriter):
         if shares:
             with self._patient_brokers() as brokers:
                 commit_shares(brokers, shares, self._options.transaction_ms)
+        if self._counts_path is not None:
+            written = (message for message in messages if isinstance(message, Written))
+            append_counts(self._counts_path, (message.dropped for message in written))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Abort the tasks' transactions; with at_least_once their rows stay, and are written again."""

@@ -3,10 +3,10 @@ Streams.
 
 Repartition topics are shuffles in Spark and need no topic, unless they form a cycle. Changelogs are
 topics only if an application enables them: one partition for each task, and for each key only its
-last value of a micro-batch.
+last value of a micro-batch (of a versioned store, the last value of each timestamp).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -59,13 +59,17 @@ def _kept(store: StoreBuilder, additional_ms: int) -> dict[str, str]:
     return {"cleanup.policy": "compact"}
 
 
-def changelogs_of(application: Application, stores: Mapping[str, StoreBuilder]) -> dict[str, str]:
+def changelogs_of(
+    application: Application, stores: Mapping[str, StoreBuilder]
+) -> dict[str, StoreBuilder]:
     """Return the stores with a changelog, by the name of the changelog."""
     if not application.settings.writes_changelogs:
         return {}
     owner = application.settings.application_id
     return {
-        changelog_name(owner, name): name for name, store in stores.items() if store.logging_enabled
+        changelog_name(owner, name): store
+        for name, store in stores.items()
+        if store.logging_enabled
     }
 
 
@@ -80,12 +84,9 @@ def internal_topics(layout: Layout) -> list[InternalTopic]:
             continue
         stores = sub_topology.topology.stores
         additional_ms = sub_topology.application.settings.additional_retention_ms
-        for topic, name in changelogs_of(sub_topology.application, stores).items():
-            results.append(
-                InternalTopic(
-                    topic, sub_topology.partitions, changelog_config(stores[name], additional_ms)
-                )
-            )
+        for topic, store in changelogs_of(sub_topology.application, stores).items():
+            config = changelog_config(store, additional_ms)
+            results.append(InternalTopic(topic, sub_topology.partitions, config))
     return results
 
 
@@ -122,16 +123,20 @@ def create_internal_topics(
 
 
 def latest_changes(
-    produced: list[ProducedRecord], changelogs: Iterable[str], partition: int
+    produced: list[ProducedRecord], logged: Mapping[str, StoreBuilder], partition: int
 ) -> list[ProducedRecord]:
     """Return a task's output with only the last change of each key of a changelog, in the task's
     partition.
+
+    `logged` are the stores by changelog. A versioned store has a value for each timestamp of a key,
+    in any order of arrival: the last change of each timestamp remains.
     """
-    logged = frozenset(changelogs)
-    last: dict[tuple[str, bytes | None], int] = {}
+    versioned = {topic for topic, store in logged.items() if store.kind == "versioned"}
+    last: dict[tuple[str, bytes | None, int | None], int] = {}
     for number, record in enumerate(produced):
         if record.topic in logged:
-            last[record.topic, record.key] = number
+            timestamp = record.timestamp if record.topic in versioned else None
+            last[record.topic, record.key, timestamp] = number
     if not last:
         return produced
     latest = set(last.values())

@@ -64,7 +64,7 @@ class Application:
 class Routing(Enum):
     """The rule that maps the records of a topic to tasks."""
 
-    BY_PARTITION = "the task of the record's partition"
+    BY_PARTITION = "the task of the record's partition, modulo the number of tasks"
     BY_KEY = "the task of the key, if topics of different partition counts are joined"
     TO_ALL = "every task: a global topic"
 
@@ -408,8 +408,11 @@ def _finish(
         sub_topologies.append(
             SubTopology(application, part.topology, part.level, part.partitions, first)
         )
-        differ = len({counts[topic] for topic in part.reads if topic in counts}) > 1
-        route = Route(number, Routing.BY_KEY if differ else Routing.BY_PARTITION)
+        read_counts = {counts[topic] for topic in part.reads if topic in counts}
+        # If the numbers of partitions are multiples of the number of tasks, because topics have
+        # grown, `partition % tasks` is still the task of a key.
+        is_by_key = len(read_counts) > 1 and any(count % part.partitions for count in read_counts)
+        route = Route(number, Routing.BY_KEY if is_by_key else Routing.BY_PARTITION)
         for topic in part.reads:
             if topic in part.internal and topic not in looped:
                 shuffled[topic] = number

@@ -138,9 +138,16 @@ def _uses_wall_clock(application: Application) -> bool:
 
 
 def start_query(
-    spark: SparkSession, compiled: Compiled, settings: QuerySettings, name: str
+    spark: SparkSession,
+    compiled: Compiled,
+    settings: QuerySettings,
+    name: str,
+    sink_counts_path: str | None = None,
 ) -> StreamingQuery:
-    """Start a query; raise ConfigError if its checkpoint belongs to another topology."""
+    """Start a query; raise ConfigError if its checkpoint belongs to another topology.
+
+    The query appends the number of records that its sink drops to the file `sink_counts_path`.
+    """
     if not isinstance(spark, SparkSession):
         raise ConfigError(
             "Topologies run in the process of Spark's driver: use a session of pyspark.sql, not one of "
@@ -162,7 +169,7 @@ def start_query(
     whole_topics = frozenset(global_topics(compiled.layout))
     interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
     format_name = f"ottla-pipeline-{next(_names)}"
-    source_settings = SourceSettings(shipment, whole_topics, interval_ms)
+    source_settings = SourceSettings(shipment, whole_topics, interval_ms, sink_counts_path)
     if in_jvm is None:
         spark.dataSource.register(topology_source(format_name, source_settings))
     else:

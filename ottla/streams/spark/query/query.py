@@ -8,10 +8,14 @@ query.stop()
 
 import contextlib
 import json
+import shutil
+import tempfile
 import time
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
@@ -56,11 +60,18 @@ class StreamsQuery:
     def __init__(self, settings: QuerySettings) -> None:
         self._running: list[_Running] = []
         self._settings = settings
+        self._folder = Path(tempfile.mkdtemp(prefix="ottla-counts-"))
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, True)
+
+    def next_sink_counts_path(self) -> str:
+        """Return the path of the file with the counts of the sink of the next query to add."""
+        return str(self._folder / f"{len(self._running)}.json")
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
         """Add a query that has been started."""
+        path = self.next_sink_counts_path()
         first = sum(len(running.compiled.layout.sub_topologies) for running in self._running)
-        counts = DroppedCounts(compiled.layout, first)
+        counts = DroppedCounts(compiled.layout, first, path)
         self._running.append(_Running(compiled, query, counts))
 
     def __enter__(self) -> "StreamsQuery":
@@ -171,6 +182,9 @@ class StreamsQuery:
         for query in self.queries:
             with contextlib.suppress(PySparkException):
                 query.stop()
+        for running in self._running:
+            running.dropped.take_sink_counts()
+        self._remove_folder()
 
 
 @contextlib.contextmanager
@@ -242,7 +256,8 @@ def _start(
     result = StreamsQuery(settings)
     try:
         for (name, _), part, checkpoint in zip(parts, compiled, checkpoints, strict=True):
-            query = start_query(spark, part, replace(settings, checkpoint=checkpoint), name)
+            path = result.next_sink_counts_path()
+            query = start_query(spark, part, replace(settings, checkpoint=checkpoint), name, path)
             result.add(part, query)
     except BaseException:
         result.stop()

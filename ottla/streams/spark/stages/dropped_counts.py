@@ -3,12 +3,13 @@ from its workers to the driver with each micro-batch.
 
 A task adds envelopes without records to its output (envelopes.py). Spark observes these envelopes
 before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
-counted once.
+counted once. Records that are dropped in the sink are counted in a file (sink_counts.py): those
+that brokers reject, and those of a query in the JVM.
 
-Not done: records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the
-workers but not counted, because the rows of such a query are not envelopes: the JVM would have to
-evaluate each filter a second time for the observation. Misplaced keys of topics that match a
-pattern are counted together, under an empty name.
+Not done: the task of a record that the broker rejects is not known in the sink; the first task of
+the sub-topology that writes the topic counts it. A record of a global topic is counted once for
+each query that reads it. Misplaced keys of topics that match a pattern are counted together, under
+an empty name.
 """
 
 import json
@@ -19,8 +20,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ottla.streams.spark.connector.sink_counts import SinkCountsFile
 from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC, MISPLACED_TOPIC
-from ottla.streams.spark.layout.layout import Layout
+from ottla.streams.spark.layout.internal_topics import changelogs_of
+from ottla.streams.spark.layout.layout import Layout, SubTopology
+from ottla.streams.topology.topology import Sink
 
 _OBSERVED = "ottla"
 _COUNTS = "dropped"
@@ -37,12 +41,14 @@ class DroppedCounts:
     """Adds up the counts of one query, by task.
 
     Call `take` often enough that Spark still has the progress of every micro-batch. `first` is the
-    number of the query's first sub-topology.
+    number of the query's first sub-topology, `sink_counts_path` the file with the counts of its
+    sink.
     """
 
-    def __init__(self, layout: Layout, first: int = 0) -> None:
+    def __init__(self, layout: Layout, first: int = 0, sink_counts_path: str | None = None) -> None:
         self._layout = layout
         self._first = first
+        self._sink_counts = None if sink_counts_path is None else SinkCountsFile(sink_counts_path)
         self._batch = -1
         self._counts: Counter[int] = Counter()
         self._topics = sorted(layout.routes)
@@ -63,7 +69,23 @@ class DroppedCounts:
             newest = max(newest, batch)
             self._add(progress.observedMetrics().get(_OBSERVED))
         self._batch = newest
+        self.take_sink_counts()
         return {self._id(task): count for task, count in sorted(self._counts.items())}
+
+    def take_sink_counts(self) -> None:
+        """Add the counts of the sink; the query may have stopped."""
+        if self._sink_counts is None:
+            return
+        counts = self._sink_counts.take()
+        self._counts.update(counts.tasks)
+        for topic, count in counts.topics.items():
+            self._counts[self._writer_of(topic)] += count
+
+    def _writer_of(self, topic: str) -> int:
+        """Return the first task of the sub-topology that writes a topic, by name if one does."""
+        parts = self._layout.sub_topologies
+        named = (part for part in parts if topic in _written_topics(part))
+        return next(named, parts[0]).first_task
 
     def _add(self, row: Any) -> None:
         if row is not None:
@@ -79,3 +101,12 @@ class DroppedCounts:
         sub_topology = self._layout.sub_topology_of(task)
         number = self._first + self._layout.sub_topologies.index(sub_topology)
         return f"{number}_{task - sub_topology.first_task}"
+
+
+def _written_topics(part: SubTopology) -> set[str]:
+    """Return the topics that a sub-topology writes by name."""
+    nodes = part.topology.nodes.values()
+    sinks = (node.topic for node in nodes if isinstance(node, Sink))
+    name = part.application.topic_name
+    topics = {name(topic) for topic in sinks if isinstance(topic, str)}
+    return topics | set(changelogs_of(part.application, part.topology.stores))

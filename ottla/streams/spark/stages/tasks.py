@@ -22,7 +22,11 @@ from ottla.streams.spark.layout.internal_topics import changelogs_of, latest_cha
 from ottla.streams.spark.layout.layout import Layout, Route, Routing, SubTopology
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.pages import PagedMaps, PageStore
-from ottla.streams.spark.stages.placement import PROCESS_PLACEMENT, KeyPlacement
+from ottla.streams.spark.stages.placement import (
+    PROCESS_PLACEMENT,
+    KeyPlacement,
+    PartitionCounts,
+)
 from ottla.streams.spark.stages.task_memory import TaskMemory
 from ottla.streams.task.dropped_records import DroppedRecords, Lines
 from ottla.streams.task.task import ProducedRecord, Task, TopicRecord
@@ -67,8 +71,10 @@ class SourceStage:
     ) -> Iterator[Envelope]:
         """Yield the envelopes for a batch (RECORDS) of one partition.
 
-        If the topic has another number of partitions than tasks, because partitions were added or
-        the topic was created later than the tasks, records go to the tasks of their keys.
+        If the topic's number of partitions is not a multiple of the number of tasks, because
+        partitions were added or the topic was created later than the tasks, records go to the tasks
+        that murmur2 chooses for their keys. If it is a multiple, `partition % tasks` is the task of
+        a key for any hash.
         """
         if not records.num_rows:
             return
@@ -85,9 +91,9 @@ class SourceStage:
             if sub_topology.level == 0:
                 yield from self._run(route.sub_topology_number, topic, partition, records)
             else:
-                if route.routing is Routing.BY_PARTITION and partition_count not in (
-                    0,
-                    sub_topology.partitions,
+                if (
+                    route.routing is Routing.BY_PARTITION
+                    and partition_count % sub_topology.partitions
                 ):
                     route = replace(route, routing=Routing.BY_KEY)
                 yield from self._send(sub_topology, route, topic, (partition, records))
@@ -99,22 +105,26 @@ class SourceStage:
         batch: tuple[int, pa.RecordBatch],
         partition_count: int,
     ) -> int:
-        """Check the partitions of keys if the topic is read by partition together with other
-        topics; return the number of misplaced keys among those that were checked.
+        """Check the partitions of keys if other topics or state must be in their tasks; return the
+        number of misplaced keys among those that were checked.
         """
         partition, records = batch
         for route in routes:
-            count = self._layout.sub_topologies[route.sub_topology_number].partitions
-            is_co_partitioned = (
-                route.sub_topology_number in self._layout.co_partitioned
-                and topic not in self._layout.created
-            )
-            if (
-                is_co_partitioned
-                and route.routing is Routing.BY_PARTITION
-                and partition_count in (0, count)
-            ):
-                return self._placement.check(topic, partition, records.column("key"), count)
+            if topic in self._layout.created or route.routing is Routing.TO_ALL:
+                continue
+            sub_topology = self._layout.sub_topologies[route.sub_topology_number]
+            tasks = sub_topology.partitions
+            count = partition_count or tasks
+            if route.routing is Routing.BY_PARTITION and count % tasks == 0:
+                is_checked = route.sub_topology_number in self._layout.co_partitioned
+                has_moved = False
+            else:
+                # The tasks have the state of the partitions that the topic had at the first start.
+                has_moved = route.routing is Routing.BY_PARTITION or count > tasks
+                is_checked = has_moved and bool(sub_topology.topology.stores)
+            if is_checked:
+                counts = PartitionCounts(count, tasks, has_moved)
+                return self._placement.check(topic, partition, records.column("key"), counts)
         return 0
 
     def _number(self, topic: str) -> int:
@@ -253,8 +263,7 @@ class _Run:
         first = {topic for source in filled for topic in source.topics} & names
         remaining = sorted(names - first)
         for topic in sorted(first):
-            for record in self._records(topic, by_topic[topic]):
-                task.add(topic, record)
+            self._fill_globals(task, topic, by_topic[topic])
         if len(remaining) == 1 and (
             remaining[0] in self._layout.shuffled or len(by_topic[remaining[0]]) == 1
         ):
@@ -266,6 +275,22 @@ class _Run:
                 task.add(topic, record)
         while task.process_next():
             task.punctuate_stream_time()
+
+    def _fill_globals(self, task: Task, topic: str, origins: dict[int, list[Envelope]]) -> None:
+        """Apply the records of a global topic, which every task reads.
+
+        Only the first task counts dropped records and writes dead letters: Kafka Streams reads
+        global topics once.
+        """
+        produced, dropped = len(self._produced), self.dropped.total
+        for record in self._records(topic, origins):
+            task.add(topic, record)
+        routes = self._layout.routes_of(topic)
+        readers = (route for route in routes if route.routing is Routing.TO_ALL)
+        reader = self._layout.sub_topologies[next(readers).sub_topology_number]
+        if (reader.first_task, 0) != (self._sub_topology.first_task, self._partition):
+            del self._produced[produced:]
+            self.dropped.total = dropped
 
     def _records(self, topic: str, origins: dict[int, list[Envelope]]) -> Iterator[TopicRecord]:
         queues: list[Iterator[TopicRecord]] = [

@@ -7,6 +7,7 @@ wall-clock punctuators also reads the clock: an internal topic that exists on no
 offsets count intervals, so that a repeated micro-batch sees the same time.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -84,6 +85,8 @@ class SourceSettings:
     whole_topics: frozenset[str] = frozenset()
     """Global topics: a micro-batch reads all of their records before those of other topics."""
     tick_interval_ms: int | None = None
+    sink_counts_path: str | None = None
+    """The file of the driver for the number of records that the sink drops (sink_counts.py)."""
 
 
 @dataclass
@@ -110,7 +113,7 @@ def topology_source(format_name: str, source_settings: SourceSettings) -> type[O
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
             options = SparkOptions(self.options, Use.WRITE)
-            return topology_sink(options, source_settings.shipment, opened_envelopes)
+            return topology_sink(options, source_settings, opened_envelopes)
 
     return TopologySource
 
@@ -255,16 +258,18 @@ def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
 
-def topology_sink(options: SparkOptions, shipment: Shipment, opened: Opened) -> StreamSink:
+def topology_sink(options: SparkOptions, settings: SourceSettings, opened: Opened) -> StreamSink:
     """Return a sink of records that `opened` returns.
 
     The application's handlers receive the records that brokers reject.
     """
-    writer = TaskWriter(options, WRITTEN, shipment.exception_handlers)
-    return StreamSink(options, writer, opened)
+    writer = TaskWriter(options, WRITTEN, settings.shipment.exception_handlers)
+    return StreamSink(options, writer, opened, settings.sink_counts_path)
 
 
-def opened_envelopes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def opened_envelopes(
+    batches: Iterator[pa.RecordBatch], _dropped: Counter[int]
+) -> Iterator[pa.RecordBatch]:
     """Yield the records in the envelopes that Spark passes, in their order."""
     for batch in batches:
         yield from _records_in(batch)

@@ -1,6 +1,8 @@
 """Records that the broker rejects go to the production exception handler, in tasks of the sink."""
 
+from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +19,15 @@ from ottla.streams.settings.handlers import (
     LogAndContinueProductionExceptionHandler,
 )
 from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.connector.sink_counts import SinkCounts, SinkCountsFile
 from ottla.streams.spark.layout.envelopes import Outbox, Slots, as_arrow
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.shipping import ship
-from ottla.streams.spark.stages.topology_source import opened_envelopes, topology_sink
+from ottla.streams.spark.stages.topology_source import (
+    SourceSettings,
+    opened_envelopes,
+    topology_sink,
+)
 from ottla.streams.task.task import TaskSettings
 from ottla.testing.cluster import Cluster
 from tests.unit.streams.spark.rows import EPOCH
@@ -42,7 +49,11 @@ def cluster(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def _write(
-    cluster: Cluster, handlers: ExceptionHandlers, records: Iterable[ProducedRecord], **words: str
+    cluster: Cluster,
+    handlers: ExceptionHandlers,
+    records: Iterable[ProducedRecord],
+    counts_path: str | None = None,
+    **words: str,
 ) -> None:
     """Write records like the sink of a topology."""
     builder = StreamsBuilder()
@@ -50,7 +61,8 @@ def _write(
     settings = TaskSettings("app", exception_handlers=handlers)
     layout = lay_out([Application(builder.build(), settings)], {"in": 1})
     options = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
-    sink = topology_sink(SparkOptions(options, Use.WRITE), ship(layout, 1), opened_envelopes)
+    settings_of_sink = SourceSettings(ship(layout, 1), sink_counts_path=counts_path)
+    sink = topology_sink(SparkOptions(options, Use.WRITE), settings_of_sink, opened_envelopes)
     envelopes = Outbox(layout, Slots(layout.task_count, 1), 0).envelopes(0, list(records))
     message = sink.write(iter([as_arrow(envelopes)]))
     sink.commit([message], 0)
@@ -69,10 +81,16 @@ RECORDS = [_record("small", b"%d" % n, b"x" * (2000 if n % 10 == 3 else 5)) for 
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
-def test_a_record_that_is_too_large_is_skipped(cluster: Cluster, guarantee: str) -> None:
-    """All others are written; a dead letter has the record, and the error in its headers."""
+def test_a_record_that_is_too_large_is_skipped(
+    cluster: Cluster, guarantee: str, tmp_path: Path
+) -> None:
+    """All others are written; a dead letter has the record, and the error in its headers. Skipped
+    records are counted as dropped.
+    """
     handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="dead")
-    _write(cluster, handlers, RECORDS, processingguarantee=guarantee)
+    counts_path = str(tmp_path / "counts")
+    _write(cluster, handlers, RECORDS, counts_path, processingguarantee=guarantee)
+    assert SinkCountsFile(counts_path).take() == SinkCounts(topics=Counter({"small": 4}))
     rows = sorted(int(row["key"]) for row in _rows(cluster, "small"))
     assert rows == [n for n in range(40) if n % 10 != 3]
     letters = _rows(cluster, "dead")

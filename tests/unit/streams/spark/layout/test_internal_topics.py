@@ -66,7 +66,18 @@ def test_a_micro_batch_logs_only_the_last_change_of_a_key() -> None:
         rows[3]._replace(partition=4),
         rows[4],
     ]
-    assert latest_changes(rows, ["log"], 4) == expected
+    assert latest_changes(rows, {"log": Stores.key_value("store")}, 4) == expected
+
+
+def test_a_micro_batch_logs_every_version_of_a_versioned_store() -> None:
+    """A version is a key and a timestamp; of several values for it only the last is logged."""
+    rows = [
+        ProducedRecord("log", b"k", b"new", 100, ()),
+        ProducedRecord("log", b"k", b"replaced", 50, ()),
+        ProducedRecord("log", b"k", b"old", 50, ()),
+    ]
+    expected = [row._replace(partition=0) for row in (rows[0], rows[2])]
+    assert latest_changes(rows, {"log": Stores.versioned("store", "1 h")}, 0) == expected
 
 
 @pytest.mark.parametrize(

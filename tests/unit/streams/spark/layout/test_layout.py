@@ -82,6 +82,21 @@ def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
     assert [kind.partitions for kind in lay_out([application], grown).sub_topologies] != claimed
 
 
+@pytest.mark.parametrize(
+    ("grown", "routing"),
+    [(4, Routing.BY_PARTITION), (3, Routing.BY_KEY)],
+    ids=["multiple", "other"],
+)
+def test_a_restart_after_one_of_several_topics_grew_keeps_the_tasks_of_keys(
+    grown: int, routing: Routing
+) -> None:
+    """With a multiple of the partitions, the task of a key is the same for any partitioner."""
+    builder = StreamsBuilder()
+    builder.stream(["one", "two"]).group_by_key().count("counts")
+    layout = lay_out([_application(builder.build())], {"one": 2, "two": grown}, claimed=[2])
+    assert {route.routing for routes in layout.routes.values() for route in routes} == {routing}
+
+
 class _Plain(Processor[str, str, str, str]):
     """A processor, which could read any global store."""
 

@@ -1,13 +1,17 @@
 """The counts of dropped records are sent from tasks to the driver."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from ottla.streams import StreamsBuilder
+from ottla.streams import Serdes, StreamsBuilder
+from ottla.streams.settings.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
+from ottla.streams.spark.connector.sink_counts import SinkCounts, append_counts
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
     MISPLACED_TOPIC,
@@ -18,7 +22,8 @@ from ottla.streams.spark.layout.envelopes import (
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
-from ottla.streams.task.task import TaskSettings
+from ottla.streams.task.task import TaskSettings, TopicRecord
+from tests.streams.staged import StagedRun
 
 
 def _layout() -> Layout:
@@ -127,6 +132,19 @@ def test_the_driver_adds_the_counts_of_each_micro_batch_once() -> None:
     assert counts.take(query) == {"3_0": 3, "4_1": 5}  # type: ignore[arg-type]
 
 
+def test_the_driver_adds_the_counts_of_the_sink(tmp_path: Path) -> None:
+    """The first task of the sub-topology that writes a topic counts its rejected records."""
+    builder = StreamsBuilder()
+    builder.stream("words").group_by(lambda word: word).count().to_stream().to("out")
+    layout = lay_out([Application(builder.build(), TaskSettings("app"))], {"words": 2})
+    path = str(tmp_path / "counts")
+    counts, query = DroppedCounts(layout, 0, path), _Query([_Report(0, [(1, 2)])])
+    append_counts(path, [SinkCounts(Counter({1: 3}), Counter({"out": 4, "elsewhere": 5}))])
+    expected = {"0_0": 5, "0_1": 5, "1_0": 4}
+    assert counts.take(query) == expected  # type: ignore[arg-type]
+    assert counts.take(query) == expected  # type: ignore[arg-type]
+
+
 def test_the_driver_adds_up_misplaced_keys_by_topic() -> None:
     """They are not dropped records; topics that the layout does not name are counted together."""
     layout = _layout()
@@ -139,3 +157,29 @@ def test_the_driver_adds_up_misplaced_keys_by_topic() -> None:
     ]
     assert counts.take(query) == {}  # type: ignore[arg-type]
     assert counts.misplaced == {topic: 5, "": 1}
+
+
+def test_a_dropped_record_of_a_global_topic_is_counted_once() -> None:
+    """Every task reads it, but only the first one counts it, and writes its dead letter."""
+    builder = StreamsBuilder()
+    places = builder.global_table("places", key=Serdes.string(), value=Serdes.long())
+    for topic in ("one", "two"):
+        stream = builder.stream(topic, key=Serdes.string(), value=Serdes.string())
+        joined = stream.join(places, lambda value: value, lambda one, two: one)
+        joined.group_by_key().count().to_stream().to("out")
+    handlers = ExceptionHandlers(
+        LogAndContinueExceptionHandler(), dead_letter_queue_topic_name="dead"
+    )
+    settings = TaskSettings("app", exception_handlers=handlers)
+    topics = {"one": 3, "two": 2, "places": 1}
+    run = StagedRun(Application(builder.build(), settings), topics=topics)
+    rows = [
+        TopicRecord(None, b"\0" * 8, 1),
+        TopicRecord(b"k", b"unreadable", 1),
+        TopicRecord(b"k", b"\0" * 8, 1),
+    ]
+    run.run({("places", 0): rows})
+    assert run.dropped == 2
+    assert len(run.produced["dead"]) == 1
+    run.run({("one", 2): [TopicRecord(b"a", b"k", 2)], ("two", 1): [TopicRecord(b"a", b"k", 2)]})
+    assert len(run.produced["out"]) == 2

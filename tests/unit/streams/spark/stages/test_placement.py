@@ -10,11 +10,11 @@ import pytest
 from ottla.streams import StreamsBuilder, TableJoined, Topology
 from ottla.streams.spark.layout.envelopes import MISPLACED_TOPIC, RECORDS, SINK, Slots
 from ottla.streams.spark.layout.layout import Application, lay_out
-from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement
+from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement, PartitionCounts
 from ottla.streams.spark.stages.tasks import SourceStage
 from ottla.streams.task.task import TaskSettings
 from ottla.wire.records.murmur2 import murmur2
-from tests.streams.staged import STRINGS
+from tests.streams.staged import STRINGS, partition_of
 
 _KEYS = [b"customer-%d" % number for number in range(60)]
 _PARTITIONS = 3
@@ -24,8 +24,8 @@ def _murmur2(key: bytes) -> int:
     return (murmur2(key) & 0x7FFFFFFF) % _PARTITIONS
 
 
-def _crc32(key: bytes) -> int:
-    return zlib.crc32(key) % _PARTITIONS
+def _crc32(key: bytes, count: int = _PARTITIONS) -> int:
+    return zlib.crc32(key) % count
 
 
 def _batch(partition: int, keys: list[bytes | None]) -> pa.RecordBatch:
@@ -143,12 +143,57 @@ def test_topics_of_different_partition_counts_are_not_checked() -> None:
     assert not records.checked
 
 
+def _grown(
+    partitioner: Callable[[bytes, int], int], partition_count: int, topology: Topology
+) -> KeyPlacement:
+    """Read a topic that had 3 partitions at the first start."""
+    application = Application(topology, TaskSettings("app", STRINGS))
+    layout = lay_out([application], {"orders": _PARTITIONS, "customers": _PARTITIONS})
+    key_placement = KeyPlacement()
+    entry = SourceStage(layout, Slots(layout.task_count, 2), key_placement)
+    for partition in range(partition_count):
+        keys: list[bytes | None] = [
+            key for key in _KEYS if partitioner(key, partition_count) == partition
+        ]
+        list(entry.take("orders", partition, _batch(partition, keys), partition_count))
+    return key_placement
+
+
+def test_a_topic_with_state_is_checked_when_it_has_gained_partitions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The warning names the topic, both numbers of partitions, and the remedies."""
+    records = _grown(_crc32, _PARTITIONS + 1, _counted())
+    assert 0 < records.misplaced["orders"] < records.checked["orders"]
+    (warning,) = caplog.messages
+    assert "Topic orders has 4 partitions, and 3 tasks have its state" in warning
+    assert "a multiple of 3" in warning
+    assert "ottla streams reset" in warning
+    assert "builder.stream('orders').repartition()" in warning
+
+
+def test_keys_in_the_partitions_of_before_are_not_misplaced() -> None:
+    """Records that murmur2 placed before and after the growth are read together."""
+    before = _grown(lambda key, _: partition_of(key, _PARTITIONS), _PARTITIONS + 1, _counted())
+    after = _grown(partition_of, _PARTITIONS + 1, _counted())
+    assert before.checked and after.checked
+    assert not before.misplaced and not after.misplaced
+
+
+def test_a_grown_topic_without_state_is_not_checked() -> None:
+    """Nor is one whose tasks are those of its partitions, because it has a multiple of them."""
+    builder = StreamsBuilder()
+    builder.stream("orders").map_values(str.upper).to("out")
+    assert not _grown(_crc32, _PARTITIONS + 1, builder.build()).checked
+    assert not _grown(_crc32, _PARTITIONS * 2, _counted()).checked
+
+
 def test_records_without_a_key_are_not_checked() -> None:
     """Keys that are too long to hash for a check are not counted either."""
     key_placement = KeyPlacement()
     for partition in range(_PARTITIONS):
         key_placement.check(
-            "in", partition, pa.array([None, b"k" * 2000], pa.binary()), _PARTITIONS
+            "in", partition, pa.array([None, b"k" * 2000], pa.binary()), PartitionCounts(3, 3)
         )
     assert not key_placement.misplaced
     assert not key_placement.checked["in"]
