@@ -124,3 +124,24 @@ def test_end_of_a_loop_decides_about_the_last_record(
     with pytest.raises(RuntimeError) if end == "exception" else nullcontext():
         process()
     assert committed(cluster, topic) == (0 if end == "exception" else 10)
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_listener_that_unsubscribes_is_called_once(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """Its own call of `unsubscribe` does not call it again."""
+    calls: list[int] = []
+
+    class Leaving(RebalanceListener):
+        def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+            calls.append(len(partitions))
+            consumer.unsubscribe()
+
+    settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+    with consumer_of(cluster, **settings) as consumer:
+        consumer.subscribe(topic, listener=Leaving())
+        poll_until(consumer, lambda: len(consumer.assignment) == 3)
+        consumer.unsubscribe()
+        assert consumer.assignment == frozenset()
+    assert calls == [3]

@@ -85,7 +85,7 @@ class Membership:
         self.is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
-        self._is_closing = False
+        self._is_leaving = self._is_closing = False
 
     def on_departure(
         self,
@@ -175,13 +175,19 @@ class Membership:
     def _leave(self, is_committable: bool) -> None:
         """Call the listener before librdkafka does, which calls in the thread that closes it."""
         partitions = sorted(self.assignment)
-        if partitions and not self._is_manual and self._departures.is_late:
-            self._departures.poll_came_late()
-            self._lose(partitions)
-        else:
-            is_observed = partitions and not self._is_manual
-            listen = self._listener.on_partitions_revoked if is_observed else _not_observed
-            self._give_up(partitions, listen, is_committable=is_committable)
+        # A listener that unsubscribes is not called again.
+        is_nested = self._is_leaving or self.is_in_callback
+        is_observed = bool(partitions) and not self._is_manual and not is_nested
+        self._is_leaving = True
+        try:
+            if is_observed and self._departures.is_late:
+                self._departures.poll_came_late()
+                self._lose(partitions)
+            else:
+                listen = self._listener.on_partitions_revoked if is_observed else _not_observed
+                self._give_up(partitions, listen, is_committable=is_committable)
+        finally:
+            self._is_leaving = False
 
     def _leave_early(self) -> None:
         try:
@@ -306,7 +312,7 @@ class Membership:
         )
         self._departures.rejoined()
         with self._callback(), LoggedErrors(self._take_store_error):
-            self._unloaded.update(partitions if self._store else ())
+            self._unloaded.update(() if self._store is None else partitions)
             self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
             self._unloaded.difference_update(partitions)
         with self._callback():
