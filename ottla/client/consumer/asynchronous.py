@@ -44,7 +44,8 @@ class AsyncConsumer:
     ) -> None:
         self._thread = ConsumerThread()
         self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
-        self._first = topics, listener
+        self._first = topics
+        self._listener = listener
         self._is_closed = self._is_stopped = False
 
     async def subscribe(
@@ -56,6 +57,7 @@ class AsyncConsumer:
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern."""
         loop = asyncio.get_running_loop()
+        listener = listener or self._listener
         adapted = None if listener is None else _OnLoop(listener, loop, self._thread)
         await self._run(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=adapted))
 
@@ -225,9 +227,9 @@ class AsyncConsumer:
         self._consumer.fetch(_POLL_S)
 
     async def _subscribe_first(self) -> None:
-        (topics, listener), self._first = self._first, ((), None)
+        topics, self._first = self._first, ()
         if topics:
-            await self.subscribe(topics, listener=listener)
+            await self.subscribe(topics)
 
     async def _run(self, call: Callable[[], T], *, during_rebalance: bool = True) -> T:
         if self._is_stopped:

@@ -93,7 +93,7 @@ class Commits:
             ) from error
 
     def hurry(self) -> None:
-        """Let every further commit wait for a moment only: the program was interrupted."""
+        """Let every wait end in a moment: the program was interrupted. Thread-safe."""
         self._is_hurried = True
         self._timeout_s = transport.INTERRUPTED_S
 
@@ -116,7 +116,7 @@ class Commits:
         if self._pending:
             self._consumer.pause(transport.partitions(dict.fromkeys(partitions, transport.STORED)))
         deadline = time.monotonic() + _CLOSING_S
-        while self._pending and time.monotonic() < deadline:
+        while self._pending and not self._is_hurried and time.monotonic() < deadline:
             message = self._consumer.poll(_STEP_S / 2)
             if message is not None:
                 yield message

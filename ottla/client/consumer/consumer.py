@@ -158,10 +158,7 @@ class Consumer(AssignedPartitions):
         self._membership.assign(chosen, are_defaults=not isinstance(partitions, Mapping))
 
     def unsubscribe(self) -> None:
-        """Leave the group and drop the assignment, after the listener was called.
-
-        Commits positions first if the consumer does that itself.
-        """
+        """Leave the group after a commit, if the consumer commits itself, and the listener's call."""
         self._check_open()
         self._membership.unsubscribe()
 
@@ -318,8 +315,9 @@ class Consumer(AssignedPartitions):
             self.close()
 
     def interrupt(self) -> None:
-        """End a wait of another thread for the cluster, in a commit or a lookup."""
+        """End a wait of another thread for the cluster, in a commit, a lookup or `close`."""
         self._waits.stop()
+        self._commits.hurry()
 
     def _between_polls(self) -> None:
         self._membership.load_missing()

@@ -1,8 +1,8 @@
 """FindCoordinator (key 10), versions 0-6: which broker coordinates a group or a transactional id.
 
 v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v6: share groups. The
-first request creates __consumer_offsets, or __transaction_state, and waits for a second. In Kafka the
-client has to ask again.
+first request creates __consumer_offsets, or __transaction_state, and waits for a second. In Kafka
+the client has to ask again.
 
 Not done: share groups (key type 2) are INVALID_REQUEST: they have no coordinator yet.
 """

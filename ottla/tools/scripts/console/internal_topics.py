@@ -3,17 +3,15 @@
 Records of another kind than a formatter's are left out. As there, no line's end follows an object.
 """
 
-import base64
 import struct
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.base.uuids import uuid_text
 from ottla.client.transport import ConsumedRecord
+from ottla.tools.scripts.logs.message_json import message_fields
 from ottla.tools.scripts.printing import compact
 from ottla.wire import group_records, txn_records
-from ottla.wire.fields import UUID, Array, Nested, Type
-from ottla.wire.schema import Message, Struct, decode
+from ottla.wire.schema import Message, decode
 
 _VERSION = struct.Struct(">h")
 _OFFSETS = (group_records.OffsetCommitKey, group_records.OffsetCommitValue)
@@ -47,31 +45,4 @@ def format_record(formatter: str, record: ConsumedRecord) -> bytes:
 
 def _decoded(cls: type[Message], version: int, data: bytes) -> dict[str, Any]:
     message, _ = decode(cls, version, data, _VERSION.size)
-    return _as_object(message, version)
-
-
-def _as_object(message: Struct, version: int) -> dict[str, Any]:
-    """Return the fields of a version; a tagged field only if it has not its default."""
-    return {
-        _camel_case(field.name): _plain(field.type, getattr(message, field.name), version)
-        for field in message.FIELDS
-        if field.is_in(version)
-        and (field.tag is None or getattr(message, field.name) != field.default)
-    }
-
-
-def _plain(kind: Type, value: Any, version: int) -> Any:
-    if value is None:
-        return None
-    if isinstance(kind, Array):
-        return [_plain(kind.item, item, version) for item in value]
-    if isinstance(kind, Nested):
-        return _as_object(value, version)
-    if kind is UUID:
-        return uuid_text(value)
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
-
-
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return message_fields(message, version)

@@ -4,25 +4,22 @@ Not done: records of share groups (KIP-932) and of streams groups (KIP-1071), wh
 does not write.
 """
 
-import base64
-import re
 import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ottla.base.errors import OttlaError, ProtocolError
-from ottla.base.uuids import uuid_text
+from ottla.tools.scripts.logs.message_json import message_fields
 from ottla.tools.scripts.printing import compact
 from ottla.wire import consumer_group_records as consumer
 from ottla.wire import consumer_protocol as protocol
 from ottla.wire import group_records as groups
 from ottla.wire import txn_records as transactions
-from ottla.wire.fields import OCTETS, UUID, Array, Field, Message, Nested, Struct, Type
+from ottla.wire.fields import Message
 from ottla.wire.records.records import Record
 from ottla.wire.schema import decode
 
 _VERSION = struct.Struct(">h")
-_WORD = re.compile(r"_(\w)")
 
 
 class _Kind(NamedTuple):
@@ -78,7 +75,10 @@ def texts_of(record: Record, kinds: Kinds) -> tuple[str, str | None]:
         kind = kinds.get(number)
         if kind is None:
             return f"Unknown record type {number} at offset {record.offset}, skipping.", None
-        key = {"type": str(number), "data": _fields(_read(kind.key, record.key, "key"), number)}
+        key = {
+            "type": str(number),
+            "data": message_fields(_read(kind.key, record.key, "key"), number),
+        }
         return compact(key), _value_text(kind, record.value)
     except ProtocolError as error:
         return f"Error at offset {record.offset}, skipping. {error}", None
@@ -89,7 +89,7 @@ def _value_text(kind: _Kind, data: bytes | None) -> str:
         return "<DELETE>"
     version = _version_of(data, "value")
     message = _read(kind.value, data, "value")
-    fields = _fields(message, version)
+    fields = message_fields(message, version)
     if isinstance(message, groups.GroupMetadataValue):
         _open_members(message, fields)
     return compact({"version": str(version), "data": fields})
@@ -106,7 +106,7 @@ def _open_members(group: groups.GroupMetadataValue, fields: dict[str, Any]) -> N
         )
         for name, cls, data in contents:
             try:
-                row[name] = _fields(_read(cls, data, name), _version_of(data, name))
+                row[name] = message_fields(_read(cls, data, name), _version_of(data, name))
             except ProtocolError:
                 continue
 
@@ -126,33 +126,3 @@ def _read(cls: type[Message], data: bytes, part: str) -> Message:
         raise ProtocolError(
             f"Could not read record with version {version} from {part}'s buffer due to: null."
         ) from None
-
-
-def _fields(message: Struct, version: int) -> dict[str, Any]:
-    """Return the fields of a version by Kafka's names; a tagged one only if it is not the default."""
-    return {
-        _WORD.sub(lambda found: found.group(1).upper(), field.name): _json(
-            field.type, getattr(message, field.name), version
-        )
-        for field in message.FIELDS
-        if field.is_in(version) and not _is_left_out(field, getattr(message, field.name))
-    }
-
-
-def _is_left_out(field: Field, value: Any) -> bool:
-    default = [] if field.is_fresh and isinstance(field.type, Array) else field.default
-    return field.tag is not None and bool(value == default)
-
-
-def _json(kind: Type, value: Any, version: int) -> Any:
-    if value is None:
-        return None
-    if isinstance(kind, Array):
-        return [_json(kind.item, item, version) for item in value]
-    if isinstance(kind, Nested):
-        return _fields(value, version)
-    if kind is UUID:
-        return uuid_text(value)
-    if kind is OCTETS:
-        return base64.b64encode(value).decode()
-    return value
