@@ -217,7 +217,7 @@ def test_pattern_subscribes_to_matching_topics(cluster: Cluster, topic: str, str
         assert values_of(read(consumer, 2)) == [b"a", b"b"]
 
 
-@pytest.mark.parametrize(
+_PROTOCOLS = pytest.mark.parametrize(
     "settings",
     [
         {"partition_assignment_strategy": "range"},
@@ -226,6 +226,35 @@ def test_pattern_subscribes_to_matching_topics(cluster: Cluster, topic: str, str
     ],
     ids=["range", "sticky", "consumer"],
 )
+
+
+@_PROTOCOLS
+def test_patterns_exclude_internal_topics(
+    cluster: Cluster, topic: str, settings: dict[str, Any]
+) -> None:
+    """As in Kafka, a member reads them only if they are named, or by exclude.internal.topics."""
+    internal = "__consumer_offsets"
+    fill(cluster, topic, [b"one"])
+    with consumer_of(cluster, group_id=topic, **settings) as consumer:
+        consumer.subscribe(pattern=".*")
+        poll_until(consumer, lambda: topic in {key.topic for key in consumer.assignment})
+        assert internal not in {key.topic for key in consumer.assignment}
+    with consumer_of(cluster, internal, group_id=f"{topic}-named", **settings) as consumer:
+        poll_until(consumer, lambda: internal in {key.topic for key in consumer.assignment})
+
+
+def test_internal_topics_are_subscribed_to_by_name_first(cluster: Cluster, topic: str) -> None:
+    """A consumer that ignores them says how to read them."""
+    consumer = consumer_of(cluster, topic, group_id=topic)
+    with pytest.raises(ClientError, match="exclude_internal_topics=False"), consumer:
+        consumer.subscribe(["__consumer_offsets", topic])
+    settings = {"group_id": topic, "exclude_internal_topics": False}
+    with consumer_of(cluster, **settings) as consumer:
+        consumer.subscribe("__consumer_offsets")
+        poll_until(consumer, lambda: bool(consumer.assignment))
+
+
+@_PROTOCOLS
 def test_digits_in_a_pattern_match_or_are_refused(
     cluster: Cluster, topic: str, settings: dict[str, Any]
 ) -> None:

@@ -38,6 +38,7 @@ OWN = {
         "auto.commit.interval.ms",
         "max.poll.records",
         "default.api.timeout.ms",
+        "exclude.internal.topics",
     },
     # All of its options: librdkafka takes no part.
     Role.ADMIN: frozenset(
@@ -83,7 +84,6 @@ IGNORED = frozenset(
     {
         "auto.include.jmx.reporter",
         "client.dns.lookup.timeout.ms",
-        "exclude.internal.topics",
         "metadata.max.idle.ms",
         "metadata.recovery.rebootstrap.trigger.ms",
         "metric.reporters",

@@ -24,6 +24,7 @@ from ottla.client.consumer.options import (
     first_offset,
     has_extended_patterns,
     is_incremental,
+    names_to_subscribe,
     open_consumer,
 )
 from ottla.client.consumer.patterns import pattern_text
@@ -73,7 +74,8 @@ class Consumer(AssignedPartitions):
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
         self._waits = waits = transport.Waits()
         self._commits = Commits(self._departures, timeout_s, waits)
-        self._consumer = open_consumer(self._settings, self._departures, self._commits.committed)
+        on_commit = self._commits.committed
+        self._consumer = open_consumer(self._settings, self._departures, on_commit, topics)
         self._commits.open(self._consumer)
         self._deserialization = Deserialization(self._settings)
         self._interceptors = ConsumerInterceptors(
@@ -125,7 +127,7 @@ class Consumer(AssignedPartitions):
         self._check_open()
         if self._group is None:
             raise ClientError("a subscription needs group_id; to read without a group, use assign")
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = names_to_subscribe(self._settings, topics)
         if pattern is not None:
             is_extended = has_extended_patterns(self._settings)
             names.append(f"^({pattern_text(pattern, is_extended=is_extended)})$")

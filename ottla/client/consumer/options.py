@@ -1,7 +1,7 @@
 """The consumer's options for librdkafka, with Kafka's defaults."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.loading import deferred_module
@@ -27,6 +27,8 @@ _DEFAULTS = {
 # Positions and commits are Ottla's: librdkafka would commit records that are not processed yet.
 _FIXED = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
 _NO_GROUP = "ottla-without-group"
+_INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_IGNORED_TOPICS = "topic.blacklist"
 
 
 def is_incremental(settings: ClientSettings) -> bool:
@@ -54,10 +56,33 @@ def first_offset(settings: ClientSettings) -> int:
     return transport.EARLIEST if reset == "earliest" else transport.LATEST
 
 
+def names_to_subscribe(settings: ClientSettings, topics: str | Sequence[str]) -> list[str]:
+    """Return the names of topics; ClientError for those that the consumer ignores."""
+    names = [topics] if isinstance(topics, str) else list(topics)
+    internal = sorted(set(names).intersection(_INTERNAL_TOPICS))
+    if internal and settings.native.get(_IGNORED_TOPICS):
+        raise ClientError(
+            f"cannot subscribe to {', '.join(internal)}: create the consumer with that topic, or "
+            "with exclude_internal_topics=False"
+        )
+    return names
+
+
 def open_consumer(
-    settings: ClientSettings, departures: Departures, on_commit: Callable[[Any, Any], None]
+    settings: ClientSettings,
+    departures: Departures,
+    on_commit: Callable[[Any, Any], None],
+    topics: Sequence[str] = (),
 ) -> Any:
-    """Return librdkafka's consumer; ClientError names the wrong option."""
+    """Return librdkafka's consumer; ClientError names the wrong option.
+
+    A member of a group ignores internal topics unless they are among `topics`, its first ones, or
+    `exclude.internal.topics` is false: librdkafka's patterns would match them.
+    """
+    excludes = settings.flag("exclude.internal.topics", "group.id" in settings.native)
+    if excludes and not set(topics).intersection(_INTERNAL_TOPICS):
+        expressions = ",".join(f"^{name}$" for name in _INTERNAL_TOPICS)
+        settings.native.setdefault(_IGNORED_TOPICS, expressions)
     # A logger of this consumer alone: its lines report why a member left its group.
     logger = logging.Logger("ottla.client.librdkafka", logging.INFO)
     logger.addHandler(departures)
