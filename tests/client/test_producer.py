@@ -376,6 +376,18 @@ def test_full_queue_blocks_and_then_times_out(cluster: Cluster) -> None:
     producer.close()
 
 
+def test_queue_is_limited_by_its_bytes(cluster: Cluster) -> None:
+    """`buffer.memory` bounds what is unsent, as in Kafka."""
+    settings = {"bootstrap_servers": "127.0.0.1:1", "buffer_memory": 100 * 1024}
+    producer = producer_of(cluster, **settings, max_block_ms=50, delivery_timeout_ms=300)
+    sent: list[object] = []
+    with pytest.raises(TimedOut, match=r"max\.block\.ms"):
+        while len(sent) < 1000:
+            sent.append(producer.send("t", b"x" * 1024))
+    assert 90 <= len(sent) <= 110
+    producer.close()
+
+
 def test_close_with_a_timeout_ends(cluster: Cluster) -> None:
     """Records that no broker has taken fail with an error that says so."""
     producer = producer_of(cluster, bootstrap_servers="127.0.0.1:1")

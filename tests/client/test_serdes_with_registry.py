@@ -1,10 +1,12 @@
-"""Serdes with a schema registry, in producer and consumer: Avro, Protobuf's framing, JSON Schema."""
+"""Serdes with a schema registry, in producer and consumer: Avro, Protobuf, JSON Schema."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from ottla.client import Producer, SchemaRegistry, Serdes
 from ottla.client.errors import DeserializationError, SerializationError
@@ -23,23 +25,27 @@ class Order:
     id: int
 
 
-@pytest.mark.parametrize("kind", ["json_schema", "avro"])
+_SERDES: dict[str, Callable[[SchemaRegistry], Any]] = {
+    "json_schema": lambda registry: Serdes.json_schema(SCHEMA, Order, registry=registry),
+    "avro": lambda registry: Serdes.avro(AVRO, Order, registry=registry),
+    "protobuf": lambda registry: Serdes.protobuf(Timestamp, registry=registry),
+}
+
+
+@pytest.mark.parametrize("kind", _SERDES)
 def test_schema_is_registered_under_the_topic(cluster: Cluster, topic: str, kind: str) -> None:
     """Keys and values have subjects of their own; data begins with the id of the schema."""
+    key: Any = Timestamp(seconds=1) if kind == "protobuf" else Order(1)
+    value: Any = Timestamp(seconds=7) if kind == "protobuf" else Order(7)
     with FakeSchemaRegistry() as registry:
-        client = SchemaRegistry(registry.url)
-        serde: Any = (
-            Serdes.json_schema(SCHEMA, Order, registry=client)
-            if kind == "json_schema"
-            else Serdes.avro(AVRO, Order, registry=client)
-        )
+        serde = _SERDES[kind](SchemaRegistry(registry.url))
         with Producer(
             bootstrap_servers=cluster.bootstrap,
             enable_idempotence=False,
             key_serializer=serde,
             value_serializer=serde,
         ) as producer:
-            producer.send(topic, Order(7), key=Order(1), partition=0)
+            producer.send(topic, value, key=key, partition=0)
         assert sorted(registry.subjects) == [f"{topic}-key", f"{topic}-value"]
         with consumer_of(cluster) as consumer:
             consumer.assign([(topic, 0)])
@@ -49,7 +55,7 @@ def test_schema_is_registered_under_the_topic(cluster: Cluster, topic: str, kind
         with consumer_of(cluster, **settings) as consumer:
             consumer.assign([(topic, 0)])
             (record,) = read(consumer, 1)
-    assert (record.key, record.value) == (Order(1), Order(7))
+    assert (record.key, record.value) == (key, value)
 
 
 def test_json_schema_is_read_by_other_clients() -> None:
