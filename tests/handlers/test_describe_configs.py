@@ -91,31 +91,6 @@ async def test_all_options_are_described_without_keys(keys: list[str] | None) ->
         assert "internal.segment.bytes" not in names
 
 
-async def test_a_resource_that_is_named_repeatedly_is_described_once() -> None:
-    """A small request that names a topic often has no large response; the keys are joined."""
-    async with admin_broker() as broker:
-        await with_topic(broker)
-
-        def described(*keys: list[str] | None) -> list[list[str]]:
-            resources = [
-                DescribeConfigsResource(
-                    resource_type=TOPIC, resource_name="t", configuration_keys=names
-                )
-                for names in keys
-            ]
-            request = DescribeConfigsRequest(resources=resources, include_documentation=True)
-            results = describe_configs.handle(broker.context(4), request).results
-            return [[config.name for config in result.configs] for result in results]
-
-        every = described(None)
-        assert len(every[0]) > 20
-        assert described(*[None] * 2000) == every
-        assert described(["retention.ms"], ["segment.ms"], ["retention.ms"]) == [
-            ["retention.ms", "segment.ms"]
-        ]
-        assert described(["retention.ms"], None) == every
-
-
 async def test_unknown_keys_are_ignored() -> None:
     """Unknown keys are ignored, as in Kafka."""
     async with admin_broker() as broker:

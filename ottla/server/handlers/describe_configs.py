@@ -4,14 +4,9 @@ loggers, of subscriptions to client metrics and of groups.
 v1: synonyms, and the source of each value (KIP-226). v3: type and documentation (KIP-569). v4:
 flexible. A broker named "" is the cluster-wide default of all brokers.
 
-A resource that is named repeatedly is described once, because clients keep one result for each.
-Kafka repeats the result, so that a small request can have a very large response.
-
 Not done: the options of share and streams groups, which Ottla does not serve.
 Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
 """
-
-from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
@@ -36,22 +31,8 @@ MAX_VERSION = 4
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Return the options from the config store, resource by resource."""
     return DescribeConfigsResponse(
-        results=[_describe(context, request, resource) for resource in _distinct(request.resources)]
+        results=[_describe(context, request, resource) for resource in request.resources]
     )
-
-
-def _distinct(resources: list[DescribeConfigsResource]) -> Iterable[DescribeConfigsResource]:
-    """Return each resource once, with the keys of all its mentions."""
-    distinct: dict[tuple[int, str], DescribeConfigsResource] = {}
-    for resource in resources:
-        first = distinct.setdefault((resource.resource_type, resource.resource_name), resource)
-        if first is resource:
-            continue
-        if first.configuration_keys and resource.configuration_keys:
-            first.configuration_keys += resource.configuration_keys
-        else:
-            first.configuration_keys = None
-    return distinct.values()
 
 
 def _describe(
