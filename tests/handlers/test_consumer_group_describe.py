@@ -87,9 +87,3 @@ async def test_protocol_is_off_without_its_feature(broker):
     broker.features.level = lambda name: 0 if name == "group.version" else 1
     (group,) = await describe(broker, "g")
     assert group.error_code == ErrorCode.UNSUPPORTED_VERSION
-
-
-async def test_a_group_that_is_named_repeatedly_is_described_once(broker):
-    """A small request that names a group often has no large response."""
-    groups = await describe(broker, "g", "x", "g", "g")
-    assert [group.group_id for group in groups] == ["g", "x"]

@@ -36,12 +36,3 @@ async def test_operations_are_returned_on_request():
         request.include_authorized_operations = True
         group = (await broker.ask(describe_groups, request, 5)).groups[0]
         assert group.authorized_operations == operations.ON_GROUP
-
-
-async def test_a_group_that_is_named_repeatedly_is_described_once():
-    """A small request that names a group often has no large response."""
-    async with groups_broker() as broker:
-        await broker.stable()
-        request = DescribeGroupsRequest(groups=["g", "none", "g", "g"])
-        groups = (await broker.ask(describe_groups, request, 5)).groups
-        assert [group.group_id for group in groups] == ["g", "none"]

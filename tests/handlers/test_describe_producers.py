@@ -73,13 +73,3 @@ async def test_only_the_leader_describes_a_partition(broker: LogsBroker) -> None
     elsewhere, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes == [elsewhere, elsewhere, unknown, unknown, ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert all(topic.partitions[0].error_message for topic in topics[3:])
-
-
-async def test_a_partition_that_is_named_repeatedly_is_described_once(broker: LogsBroker) -> None:
-    """A small request that names a partition often has no large response."""
-    broker.create("t", partitions=3)
-    topics = await describe(broker, ("t", [2, 0, 2]), ("no", [0]), ("t", [0, 1]))
-    numbers = [
-        (topic.name, [item.partition_index for item in topic.partitions]) for topic in topics
-    ]
-    assert numbers == [("t", [2, 0, 1]), ("no", [0])]

@@ -49,11 +49,3 @@ async def test_unknown_ids_have_an_error_each():
     async with transactions_broker(is_loaded=False) as broker:
         (refused,) = await describe(broker, "tx")
         assert refused.error_code == ErrorCode.NOT_COORDINATOR
-
-
-async def test_an_id_that_is_named_repeatedly_is_described_once():
-    """A small request that names an id often has no large response."""
-    async with transactions_broker() as broker:
-        await broker.producer()
-        descriptions = await describe(broker, "tx", "nope", "tx", "tx")
-        assert [item.transactional_id for item in descriptions] == ["tx", "nope"]

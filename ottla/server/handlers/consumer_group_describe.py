@@ -28,8 +28,6 @@ def handle(
 ) -> Reply[ConsumerGroupDescribeResponse]:
     """Ask the coordinator of the groups, one group at a time."""
     groups = context.broker.groups
-    # Once each: a small request would have a very large response otherwise.
-    request.group_ids = list(dict.fromkeys(request.group_ids))
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:
         code = ErrorCode.UNSUPPORTED_VERSION

@@ -19,8 +19,6 @@ MAX_VERSION = 6
 
 def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Describe the groups that this broker coordinates."""
-    # Once each: a small request would have a very large response otherwise.
-    request.groups = list(dict.fromkeys(request.groups))
     response = context.broker.groups.describe_groups(request, api_version=context.api_version)
     if request.include_authorized_operations:
         for group in response.groups:

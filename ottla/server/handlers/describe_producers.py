@@ -5,8 +5,6 @@ The leader of a partition answers; clients ask each leader for its own partition
 Not done: nothing.
 """
 
-from collections.abc import Iterable
-
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
 from ottla.server.context import RequestContext
@@ -17,6 +15,7 @@ from ottla.wire.messages.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 
@@ -27,19 +26,14 @@ MAX_VERSION = 0
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Return the producer states of the logs."""
-    # Once each: a small request would have a very large response otherwise.
-    requested: dict[str, dict[int, None]] = {}
-    for topic in request.topics:
-        requested.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-    return DescribeProducersResponse(
-        topics=[_topic(context, name, numbers) for name, numbers in requested.items()]
-    )
+    return DescribeProducersResponse(topics=[_topic(context, topic) for topic in request.topics])
 
 
-def _topic(context: RequestContext, name: str, numbers: Iterable[int]) -> TopicResponse:
+def _topic(context: RequestContext, topic: TopicRequest) -> TopicResponse:
+    numbers = topic.partition_indexes
     try:
-        validate_topic_name(name)
-        if context.broker.image.topic(name) is None:
+        validate_topic_name(topic.name)
+        if context.broker.image.topic(topic.name) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     except ApiError as error:
         partitions = [
@@ -49,8 +43,8 @@ def _topic(context: RequestContext, name: str, numbers: Iterable[int]) -> TopicR
             for number in numbers
         ]
     else:
-        partitions = [_described(context, name, number) for number in numbers]
-    return TopicResponse(name=name, partitions=partitions)
+        partitions = [_described(context, topic.name, number) for number in numbers]
+    return TopicResponse(name=topic.name, partitions=partitions)
 
 
 def _described(context: RequestContext, topic: str, number: int) -> PartitionResponse:

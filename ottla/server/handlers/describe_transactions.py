@@ -23,11 +23,9 @@ def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     """Describe each id that this broker coordinates."""
-    # Once each: a small request would have a very large response otherwise.
-    transactional_ids = dict.fromkeys(request.transactional_ids)
     return DescribeTransactionsResponse(
         transaction_states=[
-            _describe(context, transactional_id) for transactional_id in transactional_ids
+            _describe(context, transactional_id) for transactional_id in request.transactional_ids
         ]
     )
 
