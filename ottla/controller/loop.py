@@ -441,8 +441,16 @@ def _future() -> "asyncio.Future[events.Reply]":
 
 def _refuse(event: events.Event) -> None:
     """Fail the waiting caller of an event that was not handled."""
-    if isinstance(event, events.Requested) and not event.reply.done():
-        event.reply.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
+    if isinstance(event, events.Requested):
+        _fail(event, ApiError(ErrorCode.NOT_CONTROLLER))
+
+
+def _fail(event: events.Requested, error: ApiError) -> None:
+    # The caller may have timed out meanwhile.
+    if not event.reply.done():
+        event.reply.set_exception(error)
+        # Mark the exception as retrieved: a caller that is cancelled in this turn does not do it.
+        event.reply.exception()
 
 
 def _answer(event: events.Requested, reply: events.Reply) -> None:
@@ -491,8 +499,7 @@ async def _answer_or_refuse(event: events.Requested, work: Awaitable[events.Repl
     try:
         _answer(event, await work)
     except ApiError as error:
-        if not event.reply.done():
-            event.reply.set_exception(error.with_traceback(None))
+        _fail(event, error.with_traceback(None))
 
 
 async def _settle(term: ControllerTerm, event: events.Settle) -> None:

@@ -1,6 +1,7 @@
 """A controller on an in-memory tree: election, topics, deletion, sessions and fencing."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.zk.embedded import EmbeddedSession
 from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
-from ottla.controller import state
-from ottla.controller.loop import Controller
+from ottla.controller import events, state
+from ottla.controller.loop import Controller, _refuse
 from ottla.controller.planning import creation
 from ottla.controller.planning.requests import (
     Alteration,
@@ -543,3 +544,18 @@ async def test_a_request_waits_for_a_controller_that_has_announced_itself(
     (result,) = await created
     assert result.error is None
     assert "t" in second.image.topics
+
+
+async def test_a_refused_request_without_a_caller_leaves_no_error() -> None:
+    """A power loss in the simulation ends the caller before it has the answer."""
+    failures: list[Any] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    event = events.Settle(loop.create_future())
+    _refuse(event)
+    assert isinstance(event.reply.exception(), ApiError)
+    event = events.Settle(loop.create_future())
+    _refuse(event)
+    del event
+    gc.collect()
+    assert failures == []
