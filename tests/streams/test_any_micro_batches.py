@@ -323,9 +323,11 @@ def test_changelogs_on_the_broker_have_the_final_state_of_those_with_every_chang
 
 
 # A cache passes on only the last update of a key. Results of these that count updates, or keep a
-# group of an intermediate value, depend on the others, as in Kafka.
+# group of an intermediate value, depend on the others, as in Kafka. `foreign_key_named` is the
+# recorded one whose cached result decides which instruction its subscription store keeps.
 _SHOW_EACH_UPDATE = (
     "count_of_counts",
+    "foreign_key_named",
     "session_regrouped",
     "suppress_bytes",
     "suppress_records",
@@ -333,6 +335,7 @@ _SHOW_EACH_UPDATE = (
     "table_group_aggregate",
     "table_group_count",
     "table_group_reduce",
+    "table_join_chain",
     "transform_values_stored",
     "window_regrouped",
 )
