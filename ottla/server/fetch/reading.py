@@ -255,8 +255,14 @@ def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) ->
     It is the smallest of the client's limit, fetch.max.bytes, the largest response of this broker,
     and the bytes in memory that may wait to be sent.
     """
+    # Comparisons take a third of the time of `min`, and this is done for every fetch.
     allowed: int = broker.current.options["fetch.max.bytes"]
-    return min(wanted_bytes, allowed, RESPONSE_BYTES_MAX, connection.answer_room_bytes)
+    if allowed > RESPONSE_BYTES_MAX:
+        allowed = RESPONSE_BYTES_MAX
+    room_bytes = connection.answer_room_bytes
+    if allowed > room_bytes:
+        allowed = room_bytes
+    return wanted_bytes if wanted_bytes < allowed else allowed
 
 
 def partition_data_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:

@@ -190,7 +190,7 @@ class Log(LogState):
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise out_of_range(self, offset)
         at = bisect_right(self.bases, offset) - 1
-        end_offset = min(max_offset, self.log_end_offset)
+        end_offset = max_offset if max_offset < self.log_end_offset else self.log_end_offset
         try:
             while offset < end_offset and at < len(self.segments):
                 segment = self.segments[at]

@@ -209,14 +209,15 @@ class Segment:
         available = (self.files.size_bytes if end is None else end) - position
         if available <= 0:
             return FetchedRecords(b"", offset, self.base_offset, position, 0)
-        limit = min(max_bytes, available)
+        limit = max_bytes if max_bytes < available else available
         find = batches.last_known_start
         data: Buffer = b""
         if limit >= range_bytes_min:
             first_size, size = range_size(position, max_bytes, available, read, find)
         else:
             # One read is enough for most batches that are larger than the limit.
-            data = read(position, min(max(limit, _READ_BYTES_MIN), available))
+            wanted = limit if limit > _READ_BYTES_MIN else _READ_BYTES_MIN
+            data = read(position, wanted if wanted < available else available)
             first_size = size = batch.peek_size(data) if len(data) >= SIZE_MIN else 0
             if SIZE_MIN <= first_size <= max_bytes:
                 size = min(len(data), limit)
