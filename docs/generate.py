@@ -241,7 +241,7 @@ def scripts_page() -> str:
         "Kafka's tools (`tests/compat/scripts/transcripts`). Help texts, stack traces "
         "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).\n\n"
         "Each script starts in less than 150 ms; `python -m bench.scripts --store` measures all of them "
-        "(`bench/results/2026-11-23-042105-scripts.md`).",
+        "(`bench/results/2026-11-25-231321-scripts.md`).",
         [_table(["Script", "Purpose", "The same with ottla", "In Apache Kafka"], rows)],
     )
 

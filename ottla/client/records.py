@@ -5,7 +5,7 @@ Records and metadata are structs of msgspec, which C creates in a third of the t
 (`gc=False`): they hold only an object of librdkafka and bytes, so they are in no cycle.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -108,11 +108,19 @@ class RecordMetadata(msgspec.Struct, frozen=True, eq=False, gc=False):
         )
 
 
-class _Unsent:
-    """Reports a record that never reached librdkafka."""
+class _Report(msgspec.Struct, gc=False):
+    """The contents of a delivery report, without librdkafka's object.
 
-    def __init__(self, topic: str, partition: int) -> None:
-        self._topic, self._partition = topic, partition
+    That object is tracked by the garbage collector: programs that keep the result of each record
+    would have it visit all of them, again and again.
+    """
+
+    _topic: str
+    _partition: int
+    _offset: int | None = NO_OFFSET
+    _timestamp: int = -1
+    _key: int = -1
+    _value: int = -1
 
     def topic(self) -> str:
         return self._topic
@@ -120,26 +128,41 @@ class _Unsent:
     def partition(self) -> int:
         return self._partition
 
-    def offset(self) -> int:
-        return NO_OFFSET
+    def offset(self) -> int | None:
+        return self._offset
 
     def timestamp(self) -> tuple[int, int]:
-        return 0, -1
+        return 0, self._timestamp
 
-    def key(self) -> None:
-        return None
+    def key(self) -> range | None:
+        return None if self._key < 0 else range(self._key)
 
-    def value(self) -> None:
-        return None
+    def value(self) -> range | None:
+        return None if self._value < 0 else range(self._value)
 
 
-def _size(data: bytes | None) -> int:
+def _size(data: Sized | None) -> int:
     return -1 if data is None else len(data)
+
+
+def metadata_of(report: Any) -> RecordMetadata:
+    """Return the metadata of a delivery report, to be kept without the report."""
+    key, value = report.key(), report.value()
+    return RecordMetadata(
+        _Report(
+            report.topic(),
+            report.partition(),
+            report.offset(),
+            report.timestamp()[1],
+            -1 if key is None else len(key),
+            -1 if value is None else len(value),
+        )
+    )
 
 
 def unsent(topic: str, partition: int | None) -> RecordMetadata:
     """Return the metadata of a record that was not sent."""
-    return RecordMetadata(_Unsent(topic, -1 if partition is None else partition))
+    return RecordMetadata(_Report(topic, -1 if partition is None else partition))
 
 
 class ConsumerRecord(msgspec.Struct, frozen=True, eq=False, gc=False):

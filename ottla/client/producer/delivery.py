@@ -18,7 +18,7 @@ from ottla.client import transport
 from ottla.client.errors import Closed
 from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.serving import logged_errors
-from ottla.client.records import RecordMetadata
+from ottla.client.records import RecordMetadata, metadata_of
 
 _PENDING = "the record is not acknowledged yet"
 _user_code = logged_errors("the callback of a record")
@@ -62,7 +62,7 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
     def __call__(self, error: Any, report: Any) -> None:
         """Take librdkafka's delivery report."""
         if error is None and self._observer is None and self._on_delivery is None:
-            self._outcome = RecordMetadata(report)
+            self._outcome = metadata_of(report)
             if self._waited is not None:
                 self._complete(self._waited)
             return

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import weakref
 from typing import Any
 
 import pytest
@@ -12,13 +13,35 @@ from ottla.client.errors import Closed
 from ottla.client.producer.delivery import AsyncDelivery
 from ottla.client.records import RecordMetadata, unsent
 
-REPORT = object()
+
+class Report:
+    """A delivery report of librdkafka."""
+
+    def topic(self) -> str:
+        return "orders"
+
+    def partition(self) -> int:
+        return 2
+
+    def offset(self) -> int:
+        return 7
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1700
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> bytes:
+        return b"value"
+
+
 FAILURE = ApiError(ErrorCode.MESSAGE_TOO_LARGE)
 
 
 def acknowledge(delivery: AsyncDelivery) -> None:
     """Report success, as librdkafka does."""
-    delivery(None, REPORT)
+    delivery(None, Report())
 
 
 def fail(delivery: AsyncDelivery, error: Exception = FAILURE) -> None:
@@ -204,3 +227,15 @@ async def test_an_interceptor_that_is_interrupted_leaves_no_task_waiting() -> No
     assert calls == [(None, FAILURE)]
     with pytest.raises(ApiError):
         await delivery
+
+
+async def test_the_report_is_not_kept() -> None:
+    """The garbage collector would visit the reports of all records whose results are kept."""
+    report, delivery = Report(), AsyncDelivery()
+    alive = weakref.ref(report)
+    delivery(None, report)
+    del report
+    assert alive() is None
+    metadata = await delivery
+    assert tuple(metadata) == ("orders", 2, 7, 1700)
+    assert (metadata.serialized_key_size, metadata.serialized_value_size) == (-1, 5)
