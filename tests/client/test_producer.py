@@ -455,6 +455,7 @@ def test_errors_of_connections_are_no_unacknowledged_records(cluster: Cluster) -
         while not len(producer._producer) and time.monotonic() < deadline:
             with producer._server.exclusive():
                 threading.Event().wait(0.05)
+        assert len(producer._producer), "librdkafka has reported no error"
         producer.flush(0)
         producer.close(0)
 

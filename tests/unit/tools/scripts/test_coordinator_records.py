@@ -1,4 +1,4 @@
-"""Records of coordinators as JSON: what the recorded topics do not contain."""
+"""Records of coordinators as JSON, for kinds that the recorded topics do not contain."""
 
 import json
 
