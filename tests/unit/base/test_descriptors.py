@@ -59,13 +59,18 @@ def test_lock_of_a_directory_uses_a_spare_descriptor(
     spares, opened, lack = SpareDescriptors(), os.open, lacking(1)
     spares.hold(1)
 
+    attempts: list[str] = []
+
     def open_once_lacking(path: str, flags: int, mode: int = 0o777) -> int:
+        attempts.append(path)
         lack()
         return opened(path, flags, mode)
 
     monkeypatch.setattr(files, "SPARES", spares)
     monkeypatch.setattr(os, "open", open_once_lacking)
-    files.RealFileSystem().lock(str(tmp_path / "lock")).release()
+    path = str(tmp_path / "lock")
+    files.RealFileSystem().lock(path).release()
+    assert attempts[:2] == [path, path], "the second attempt has the spare descriptor"
     spares.hold(0)
 
 
