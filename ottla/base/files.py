@@ -95,6 +95,14 @@ class Lock(Protocol):
         """Release the lock; idempotent."""
         ...
 
+    def sync_file_system(self) -> bool:
+        """Make durable what was written to the file system that contains the locked file.
+
+        Takes less time than thousands of single syncs, but also writes the data of other programs.
+        Returns False, with nothing done, if the system cannot do that reliably.
+        """
+        ...
+
 
 class FileSystem(Protocol):
     """The files of a file system and their names. Paths are strings with '/' between the parts."""
@@ -413,9 +421,22 @@ class RealLock:
             os.close(self._fd)
             self._fd = -1
 
+    def sync_file_system(self) -> bool:
+        """Write everything to the device that the kernel has not written yet (syncfs)."""
+        if self._fd < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        try:
+            mounts = RealFileSystem().read("/proc/self/mountinfo").decode("utf-8", "replace")
+        except FileNotFoundError:
+            # Not Linux.
+            return False
+        return page_cache.write_all(self._fd, mounts)
+
 
 class RealFileSystem:
     """The operating system's files."""
+
+    _lock_type: type[RealLock] = RealLock
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         """Open in append mode, so that every write goes to the end."""
@@ -499,7 +520,7 @@ class RealFileSystem:
             raise
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-        return RealLock(fd)
+        return self._lock_type(fd)
 
     def free_bytes(self, path: str) -> int:
         """Return the free bytes for unprivileged users."""

@@ -1,9 +1,10 @@
-"""Checks if the page cache contains a part of a file, so that a read or `sendfile` does not wait.
+"""Calls of Linux for the page cache that Python does not have: cachestat(2) and syncfs(2).
 
-cachestat(2), from Linux 6.5 on, counts cached pages in about a microsecond. It also counts pages
-that are still being read, so the last byte is read as well, without waiting: a device with
-read-ahead delivers the earlier pages first. On older kernels the bytes are read without waiting and
-discarded.
+`is_cached` returns whether a read or `sendfile` would wait for a device. cachestat, from Linux 6.5
+on, counts cached pages in about a microsecond. It also counts pages that are still being read, so
+the last byte is read as well, without waiting: a device with read-ahead delivers the earlier pages
+first. On older kernels the bytes are read without waiting and discarded. `write_all` makes a whole
+file system durable.
 """
 
 import ctypes
@@ -30,6 +31,10 @@ _range = (ctypes.c_uint64 * 2)()
 _counts = (ctypes.c_uint64 * 5)()
 _range_address, _counts_address = ctypes.addressof(_range), ctypes.addressof(_counts)
 _has_cachestat = True
+# Before this version syncfs reports no error of the device.
+_SYNCFS_VERSION = (5, 8)
+# Others may be on another machine or in another process, which a syncfs need not reach.
+_LOCAL_FILE_SYSTEMS = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs"}
 
 
 def is_cached(fd: int, position: int, size_bytes: int) -> bool:
@@ -69,3 +74,37 @@ def _is_readable(fd: int, position: int, size_bytes: int, scratch: bytearray) ->
         # The file system does not support the check; as with `read_at_if_cached`, the read itself
         # may wait.
         return True
+
+
+def write_all(fd: int, mounts: str) -> bool:
+    """Make durable what was written to the file system of this open file, names as well.
+
+    `mounts` is the content of /proc/self/mountinfo. Returns False, with nothing done, if the call
+    is not reliable on this system. Raises OSError, also for an error of the device since the file
+    was opened.
+    """
+    if not _has_syncfs(fd, mounts):
+        return False
+    if _libc.syncfs(fd):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return True
+
+
+def _has_syncfs(fd: int, mounts: str) -> bool:
+    if _version(os.uname().release) < _SYNCFS_VERSION:
+        return False
+    number = os.fstat(fd).st_dev
+    device = f"{os.major(number)}:{os.minor(number)}"
+    # proc(5): number, parent, device, …, -, type of the file system, …
+    return any(
+        line.split(" ", 3)[2] == device
+        and line.partition(" - ")[2].partition(" ")[0] in _LOCAL_FILE_SYSTEMS
+        for line in mounts.splitlines()
+    )
+
+
+def _version(release: str) -> tuple[int, ...]:
+    major, _, rest = release.partition(".")
+    minor = rest.partition(".")[0].partition("-")[0]
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else ()

@@ -11,7 +11,7 @@ from ottla.base.files import (
     RealLock,
     open_descriptor,
 )
-from ottla.testing.volatile import VolatileFileSystem
+from ottla.testing.volatile import VolatileFileSystem, VolatileLock
 
 
 class BrokerFile(RealFile):
@@ -64,6 +64,7 @@ class BrokerDisk(VolatileFileSystem):
 
     def __init__(self, *, is_temporary: bool) -> None:
         self.is_temporary = is_temporary
+        self._lock_type = VolatileLock if is_temporary else RealLock
         self.delay_seconds = 0.0
         self._is_alive = True
         self._locks: list[RealLock] = []

@@ -6,7 +6,7 @@ the process. Without device flushes a cluster starts and stops in a third of the
 
 import os
 
-from ottla.base.files import RealFile, RealFileSystem, open_descriptor
+from ottla.base.files import RealFile, RealFileSystem, RealLock, open_descriptor
 
 
 class VolatileFile(RealFile):
@@ -18,8 +18,18 @@ class VolatileFile(RealFile):
         """Leave the content in the page cache."""
 
 
+class VolatileLock(RealLock):
+    """A lock whose `sync_file_system` returns immediately."""
+
+    def sync_file_system(self) -> bool:
+        """Leave everything in the page cache."""
+        return True
+
+
 class VolatileFileSystem(RealFileSystem):
     """The operating system's files, without durability."""
+
+    _lock_type: type[RealLock] = VolatileLock
 
     def open(self, path: str, *, create: bool = False) -> VolatileFile:
         """Open in append mode, like the real file system."""

@@ -297,7 +297,8 @@ class LogDirectories:
         meanwhile.
         """
         try:
-            failures = await self._close_logs(files)
+            failures = await self._flush_together(files)
+            failures += await self._close_logs(files)
             for directory in self._failures.online():
                 try:
                     await run_whole(files, directory.close)
@@ -308,6 +309,18 @@ class LogDirectories:
                 directory.release()
         if failures:
             raise failures[0]
+
+    async def _flush_together(self, files: FileSystem) -> list[StorageError]:
+        """Flush the logs of directories with many; return the failures, which take effect."""
+        failures: list[StorageError] = []
+        for directory in self._failures.online():
+            try:
+                with self._failures.collected() as reported:
+                    await run_whole(files, directory.flush_together)
+            except OSError as error:
+                failures.append(self._failures.note(directory, error))
+            failures += reported
+        return failures
 
     async def _close_logs(self, files: FileSystem) -> list[StorageError]:
         """Close every log and return the failures; their directories are offline then.
@@ -327,7 +340,9 @@ class LogDirectories:
                 with suppress(StorageError):
                     log.close()
 
-        workers = min(_CLOSERS, len(waiting))
+        # Threads only wait for each other where there is nothing to wait for from the device.
+        due_count = sum(log.durability.is_due for log in waiting)
+        workers = max(1, min(_CLOSERS, due_count))
         with self._failures.collected() as failures:
             closing = [run_whole(files, close_some) for _ in range(workers)]
             results = await asyncio.gather(*closing, return_exceptions=True)

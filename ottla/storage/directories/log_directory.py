@@ -6,7 +6,7 @@ where a new log is created and how an error is handled.
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -34,6 +34,9 @@ _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
 # KRaft's metadata log, which is not a partition of Ottla.
 _FOREIGN = ("__cluster_metadata-0",)
+
+# From this number of logs on, they are flushed together when they are closed.
+_TOGETHER_MIN = 500
 
 _log = logging.getLogger(__name__)
 
@@ -394,6 +397,21 @@ class LogDirectory:
 
     # The end
 
+    def flush_together(self) -> None:
+        """Flush all logs by syncing the whole file system, if that takes less time than single
+        syncs.
+
+        A log takes about six of them. Raises OSError. Logs that cannot be flushed are left to
+        `close`, which reports why.
+        """
+        due = [log for log in self.every_log if log.durability.is_due]
+        # First for the records, and to find out if the system can do it.
+        if len(due) < _TOGETHER_MIN or not self._lock.sync_file_system():
+            return
+        flushing = [log.durability.steps() for log in due]
+        while flushing := [steps for steps in flushing if _advance(steps)]:
+            self._lock.sync_file_system()
+
     def close(self) -> None:
         """Close every log; mark the shutdown as clean only if all data is on the disk, and no
         log must be recovered.
@@ -442,3 +460,11 @@ def parse_future_name(name: str) -> TopicPartition | None:
     """Return the topic and partition of a copy's directory name; None if it is not a copy's."""
     match = _FUTURE_DIRECTORY.fullmatch(name)
     return None if match is None else (match["topic"], int(match["partition"]))
+
+
+def _advance(steps: Iterator[None]) -> bool:
+    """Return True if there is something to sync before the next step."""
+    with suppress(StorageError):
+        for _ in steps:
+            return True
+    return False

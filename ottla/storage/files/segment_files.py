@@ -109,6 +109,10 @@ class SegmentFiles:
         self.log.sync()
         self.synced_bytes = size
 
+    def note_sync(self) -> None:
+        """Note that the whole file is durable, because its file system has been synced."""
+        self.synced_bytes = self.size_bytes
+
     def mark_deleted(self) -> list[str]:
         """Rename the files so that they no longer belong to the log; return the new names."""
         renamed = []

@@ -39,6 +39,10 @@ class Unsynced:
         self._sync(self._paths)
         self._paths.clear()
 
+    def clear(self) -> None:
+        """Expect nothing any more: the whole file system has been synced."""
+        self._paths.clear()
+
     async def sync_in_background(self) -> None:
         """Sync all paths, off the event loop; paths that are added meanwhile are left for the next
         sync.

@@ -1,11 +1,11 @@
 """Flushing of one log: its records, and the files that are needed to find them, become durable."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ottla.base.clock import Clock, steady_ms
 from ottla.base.files import FileSystem
 from ottla.storage.config import LONG_MAX
-from ottla.storage.files.epoch_file import EpochFile
+from ottla.storage.files.epoch_file import Draft, EpochFile
 from ottla.storage.files.epochs import LeaderEpochs
 from ottla.storage.files.unsynced import Unsynced
 from ottla.storage.log.state import LogState
@@ -39,6 +39,15 @@ class FlushState:
     def store_epochs(self, epochs: LeaderEpochs) -> None:
         """Return once the epochs are durable; raises OSError."""
         self._epoch_file.store(self._directory, epochs)
+
+    def draft(self, epochs: LeaderEpochs) -> Draft | None:
+        """Write epochs that are not stored yet to a file of their own; raises OSError."""
+        return self._epoch_file.draft(self._directory, epochs) if epochs.is_dirty else None
+
+    def adopt(self, draft: Draft | None, epochs: LeaderEpochs) -> None:
+        """Put a synced draft, if there is one, in the place of the epoch file; raises OSError."""
+        if draft is not None:
+            self._epoch_file.adopt(draft, self._directory, epochs)
 
     def sync(self, epochs: LeaderEpochs) -> None:
         """Return once the epochs, the names and the small files are durable; raises OSError."""
@@ -90,6 +99,30 @@ class Durability:
                 if not segment.files.is_synced:
                     segment.files.sync()
             self.flush_state.sync(log.epochs)
+        self._note_flush(log.log_end_offset, started)
+
+    @property
+    def is_due(self) -> bool:
+        """True if there are records to flush, and the log has not failed."""
+        return self._log.failure is None and self._log.recovery_point < self._log.log_end_offset
+
+    def steps(self) -> Iterator[None]:
+        """Do the same as `flush`, but leave the syncing to the caller.
+
+        At each step it makes the whole file system durable, for many logs at once. The log must not
+        be used meanwhile.
+        """
+        log, state = self._log, self.flush_state
+        started = log.clock.monotonic()
+        with log.disk():
+            draft = state.draft(log.epochs)
+        yield
+        with log.disk():
+            state.adopt(draft, log.epochs)
+        yield
+        for segment in log.segments:
+            segment.files.note_sync()
+        state.unsynced.clear()
         self._note_flush(log.log_end_offset, started)
 
     async def flush_in_background(self, *, sealed_only: bool = False) -> int:

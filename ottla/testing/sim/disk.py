@@ -163,6 +163,14 @@ class Disk:
                 pending.append(change)
         self._pending = pending
 
+    def sync(self) -> None:
+        """Make every name and all content durable."""
+        for change in self._pending:
+            _make_durable(change)
+        self._pending.clear()
+        for file in self.root.files():
+            file.sync()
+
     def used_bytes(self) -> int:
         """Return the total size of all files, in bytes."""
         return sum(len(file.content) for file in self.root.files())

@@ -120,6 +120,18 @@ class SimLock:
         if self._files.disk.locks.get(self._path) is self._files:
             del self._files.disk.locks[self._path]
 
+    def sync_file_system(self) -> bool:
+        """Make all content and names durable; if it fails, unsynced content is lost for good."""
+        disk = self._files.disk
+        try:
+            self._files.enter("sync_file_system", self._path)
+        except OSError:
+            for file in disk.root.files():
+                file.fail_sync()
+            raise
+        disk.sync()
+        return True
+
 
 class SimFileSystem:
     """Names and files of a simulated disk (implements FileSystem), for one life of a process.

@@ -2,9 +2,11 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from ottla.base import page_cache
 from ottla.base.files import RealFileSystem, lent_count
 
 
@@ -59,3 +61,29 @@ def test_a_closed_file_without_ranges_leaves_no_descriptor(tmp_path: Path) -> No
         os.fstat(fd)
     with pytest.raises(FileNotFoundError):
         files.open(path + ".missing")
+
+
+def test_a_lock_syncs_the_file_system_that_contains_it(tmp_path: Path) -> None:
+    """On a local file system of Linux, one call makes all files durable; a released lock has none."""
+    lock = RealFileSystem().lock(f"{tmp_path}/.lock")
+    assert lock.sync_file_system()
+    lock.release()
+    with pytest.raises(OSError):
+        lock.sync_file_system()
+
+
+def test_an_unreliable_sync_of_a_file_system_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old kernels report no errors of the device; a remote file system may not pass the call on."""
+    with open(tmp_path / "file", "wb") as file:
+        number = os.fstat(file.fileno()).st_dev
+        device = f"{os.major(number)}:{os.minor(number)}"
+        local = f"29 1 {device} / /data rw,noatime shared:1 - ext4 /dev/vda rw"
+        assert page_cache.write_all(file.fileno(), local)
+        assert not page_cache.write_all(file.fileno(), local.replace("ext4", "nfs4"))
+        assert not page_cache.write_all(file.fileno(), local.replace(device, "0:99999"))
+        for release, expected in (("5.7.19-generic", False), ("5.8-rc1", True), ("odd", False)):
+            names = SimpleNamespace(release=release)
+            monkeypatch.setattr(os, "uname", lambda names=names: names)
+            assert page_cache.write_all(file.fileno(), local) == expected

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base import page_cache
 from ottla.testing.volatile import VolatileFileSystem
 
 
@@ -16,6 +17,7 @@ def test_nothing_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "fsync", refuse)
     monkeypatch.setattr(os, "fdatasync", refuse)
+    monkeypatch.setattr(page_cache, "write_all", refuse)
     files = VolatileFileSystem()
     file = files.open(f"{tmp_path}/a", create=True)
     file.append(b"one")
@@ -25,5 +27,7 @@ def test_nothing_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.Monkey
     file.close()
     files.replace(f"{tmp_path}/b", b"whole")
     files.sync_directory(str(tmp_path))
+    assert files.lock(f"{tmp_path}/.lock").sync_file_system()
+    files.remove(f"{tmp_path}/.lock")
     assert files.read(f"{tmp_path}/b") == b"whole"
     assert files.list(str(tmp_path)) == ["a", "b"]
