@@ -28,6 +28,10 @@ class Aim(NamedTuple):
         )
 
 
+# More partitions in a response need more work for the same bytes, but not much more.
+_SIX_TO_ONE = Aim("times", "less", 1.2, is_absolute=True)
+
+
 def ratio_of(ours: float, theirs: float) -> float:
     """Return ours : theirs; infinite if theirs is 0."""
     return ours / theirs if theirs else float("inf")
@@ -53,6 +57,7 @@ def _requests() -> dict[str, Aim]:
     aims |= _load("batches 900 KB v9", "MB/s", 1.5, "s/GB", 0.5)
     for partitions in (1, 6):
         aims |= _load(f"fetch 1 MB, {_partitions(partitions)}", "MB/s", 1.0, "s/GB", 0.7)
+    aims["fetch 1 MB, CPU of six partitions to one"] = _SIX_TO_ONE
     small = [("record", version) for version in (4, 11, 12)]
     for size, version in (*small, ("small batch", 11), ("small batch", 12)):
         name = f"fetch one {size} v{version}"
@@ -83,6 +88,7 @@ def _clients() -> dict[str, Aim]:
         for partitions in (1, 6, 100):
             name = f"consume {size}, {_partitions(partitions)}"
             aims |= _load(name, "MB/s", 1.1, "s/GB", 0.7)
+        aims[f"consume {size}, CPU of six partitions to one"] = _SIX_TO_ONE
     for codec in ("lz4", "zstd"):
         for kind in ("produce", "consume"):
             aims |= _load(f"{kind} 1 KB {codec}", "MB/s", 1.0, "s/GB", 0.7)
@@ -95,6 +101,7 @@ AIMS: dict[str, Aim] = {
     "start to first acknowledged produce": Aim("s", "less", 0.15),
     "idle memory": Aim("MB", "less", 0.15),
     "memory with 1 000 partitions": Aim("MB", "less", 0.25),
+    "clean stop with 1 000 partitions": Aim("s", "less", 1.0),
     "memory after the load": Aim("MB", "less", 0.15),
     "transactions of 1 record": Aim("/s", "more", 1.0),
     "transactions of 1 record p99": Aim("ms", "less", 1.0),

@@ -7,6 +7,7 @@ are there for both.
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from bench.waiting import Line, wait_for_leaders
 Figures = dict[str, float]
 _WARM_SECONDS = 0.8
 _PASSES = 5
-_MANY = 2000
+_ONE_AND_SIX = ("1 partition", "6 partitions")
+_THOUSAND, _MANY = 1000, 2000
 
 
 def recycle_pages(size_mb: int) -> None:
@@ -193,7 +195,8 @@ class Contest:
                     arguments = ("--max-bytes", 1000, "--version", version)
                     figures |= self._costed(title, "fetch", topic, *arguments)
             self.topics.delete(topic)
-        return figures
+        one, six = (figures[f"fetch 1 MB, {count} CPU"] for count in _ONE_AND_SIX)
+        return figures | {"fetch 1 MB, CPU of six partitions to one": six / one}
 
     def _fetch_of_one_record(self) -> Figures:
         """Fetch a batch of one record of 1 KB, in the oldest, an old and a recent version."""
@@ -297,6 +300,8 @@ class Contest:
                 title = f"{label}, {partitions} {noun}"
                 arguments = ("--partitions", partitions, "--count", count, "--value-bytes", size)
                 figures |= self._transfer(title, partitions, arguments, count * size / 1e9)
+            one, six = (figures[f"consume {label}, {count} CPU"] for count in _ONE_AND_SIX)
+            figures[f"consume {label}, CPU of six partitions to one"] = six / one
         for codec in ("lz4", "zstd"):
             arguments = ("--codec", codec, "--count", 300_000, "--value-bytes", 1024)
             figures |= self._transfer(f"1 KB {codec}", 1, arguments, 300_000 * 1024 / 1e9)
@@ -329,18 +334,23 @@ class Contest:
 
 
 def measure_start(start: Callable[[], servers.Server]) -> Figures:
-    """Start a fresh server, have one record acknowledged, let it rest, read its memory."""
+    """Start a fresh server, have one record acknowledged, read its memory at rest, and stop it."""
     begin = time.perf_counter()
     server = start()
     servers.produce_until_acknowledged(server.port, "first")
     acknowledged = time.perf_counter() - begin
     time.sleep(2)
     memory = server.rss_mb()
-    Topics(server.bootstrap).create(1000)
+    topic = Topics(server.bootstrap).create(_THOUSAND)
     memory_of_many = server.rss_mb()
+    servers.produce_to_all(server.port, topic, _THOUSAND)
+    begin = time.perf_counter()
+    server.end(signal.SIGTERM)
+    stopped = time.perf_counter() - begin
     server.stop()
     return {
         "start to first acknowledged produce": acknowledged,
         "idle memory": memory,
         "memory with 1 000 partitions": memory_of_many,
+        "clean stop with 1 000 partitions": stopped,
     }

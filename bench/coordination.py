@@ -16,17 +16,10 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.load import frame
-from bench.servers import ask
+from bench.servers import ask, produce_to_all
 from ottla.base.errors import ErrorCode
 from ottla.wire import headers
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ottla.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from ottla.wire.records.records import Record, encode_batch
 
 Figures = dict[str, float]
 _MEMBERS, _GROUP_PARTITIONS = 5, 12
@@ -202,16 +195,7 @@ def many_partitions(bootstrap: str, port: int) -> Figures:
     """Create a thousand partitions, write a record into each, and delete them."""
     begin = time.perf_counter()
     topic = create(bootstrap, _MANY)
-    batch = bytes(encode_batch([Record(None, b"first", (), int(time.time() * 1000))]))
-    missing = set(range(_MANY))
-    while missing:
-        partitions = [PartitionProduceData(index=index, records=batch) for index in missing]
-        data = [TopicProduceData(name=topic, partition_data=partitions)]
-        request = ProduceRequest(acks=1, timeout_ms=5000, topic_data=data)
-        response = ask(port, request, ProduceResponse, 9)
-        for partition in response.responses[0].partition_responses:
-            if partition.error_code == ErrorCode.NONE:
-                missing.discard(partition.index)
+    produce_to_all(port, topic, _MANY)
     created = time.perf_counter() - begin
     begin = time.perf_counter()
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ottla.base.errors import ErrorCode
 from ottla.wire import headers
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -88,6 +89,20 @@ def produce_until_acknowledged(port: int, topic: str) -> None:
         if response.responses[0].partition_responses[0].error_code == 0:
             return
         time.sleep(0.005)
+
+
+def produce_to_all(port: int, topic: str, count: int) -> None:
+    """Produce one record to each partition of a new topic, again until all are acknowledged."""
+    batch = bytes(encode_batch([Record(None, b"first", (), int(time.time() * 1000))]))
+    missing = set(range(count))
+    while missing:
+        partitions = [PartitionProduceData(index=index, records=batch) for index in missing]
+        data = [TopicProduceData(name=topic, partition_data=partitions)]
+        request = ProduceRequest(acks=1, timeout_ms=5000, topic_data=data)
+        response = ask(port, request, ProduceResponse, 9)
+        for partition in response.responses[0].partition_responses:
+            if partition.error_code == ErrorCode.NONE:
+                missing.discard(partition.index)
 
 
 class Server:
