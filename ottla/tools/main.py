@@ -46,8 +46,11 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "log": (
-        "Inspect the files of a log directory.",
-        {"dump": "Print segments, indexes, snapshots, checkpoints."},
+        "Inspect log directories and their files.",
+        {
+            "dump": "Print segments, indexes, snapshots, checkpoints.",
+            "dirs": "Show the sizes of replicas by log directory.",
+        },
     ),
     "zookeeper": (
         "Run ZooKeeper, show its znodes, and copy a cluster's metadata.",

@@ -62,12 +62,16 @@ class ReplicaSize:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """A log directory of a broker; sizes are -1 if the broker does not report them."""
+    """A log directory of a broker; sizes are -1 if the broker does not report them.
+
+    `error_code` is not 0 if the directory is offline: then the broker does not know its replicas.
+    """
 
     path: str
     total_bytes: int
     usable_bytes: int
     replicas: Mapping[Key, ReplicaSize]
+    error_code: int = 0
 
 
 def elect_leaders(
@@ -157,29 +161,46 @@ def list_reassignments(brokers: Brokers) -> dict[Key, Reassignment]:
 
 
 def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
-    """Return the log directories of a broker, with the replicas in each."""
+    """Return the log directories of a broker, with the replicas in each.
+
+    Raises ApiError KAFKA_STORAGE_ERROR if one of them is offline.
+    """
 
     def attempt() -> list[LogDirectory]:
-        response = brokers.ask_node(
-            node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
-        )
-        check(response.error_code)
-        directories = []
-        for result in response.results:
-            check(result.error_code, subject=result.log_dir)
-            replicas = {
+        directories = _log_dirs(brokers, node_id)
+        for directory in directories:
+            check(directory.error_code, subject=directory.path)
+        return directories
+
+    return brokers.retry(attempt)
+
+
+def list_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
+    """Return the log directories of a broker; those that are offline have an error code."""
+    return brokers.retry(lambda: _log_dirs(brokers, node_id))
+
+
+def _log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
+    response = brokers.ask_node(
+        node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
+    )
+    check(response.error_code)
+    return [
+        LogDirectory(
+            result.log_dir,
+            result.total_bytes,
+            result.usable_bytes,
+            {
                 (topic.name, row.partition_index): ReplicaSize(
                     row.partition_size, row.offset_lag, row.is_future_key
                 )
                 for topic in result.topics
                 for row in topic.partitions
-            }
-            directories.append(
-                LogDirectory(result.log_dir, result.total_bytes, result.usable_bytes, replicas)
-            )
-        return directories
-
-    return brokers.retry(attempt)
+            },
+            result.error_code,
+        )
+        for result in response.results
+    ]
 
 
 def move_replicas(brokers: Brokers, node_id: int, targets: Mapping[Key, str]) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import click
 
-from ottla.client.admin import cluster, replicas, topics
+from ottla.client.admin import replicas, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
+from ottla.tools.broker_ids import parse_broker_ids, running_brokers
 from ottla.tools.output import Output, note
 from ottla.tools.topic_partitions import parse_topic_partitions
 
@@ -15,20 +16,9 @@ _STATUS_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
 Key = tuple[str, int]
 
 
-def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...]:
-    """Return the broker ids of a comma-separated list (a click callback)."""
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    if not all(part.isdecimal() for part in parts):
-        raise click.BadParameter(f"{text!r} is not a list of broker ids, as in 1,2,3", context, parameter)  # fmt: skip
-    ids = tuple(int(part) for part in parts)
-    if len(set(ids)) != len(ids):
-        raise click.BadParameter(f"{text!r} names a broker twice", context, parameter)
-    return ids
-
-
 @click.command("move")
 @click.argument("topic_partitions", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
-@click.option("--to", callback=_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
+@click.option("--to", callback=parse_broker_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
 @click.option("--cancel", is_flag=True, help="Cancel the moves of these partitions.")
 @click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
 @options.connected
@@ -92,11 +82,7 @@ def _show(brokers: Brokers, output: Output) -> None:
 
 
 def _plan(brokers: Brokers, keys: Sequence[Key], to: tuple[int, ...]) -> list[dict[str, object]]:
-    running = {item.node_id for item in cluster.describe_cluster(brokers).brokers}
-    unknown = [number for number in to if number not in running]
-    if unknown:
-        known = ", ".join(map(str, sorted(running)))
-        raise click.UsageError(f"Broker {unknown[0]} is not running; running brokers: {known}.")
+    running_brokers(brokers, to)
     rows: list[dict[str, object]] = []
     described = {name: topics.describe_topic(brokers, name) for name in {key[0] for key in keys}}
     for at, (name, number) in enumerate(keys):

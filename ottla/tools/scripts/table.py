@@ -98,7 +98,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.get_offsets", "topic describe", "Show offsets of partitions."
     ),
     "kafka-log-dirs": Script(
-        f"{_HERE}.replicas.log_dirs", "", "Show the sizes of replicas by log directory."
+        f"{_HERE}.replicas.log_dirs", "log dirs", "Show the sizes of replicas by log directory."
     ),
     "kafka-delete-records": Script(
         f"{_HERE}.replicas.delete_records", "", "Delete records before an offset."

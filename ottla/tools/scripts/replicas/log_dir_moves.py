@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.answers import check
+from ottla.client.admin.replicas import list_log_dirs
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.printing import out
 from ottla.wire.messages.alter_replica_log_dirs import (
@@ -14,10 +15,6 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
-)
-from ottla.wire.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
 )
 
 _PAUSE_S = 0.1
@@ -46,17 +43,12 @@ def find_directories(brokers: Brokers, node_ids: Iterable[int]) -> dict[Replica,
     """Return the directories of all replicas on these brokers."""
     by_replica: dict[Replica, Directories] = {}
     for node_id in sorted(set(node_ids)):
-        response = brokers.ask_node(
-            node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
-        )
-        check(response.error_code)
-        for directory in response.results:
-            rows = [(topic.name, row) for topic in directory.topics for row in topic.partitions]
-            for name, row in rows:
-                replica = Replica(node_id, name, row.partition_index)
-                field = "future" if row.is_future_key else "current"
+        for directory in list_log_dirs(brokers, node_id):
+            for key, row in directory.replicas.items():
+                replica = Replica(node_id, *key)
+                field = "future" if row.is_future else "current"
                 known = by_replica.get(replica, Directories())
-                by_replica[replica] = known._replace(**{field: directory.log_dir})
+                by_replica[replica] = known._replace(**{field: directory.path})
     return by_replica
 
 
