@@ -101,7 +101,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.replicas.log_dirs", "log dirs", "Show the sizes of replicas by log directory."
     ),
     "kafka-delete-records": Script(
-        f"{_HERE}.replicas.delete_records", "", "Delete records before an offset."
+        f"{_HERE}.replicas.delete_records", "topic trim", "Delete records before an offset."
     ),
     "kafka-leader-election": Script(
         f"{_HERE}.replicas.leader_election", "", "Elect the preferred leaders of partitions."
