@@ -100,11 +100,12 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "cluster": (
-        "Show a cluster, check it, and move its replicas.",
+        "Show a cluster, check it, move its replicas, and elect leaders.",
         {
             "info": "Show the cluster and its brokers.",
             "health": "Check brokers, leaders and replicas.",
-            "move": "Move replicas between brokers.",
+            "move": "Move replicas between brokers (dry run by default).",
+            "elect": "Elect leaders of partitions (dry run by default).",
         },
     ),
     "profile": (

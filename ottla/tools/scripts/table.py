@@ -104,7 +104,9 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.replicas.delete_records", "topic trim", "Delete records before an offset."
     ),
     "kafka-leader-election": Script(
-        f"{_HERE}.replicas.leader_election", "", "Elect the preferred leaders of partitions."
+        f"{_HERE}.replicas.leader_election",
+        "cluster elect",
+        "Elect the preferred leaders of partitions.",
     ),
     "kafka-reassign-partitions": Script(
         f"{_HERE}.replicas.reassign", "", "Move partitions between brokers."
@@ -129,7 +131,7 @@ SCRIPTS: Mapping[str, Script] = {
     ),
     "kafka-preferred-replica-election": Script(
         f"{_HERE}.replicas.preferred_election",
-        "",
+        "cluster elect",
         "Elect preferred leaders (now kafka-leader-election).",
     ),
     "kafka-acls": Script(

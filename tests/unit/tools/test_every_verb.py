@@ -27,6 +27,7 @@ WORDS = {
     "group reset": ["g", "--to-latest", "--topic", "t"],
     "group delete": ["g", "--yes"],
     "cluster move": ["t", "--to", "1"],
+    "cluster elect": ["t"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
     "debug bundle": ["NEW"],
     "streams describe": ["app"],
@@ -158,7 +159,7 @@ def test_commands_are_completed(
         return [row.partition(",")[2] for row in capsys.readouterr().out.splitlines()]
 
     assert complete("ottla clus") == ["cluster"]
-    assert complete("ottla cluster ") == ["info", "health", "move"]
+    assert complete("ottla cluster ") == ["info", "health", "move", "elect"]
     assert complete("ottla topic tr") == ["trim"]
     assert "--exactly-once" in complete("ottla topic copy --ex")
 

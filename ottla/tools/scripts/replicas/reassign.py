@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin import topics
 from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.replicas import try_reassignments
 from ottla.client.brokers import Brokers
 from ottla.cluster.placement import place_replicas
 from ottla.tools.scripts.exits import Exit, UsageError
@@ -23,7 +24,7 @@ from ottla.tools.scripts.flags import (
     long,
 )
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
-from ottla.tools.scripts.reassignments import alter_reassignments, list_reassignments
+from ottla.tools.scripts.reassignments import list_reassignments
 from ottla.tools.scripts.replicas import log_dir_moves, throttles
 from ottla.tools.scripts.replicas.log_dir_moves import find_directories
 from ottla.tools.scripts.replicas.reassignment_plan import (
@@ -234,7 +235,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
     if moves_limit >= 0:
         throttles.throttle_moves(brokers, (replica.broker for replica in targets), moves_limit)
         out(f"The replica-alter-dir throttle limit was set to {moves_limit} B/s")
-    failed = alter_reassignments(
+    failed = try_reassignments(
         brokers, plan, keeps_factor="disallow-replication-factor-change" in options
     )
     if failed:
@@ -284,7 +285,7 @@ def _cancel(brokers: Brokers, options: Options) -> None:
     moves = list_reassignments(brokers)
     active = [key for key in plan if key in moves]
     if active:
-        failed = alter_reassignments(brokers, dict.fromkeys(active))
+        failed = try_reassignments(brokers, dict.fromkeys(active))
         if failed:
             plural = "" if len(failed) == 1 else "s"
             lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]
