@@ -31,7 +31,10 @@ def parse_broker_ids(
 
 
 def running_brokers(brokers: Brokers, named: Iterable[int]) -> list[cluster.Broker]:
-    """Return the brokers with these ids, or all if none is named; UsageError if one is not running."""
+    """Return the brokers with these ids, or all if none is named.
+
+    UsageError if one of them is not running.
+    """
     described = cluster.describe_cluster(brokers).brokers
     running = {broker.node_id: broker for broker in described}
     ids = sorted(set(named))

@@ -109,7 +109,7 @@ SCRIPTS: Mapping[str, Script] = {
         "Elect the preferred leaders of partitions.",
     ),
     "kafka-reassign-partitions": Script(
-        f"{_HERE}.replicas.reassign", "", "Move partitions between brokers."
+        f"{_HERE}.replicas.reassign", "cluster move", "Move partitions between brokers."
     ),
     "kafka-producer-perf-test": Script(
         f"{_HERE}.perf.producer", "", "Measure the rate and the latency of a producer.", True
