@@ -124,6 +124,14 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "set": "Set and remove quotas.",
         },
     ),
+    "acl": (
+        "Manage access control lists of clusters that have them.",
+        {
+            "list": "List the entries.",
+            "add": "Allow or deny operations of principals.",
+            "remove": "Remove entries.",
+        },
+    ),
     "debug": (
         "Collect facts for the report of a problem.",
         {"bundle": "Collect facts for a report, without secrets."},
@@ -174,6 +182,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "group": _noun("group"),
             "cluster": _noun("cluster"),
             "quota": _noun("quota"),
+            "acl": _noun("acl"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
             "streams": _noun("streams"),

@@ -135,7 +135,7 @@ SCRIPTS: Mapping[str, Script] = {
         "Elect preferred leaders (now kafka-leader-election).",
     ),
     "kafka-acls": Script(
-        f"{_HERE}.access.acls", "", "Manage access control lists of clusters that have them."
+        f"{_HERE}.access.acls", "acl", "Manage access control lists of clusters that have them."
     ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
     "kafka-cluster": Script(f"{_HERE}.admin.cluster", "", "Show the cluster's id and brokers."),

@@ -28,6 +28,8 @@ WORDS = {
     "group delete": ["g", "--yes"],
     "cluster move": ["t", "--to", "1"],
     "cluster elect": ["t"],
+    "acl add": ["--topic", "t", "--allow-principal", "User:u"],
+    "acl remove": ["--topic", "t", "--yes"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
     "debug bundle": ["NEW"],
     "streams describe": ["app"],
