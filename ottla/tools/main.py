@@ -66,10 +66,11 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"verify": "Compare replicas byte by byte."},
     ),
     "broker": (
-        "Run and stop the brokers of a cluster.",
+        "Run and stop the brokers of a cluster, and show their APIs.",
         {
             "start": "Run one broker of a cluster.",
             "stop": "Stop a broker of this machine cleanly.",
+            "apis": "Show the API versions of brokers.",
         },
     ),
     "pipeline": (
@@ -102,10 +103,11 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "cluster": (
         "Show a cluster, check it, move its replicas, and elect leaders.",
         {
-            "info": "Show the cluster and its brokers.",
+            "info": "Show the cluster's id, and its brokers with their addresses.",
             "health": "Check brokers, leaders and replicas.",
             "move": "Move replicas between brokers (dry run by default).",
             "elect": "Elect leaders of partitions (dry run by default).",
+            "features": "Show the levels of features.",
         },
     ),
     "profile": (

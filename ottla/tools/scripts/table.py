@@ -138,11 +138,15 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.access.acls", "acl", "Manage access control lists of clusters that have them."
     ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
-    "kafka-cluster": Script(f"{_HERE}.admin.cluster", "", "Show the cluster's id and brokers."),
-    "kafka-broker-api-versions": Script(
-        f"{_HERE}.admin.api_versions", "", "Show the API versions of brokers."
+    "kafka-cluster": Script(
+        f"{_HERE}.admin.cluster", "cluster info", "Show the cluster's id and brokers."
     ),
-    "kafka-features": Script(f"{_HERE}.admin.features", "", "Show the levels of features."),
+    "kafka-broker-api-versions": Script(
+        f"{_HERE}.admin.api_versions", "broker apis", "Show the API versions of brokers."
+    ),
+    "kafka-features": Script(
+        f"{_HERE}.admin.features", "cluster features", "Show the levels of features."
+    ),
     "kafka-client-metrics": Script(
         f"{_HERE}.admin.client_metrics", "", "Manage subscriptions to metrics of clients."
     ),
@@ -156,7 +160,9 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.servers.broker", "up", "Start a broker with a properties file."
     ),
     "kafka-server-stop": Script(
-        f"{_HERE}.servers.broker", "", "Stop the brokers that kafka-server-start -daemon started."
+        f"{_HERE}.servers.broker",
+        "broker stop",
+        "Stop the brokers that kafka-server-start -daemon started.",
     ),
     "zookeeper-shell": Script(
         f"{_HERE}.servers.zookeeper_shell",
