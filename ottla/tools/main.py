@@ -134,6 +134,14 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "remove": "Remove entries.",
         },
     ),
+    "metrics": (
+        "Manage the subscriptions to metrics of clients (KIP-714).",
+        {
+            "list": "List the subscriptions.",
+            "set": "Create or change a subscription.",
+            "delete": "Delete subscriptions.",
+        },
+    ),
     "debug": (
         "Collect facts for the report of a problem.",
         {"bundle": "Collect facts for a report, without secrets."},
@@ -185,6 +193,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "cluster": _noun("cluster"),
             "quota": _noun("quota"),
             "acl": _noun("acl"),
+            "metrics": _noun("metrics"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
             "streams": _noun("streams"),

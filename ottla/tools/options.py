@@ -104,6 +104,20 @@ def complete_group(
     return _complete("group_ids", context, incomplete)
 
 
+def complete_subscription(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete with the cluster's subscriptions to metrics of clients."""
+    return _complete("subscription_names", context, incomplete)
+
+
+def complete_transactional_id(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete with the cluster's transactional ids."""
+    return _complete("transactional_ids", context, incomplete)
+
+
 def complete_profile(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

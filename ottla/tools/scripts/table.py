@@ -148,7 +148,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.features", "cluster features", "Show the levels of features."
     ),
     "kafka-client-metrics": Script(
-        f"{_HERE}.admin.client_metrics", "", "Manage subscriptions to metrics of clients."
+        f"{_HERE}.admin.client_metrics", "metrics", "Manage subscriptions to metrics of clients."
     ),
     "kafka-transactions": Script(
         f"{_HERE}.admin.transactions", "", "List, describe and abort transactions."

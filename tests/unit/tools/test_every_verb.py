@@ -31,6 +31,8 @@ WORDS = {
     "acl add": ["--topic", "t", "--allow-principal", "User:u"],
     "acl remove": ["--topic", "t", "--yes"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
+    "metrics set": ["s", "--interval", "30s"],
+    "metrics delete": ["s", "--yes"],
     "debug bundle": ["NEW"],
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
