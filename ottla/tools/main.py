@@ -134,6 +134,16 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "remove": "Remove entries.",
         },
     ),
+    "transaction": (
+        "Show transactions, and abort them.",
+        {
+            "list": "List the transactional ids.",
+            "describe": "Show state, producer and partitions.",
+            "producers": "Show the producers of partitions.",
+            "hanging": "Find transactions that no coordinator ends.",
+            "abort": "Abort a transaction, and fence its producer.",
+        },
+    ),
     "metrics": (
         "Manage the subscriptions to metrics of clients (KIP-714).",
         {
@@ -190,6 +200,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "consume": Verb("ottla.tools.record.consume", "Read records and print them."),
             "topic": _noun("topic"),
             "group": _noun("group"),
+            "transaction": _noun("transaction"),
             "cluster": _noun("cluster"),
             "quota": _noun("quota"),
             "acl": _noun("acl"),
@@ -220,6 +231,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
 _ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` lists the topics",
     ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` lists the groups",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla transaction list` lists the ids",
     ErrorCode.TOPIC_ALREADY_EXISTS: "use `ottla topic config` to change it, or --if-not-exists to ignore this",
     ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
     ErrorCode.MESSAGE_TOO_LARGE: "raise it with `ottla topic config NAME --set max.message.bytes=…`",

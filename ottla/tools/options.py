@@ -19,6 +19,7 @@ Function = Callable[..., Any]
 _EXPLAINED_MAX = 400
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
+_parse_duration = deferred("ottla.tools.moments", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
     "-b",
@@ -88,6 +89,18 @@ def parse_pairs(
             raise click.BadParameter(f"{text!r} is not of the form name=value", context, parameter)
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def parse_milliseconds(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> int | None:
+    """Convert a duration like 15m to milliseconds (a click callback)."""
+    if text is None:
+        return None
+    try:
+        return int(_parse_duration(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
 
 
 def complete_topic(

@@ -4,27 +4,16 @@ import click
 
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.moments import parse_duration
 from ottla.tools.output import Output
 from ottla.tools.scripts.admin.client_metrics import alter_subscription
 
 _OPTIONS = {"metrics": "metrics", "interval": "interval.ms", "match": "match"}
 
 
-def _interval(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    """Return the milliseconds of a duration (a click callback)."""
-    if text is None:
-        return None
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from error
-
-
 @click.command("set")
 @click.argument("name", shell_complete=options.complete_subscription)
 @click.option("--metrics", multiple=True, metavar="PREFIX", help="Metrics whose names begin with this; * is all; may be repeated.")  # fmt: skip
-@click.option("--interval", callback=_interval, metavar="DURATION", help="How often clients push, as in 30s.")  # fmt: skip
+@click.option("--interval", callback=options.parse_milliseconds, metavar="DURATION", help="How often clients push, as in 30s.")  # fmt: skip
 @click.option("--match", multiple=True, metavar="NAME=REGEX", callback=options.parse_pairs,
               help="Only clients that match: client_id, client_instance_id, client_software_name, client_software_version, client_source_address, client_source_port.")  # fmt: skip
 @click.option("--reset", multiple=True, type=click.Choice([*_OPTIONS]), help="Set this option to its default.")  # fmt: skip

@@ -151,7 +151,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.client_metrics", "metrics", "Manage subscriptions to metrics of clients."
     ),
     "kafka-transactions": Script(
-        f"{_HERE}.admin.transactions", "", "List, describe and abort transactions."
+        f"{_HERE}.admin.transactions", "transaction", "List, describe and abort transactions."
     ),
     "kafka-run-class": Script(
         f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."
