@@ -77,7 +77,7 @@ def read_features(brokers: Brokers, node_id: int | None = None) -> Features:
 
 
 def level_text(feature: str, level: int) -> str:
-    """Return a level as text: of metadata.version, the release of Apache Kafka that it stands for."""
+    """Return a level as text; a level of metadata.version is a release of Apache Kafka."""
     at = level - _FIRST_LEVEL
     if feature != _METADATA_VERSION or level == 0:
         return str(level)

@@ -103,4 +103,4 @@ def _state(
 def _remove_limits(brokers: Brokers, plan: Plan) -> None:
     _, live, names = limited(brokers, plan.targets)
     throttles.clear(brokers, live, names)
-    note("Limits of traffic are removed.")
+    note("Removed the limits of traffic, if there were any.")
