@@ -1,4 +1,7 @@
-"""`ottla cluster features`: the features that brokers support, and their levels (KIP-584)."""
+"""`ottla cluster features`: the features that brokers support, and their levels (KIP-584).
+
+Not done: levels cannot be changed; `AdminClient.update_features` changes them.
+"""
 
 import click
 

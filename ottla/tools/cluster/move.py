@@ -1,6 +1,9 @@
 """`ottla cluster move`: move replicas between brokers (KIP-455), show moves, verify, cancel them.
 
 Plans are files in the JSON of kafka-reassign-partitions. They can name log directories of replicas.
+
+Not done: `--disallow-replication-factor-change` and `--preserve-throttles` of the script have no
+counterpart here.
 """
 
 from collections.abc import Mapping

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin import replicas
 from ottla.client.brokers import Brokers
 from ottla.tools.broker_ids import running_brokers
@@ -28,6 +29,7 @@ from ottla.tools.scripts.replicas.reassignment_plan import (
 )
 from ottla.tools.topic_partitions import parse_topic_partitions
 
+_EXAMPLE = 'JSON as in {"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}'
 # Until a new replica exists, so that it can be moved to a directory.
 _DIRECTORIES_TIMEOUT_MS = 10_000
 
@@ -58,8 +60,7 @@ def plan_of(
     """
     path = option_values["plan"]
     if path is not None:
-        targets, directories = read_plan(path)
-        check_plan(targets)
+        targets, directories = _read(path)
         if option_values["cancel"] or option_values["verify"]:
             return Plan({}, targets, directories)
         running_brokers(brokers, (broker for row in targets.values() for broker in row))
@@ -77,6 +78,15 @@ def plan_of(
     if to:
         return _changes(current, {key: _rotated(to, at) for at, key in enumerate(keys)}, {})
     return Plan(current, current, {})
+
+
+def _read(path: str) -> tuple[Assignment, Targets]:
+    try:
+        targets, directories = read_plan(path)
+        check_plan(targets)
+    except ConfigError as error:
+        raise ConfigError(f"{error}: {path} needs {_EXAMPLE}") from error
+    return targets, directories
 
 
 def _rotated(brokers: tuple[int, ...], steps: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin import offsets, records, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
@@ -18,6 +19,7 @@ from ottla.tools.positions import Anchor, Position, parse_position, resolve
 from ottla.tools.scripts.json_files import read_offsets
 from ottla.tools.topic_partitions import Partition, parse_topic_partitions
 
+_EXAMPLE = 'JSON as in {"partitions": [{"topic": "a", "partition": 0, "offset": 5}]}'
 _COLUMNS = ("topic", "partition", "start_offset", "new_start_offset", "deleted")
 
 
@@ -112,7 +114,10 @@ def _of_topic(
 
 def _of_file(brokers: Brokers, path: str) -> dict[Partition, int]:
     """Return the offsets of a file, that of the end for -1; UsageError if one is not possible."""
-    requested = read_offsets(path)
+    try:
+        requested = read_offsets(path)
+    except ConfigError as error:
+        raise ConfigError(f"{error}: {path} needs {_EXAMPLE}") from error
     if not requested:
         raise click.UsageError(f"{path} names no partitions.")
     by_topic: dict[str, list[str]] = defaultdict(list)

@@ -1,4 +1,8 @@
-"""`ottla transaction abort`: abort a transaction through its coordinator, or one that hangs."""
+"""`ottla transaction abort`: abort a transaction through its coordinator, or one that hangs.
+
+Not done: a producer cannot be named by its id and epochs, which brokers of Apache Kafka before 3.0
+need.
+"""
 
 import time
 

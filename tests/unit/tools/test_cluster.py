@@ -168,6 +168,15 @@ def test_wrong_offsets_of_a_file_delete_nothing(
     assert run("topic", "describe", "a", "--output", "json").json[0]["log_start_offset"] == 0
 
 
+def test_trim_shows_the_json_that_it_needs(run: Any, tmp_path: Path) -> None:
+    """A file that is no JSON is a sentence with an example."""
+    (tmp_path / "offsets").write_text("[1")
+    done = run("topic", "trim", "--file", str(tmp_path / "offsets"))
+    assert (done.code, done.out) == (1, b"")
+    assert "is not a valid JSON" in done.errors
+    assert '"offset": 5' in done.errors
+
+
 def test_trim_needs_a_position(run: Any) -> None:
     """Neither a topic nor a position alone is enough."""
     run("topic", "create", "a")

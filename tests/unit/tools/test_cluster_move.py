@@ -183,6 +183,15 @@ def test_wrong_plan_moves_nothing(
         assert replicas.list_reassignments(brokers) == {}
 
 
+def test_file_that_is_no_plan_is_a_sentence(run: Any, tmp_path: Path) -> None:
+    """The sentence shows the JSON that is needed."""
+    (tmp_path / "plan").write_text("[1")
+    done = run("cluster", "move", "--plan", str(tmp_path / "plan"), "--execute")
+    assert (done.code, done.out) == (1, b"")
+    assert "is not a valid JSON" in done.errors
+    assert '"replicas": [1, 2]' in done.errors
+
+
 def test_spread_needs_as_many_brokers_as_replicas(run: Any, cluster: Cluster) -> None:
     """A topic keeps its number of replicas, so it cannot be spread over fewer brokers."""
     cluster.create_topic("a", replication_factor=3)
