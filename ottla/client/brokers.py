@@ -174,8 +174,12 @@ class Brokers:
         max_version: int | None = None,
     ) -> M:
         """Send a request to the coordinator of a transactional id."""
-        node_id = self._coordinator(_TRANSACTION_KEY, transactional_id)
+        node_id = self.transaction_coordinator(transactional_id)
         return self.ask_node(node_id, request, response_type, max_version=max_version)
+
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """Return the id of the broker that coordinates a transactional id."""
+        return self._coordinator(_TRANSACTION_KEY, transactional_id)
 
     def _call(
         self,

@@ -46,8 +46,11 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "log": (
-        "Inspect the files of a log directory.",
-        {"dump": "Print segments, indexes, snapshots, checkpoints."},
+        "Inspect log directories and their files.",
+        {
+            "dump": "Print segments, indexes, snapshots, checkpoints.",
+            "dirs": "Show the sizes of replicas by log directory.",
+        },
     ),
     "zookeeper": (
         "Run ZooKeeper, show its znodes, and copy a cluster's metadata.",
@@ -63,10 +66,11 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"verify": "Compare replicas byte by byte."},
     ),
     "broker": (
-        "Run and stop the brokers of a cluster.",
+        "Run and stop the brokers of a cluster, and show their APIs.",
         {
             "start": "Run one broker of a cluster.",
             "stop": "Stop a broker of this machine cleanly.",
+            "apis": "Show the API versions of brokers.",
         },
     ),
     "pipeline": (
@@ -97,11 +101,13 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "cluster": (
-        "Show a cluster, check it, and move its replicas.",
+        "Show a cluster, check it, move its replicas, and elect leaders.",
         {
-            "info": "Show the cluster and its brokers.",
+            "info": "Show the cluster's id, and its brokers with their addresses.",
             "health": "Check brokers, leaders and replicas.",
-            "move": "Move replicas between brokers.",
+            "move": "Move replicas between brokers (dry run by default).",
+            "elect": "Elect leaders of partitions (dry run by default).",
+            "features": "Show the levels of features.",
         },
     ),
     "profile": (
@@ -118,6 +124,32 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "list": "List quotas.",
             "set": "Set and remove quotas.",
+        },
+    ),
+    "acl": (
+        "Manage access control lists of clusters that have them.",
+        {
+            "list": "List the entries.",
+            "add": "Allow or deny operations of principals.",
+            "remove": "Remove entries.",
+        },
+    ),
+    "transaction": (
+        "Show transactions, and abort them.",
+        {
+            "list": "List the transactional ids.",
+            "describe": "Show state, producer and partitions.",
+            "producers": "Show the producers of partitions.",
+            "hanging": "Find transactions that no coordinator ends.",
+            "abort": "Abort a transaction, and fence its producer.",
+        },
+    ),
+    "metrics": (
+        "Manage the subscriptions to metrics of clients (KIP-714).",
+        {
+            "list": "List the subscriptions.",
+            "set": "Create or change a subscription.",
+            "delete": "Delete subscriptions.",
         },
     ),
     "debug": (
@@ -168,8 +200,11 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "consume": Verb("ottla.tools.record.consume", "Read records and print them."),
             "topic": _noun("topic"),
             "group": _noun("group"),
+            "transaction": _noun("transaction"),
             "cluster": _noun("cluster"),
             "quota": _noun("quota"),
+            "acl": _noun("acl"),
+            "metrics": _noun("metrics"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
             "streams": _noun("streams"),
@@ -196,6 +231,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
 _ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` lists the topics",
     ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` lists the groups",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla transaction list` lists the ids",
     ErrorCode.TOPIC_ALREADY_EXISTS: "use `ottla topic config` to change it, or --if-not-exists to ignore this",
     ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
     ErrorCode.MESSAGE_TOO_LARGE: "raise it with `ottla topic config NAME --set max.message.bytes=…`",

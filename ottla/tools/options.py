@@ -19,6 +19,7 @@ Function = Callable[..., Any]
 _EXPLAINED_MAX = 400
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
+_parse_duration = deferred("ottla.tools.moments", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
     "-b",
@@ -90,6 +91,18 @@ def parse_pairs(
     return pairs
 
 
+def parse_milliseconds(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> int | None:
+    """Convert a duration like 15m to milliseconds (a click callback)."""
+    if text is None:
+        return None
+    try:
+        return int(_parse_duration(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
+
+
 def complete_topic(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
@@ -102,6 +115,20 @@ def complete_group(
 ) -> list[CompletionItem]:
     """Complete with the cluster's groups."""
     return _complete("group_ids", context, incomplete)
+
+
+def complete_subscription(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete with the cluster's subscriptions to metrics of clients."""
+    return _complete("subscription_names", context, incomplete)
+
+
+def complete_transactional_id(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete with the cluster's transactional ids."""
+    return _complete("transactional_ids", context, incomplete)
 
 
 def complete_profile(

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
 from ottla.wire.messages import create_acls as creating
 from ottla.wire.messages import delete_acls as deleting
@@ -164,9 +164,9 @@ def delete_acls(brokers: Brokers, filters: Iterable[AclBinding]) -> list[AclBind
         response = brokers.ask(request, deleting.DeleteAclsResponse)
         error: ApiError | None = None
         for result in response.filter_results:
-            error = error or _error_of(result.error_code, result.error_message)
+            error = error or error_of(result.error_code, result.error_message)
             for row in result.matching_acls:
-                error = error or _error_of(row.error_code, row.error_message)
+                error = error or error_of(row.error_code, row.error_message)
                 if not row.error_code:
                     deleted[_binding(row, row)] = None
         if error is not None:
@@ -174,14 +174,6 @@ def delete_acls(brokers: Brokers, filters: Iterable[AclBinding]) -> list[AclBind
 
     brokers.retry(attempt)
     return list(deleted)
-
-
-def _error_of(code: int, message: str | None) -> ApiError | None:
-    try:
-        check(code, message)
-    except ApiError as error:
-        return error
-    return None
 
 
 def _binding(

@@ -11,3 +11,12 @@ def check(code: int, message: str | None = None, *, subject: str = "") -> None:
     known = ErrorCode(code if code in ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR)
     text = message or (known.message if known == code else f"The broker answered error {code}.")
     raise ApiError(known, f"{subject}: {text}" if subject else text)
+
+
+def error_of(code: int, message: str | None = None) -> ApiError | None:
+    """Return the error that `check` raises; None if `code` is 0."""
+    try:
+        check(code, message)
+    except ApiError as error:
+        return error
+    return None

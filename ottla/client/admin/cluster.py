@@ -1,9 +1,12 @@
-"""The cluster: its id, brokers and controller (DescribeCluster, KIP-700; UnregisterBroker)."""
+"""The cluster: its id, brokers and controller (DescribeCluster, KIP-700; UnregisterBroker), and the
+APIs that a broker serves.
+"""
 
 from dataclasses import dataclass
 
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers, Controllers
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -46,6 +49,18 @@ def describe_cluster(brokers: Brokers) -> ClusterDescription:
                 for row in sorted(response.brokers, key=lambda row: row.broker_id)
             ),
         )
+
+    return brokers.retry(attempt)
+
+
+def describe_apis(brokers: Brokers, node_id: int) -> dict[int, tuple[int, int]]:
+    """Return the lowest and the highest version of each API that a broker serves, by key."""
+    request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
+
+    def attempt() -> dict[int, tuple[int, int]]:
+        response = brokers.ask_node(node_id, request, ApiVersionsResponse)
+        check(response.error_code)
+        return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
 
     return brokers.retry(attempt)
 

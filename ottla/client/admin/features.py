@@ -13,6 +13,16 @@ from ottla.wire.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
+# MetadataVersion: the releases of levels 7, 8, …
+_METADATA_VERSION = "metadata.version"
+_FIRST_LEVEL = 7
+_RELEASES = (
+    "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
+    "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
+    "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
+    "4.4-IV0",
+)  # fmt: skip
+
 
 class UpgradeType(IntEnum):
     """How a level may change: only upwards, or downwards with or without loss of metadata."""
@@ -32,20 +42,46 @@ class Feature:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The features by name, and the epoch of their levels, which grows with each change."""
+
+    epoch: int
+    features: tuple[Feature, ...]
+
+
 def describe_features(brokers: Brokers) -> list[Feature]:
     """Return the features of the cluster, by name."""
+    return [*read_features(brokers).features]
+
+
+def read_features(brokers: Brokers, node_id: int | None = None) -> Features:
+    """Return the features of the cluster as one broker knows them: by default, any."""
     request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
 
-    def attempt() -> list[Feature]:
-        response = brokers.ask(request, ApiVersionsResponse)
+    def attempt() -> Features:
+        response = (
+            brokers.ask(request, ApiVersionsResponse)
+            if node_id is None
+            else brokers.ask_node(node_id, request, ApiVersionsResponse)
+        )
         check(response.error_code)
         levels = {row.name: row.max_version_level for row in response.finalized_features}
-        return [
+        features = (
             Feature(row.name, row.min_version, row.max_version, levels.get(row.name, 0))
             for row in sorted(response.supported_features, key=lambda row: row.name)
-        ]
+        )
+        return Features(response.finalized_features_epoch, tuple(features))
 
     return brokers.retry(attempt)
+
+
+def level_text(feature: str, level: int) -> str:
+    """Return a level as text; a level of metadata.version is a release of Apache Kafka."""
+    at = level - _FIRST_LEVEL
+    if feature != _METADATA_VERSION or level == 0:
+        return str(level)
+    return _RELEASES[at] if 0 <= at < len(_RELEASES) else f"UNKNOWN [{level}]"
 
 
 def update_features(

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ottla.base.errors import ErrorCode
-from ottla.client.admin.answers import check
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -24,7 +24,6 @@ from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, Descri
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionResult,
     TopicPartitions,
 )
 from ottla.wire.messages.list_partition_reassignments import (
@@ -62,12 +61,16 @@ class ReplicaSize:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """A log directory of a broker; sizes are -1 if the broker does not report them."""
+    """A log directory of a broker; sizes are -1 if the broker does not report them.
+
+    `error_code` is not 0 if the directory is offline: then the broker does not know its replicas.
+    """
 
     path: str
     total_bytes: int
     usable_bytes: int
     replicas: Mapping[Key, ReplicaSize]
+    error_code: int = 0
 
 
 def elect_leaders(
@@ -80,10 +83,47 @@ def elect_leaders(
 
     A partition whose leader is already the wanted one is no error.
     """
+    request = _election(brokers, partitions, election_type)
+    # A repeated request finds the leaders of the first one elected already.
+    elected: dict[Key, None] = {}
+
+    def attempt() -> list[Key]:
+        results = _elect(brokers, request)
+        elected.update(dict.fromkeys(key for key, error in results.items() if error is None))
+        _raise_first(
+            {
+                key: error
+                for key, error in results.items()
+                if error is not None and error.code is not ErrorCode.ELECTION_NOT_NEEDED
+            }
+        )
+        return list(elected)
+
+    return brokers.retry(attempt)
+
+
+def try_elections(
+    brokers: Brokers,
+    partitions: Iterable[Key] | None = None,
+    *,
+    election_type: ElectionType = ElectionType.PREFERRED,
+) -> dict[Key, ApiError | None]:
+    """Elect leaders for these partitions, or all; return None or the error of each partition.
+
+    ELECTION_NOT_NEEDED is the error of a partition whose leader is already the wanted one. If all
+    partitions are elected, the broker returns no such errors.
+    """
+    request = _election(brokers, partitions, election_type)
+    return brokers.retry(lambda: _elect(brokers, request))
+
+
+def _election(
+    brokers: Brokers, partitions: Iterable[Key] | None, election_type: ElectionType
+) -> ElectLeadersRequest:
     grouped: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions or ():
         grouped[topic].append(partition)
-    request = ElectLeadersRequest(
+    return ElectLeadersRequest(
         election_type=election_type,
         topic_partitions=None
         if partitions is None
@@ -91,49 +131,65 @@ def elect_leaders(
         timeout_ms=int(brokers.timeout_s * 1000),
     )
 
-    # A repeated request finds the leaders of the first one elected already.
-    elected: dict[Key, None] = {}
 
-    def attempt() -> list[Key]:
-        response = brokers.ask_controller(request, ElectLeadersResponse)
-        check(response.error_code)
-        failed: tuple[str, PartitionResult] | None = None
-        for topic in response.replica_election_results:
-            for row in topic.partition_result:
-                if row.error_code == ErrorCode.ELECTION_NOT_NEEDED:
-                    continue
-                if row.error_code:
-                    failed = failed or (topic.topic, row)
-                else:
-                    elected[topic.topic, row.partition_id] = None
-        if failed is not None:
-            name, row = failed
-            check(row.error_code, row.error_message, subject=f"{name}-{row.partition_id}")
-        return list(elected)
-
-    return brokers.retry(attempt)
+def _elect(brokers: Brokers, request: ElectLeadersRequest) -> dict[Key, ApiError | None]:
+    response = brokers.ask_controller(request, ElectLeadersResponse)
+    check(response.error_code)
+    return {
+        (topic.topic, row.partition_id): error_of(row.error_code, row.error_message)
+        for topic in response.replica_election_results
+        for row in topic.partition_result
+    }
 
 
 def alter_reassignments(brokers: Brokers, targets: Mapping[Key, Sequence[int] | None]) -> None:
     """Move partitions to these replicas, the preferred leader first; None cancels a move."""
+    request = _reassignment(brokers, targets)
+    brokers.retry(lambda: _raise_first(_reassign(brokers, request)))
+
+
+def try_reassignments(
+    brokers: Brokers,
+    targets: Mapping[Key, Sequence[int] | None],
+    *,
+    keeps_factor: bool = False,
+) -> dict[Key, ApiError]:
+    """Start moves as `alter_reassignments` does; return the errors of the partitions that failed.
+
+    With `keeps_factor` a partition must not get another number of replicas (KIP-860).
+    """
+    request = _reassignment(brokers, targets)
+    request.allow_replication_factor_change = not keeps_factor
+    return brokers.retry(lambda: _reassign(brokers, request))
+
+
+def _reassignment(
+    brokers: Brokers, targets: Mapping[Key, Sequence[int] | None]
+) -> AlterPartitionReassignmentsRequest:
     grouped: dict[str, list[ReassignablePartition]] = defaultdict(list)
     for (topic, partition), replicas in targets.items():
         chosen = None if replicas is None else list(replicas)
         grouped[topic].append(ReassignablePartition(partition_index=partition, replicas=chosen))
-    request = AlterPartitionReassignmentsRequest(
+    return AlterPartitionReassignmentsRequest(
         timeout_ms=int(brokers.timeout_s * 1000),
         topics=[ReassignableTopic(name=name, partitions=rows) for name, rows in grouped.items()],
     )
 
-    def attempt() -> None:
-        response = brokers.ask_controller(request, AlterPartitionReassignmentsResponse)
-        check(response.error_code, response.error_message)
-        for topic in response.responses:
-            for row in topic.partitions:
-                subject = f"{topic.name}-{row.partition_index}"
-                check(row.error_code, row.error_message, subject=subject)
 
-    brokers.retry(attempt)
+def _reassign(brokers: Brokers, request: AlterPartitionReassignmentsRequest) -> dict[Key, ApiError]:
+    response = brokers.ask_controller(request, AlterPartitionReassignmentsResponse)
+    check(response.error_code, response.error_message)
+    errors = {
+        (topic.name, row.partition_index): error_of(row.error_code, row.error_message)
+        for topic in response.responses
+        for row in topic.partitions
+    }
+    return {key: error for key, error in errors.items() if error is not None}
+
+
+def _raise_first(errors: Mapping[Key, ApiError]) -> None:
+    for (topic, partition), error in errors.items():
+        raise ApiError(error.code, f"{topic}-{partition}: {error}")
 
 
 def list_reassignments(brokers: Brokers) -> dict[Key, Reassignment]:
@@ -157,29 +213,46 @@ def list_reassignments(brokers: Brokers) -> dict[Key, Reassignment]:
 
 
 def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
-    """Return the log directories of a broker, with the replicas in each."""
+    """Return the log directories of a broker, with the replicas in each.
+
+    Raises ApiError KAFKA_STORAGE_ERROR if one of them is offline.
+    """
 
     def attempt() -> list[LogDirectory]:
-        response = brokers.ask_node(
-            node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
-        )
-        check(response.error_code)
-        directories = []
-        for result in response.results:
-            check(result.error_code, subject=result.log_dir)
-            replicas = {
+        directories = _log_dirs(brokers, node_id)
+        for directory in directories:
+            check(directory.error_code, subject=directory.path)
+        return directories
+
+    return brokers.retry(attempt)
+
+
+def list_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
+    """Return the log directories of a broker; those that are offline have an error code."""
+    return brokers.retry(lambda: _log_dirs(brokers, node_id))
+
+
+def _log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
+    response = brokers.ask_node(
+        node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
+    )
+    check(response.error_code)
+    return [
+        LogDirectory(
+            result.log_dir,
+            result.total_bytes,
+            result.usable_bytes,
+            {
                 (topic.name, row.partition_index): ReplicaSize(
                     row.partition_size, row.offset_lag, row.is_future_key
                 )
                 for topic in result.topics
                 for row in topic.partitions
-            }
-            directories.append(
-                LogDirectory(result.log_dir, result.total_bytes, result.usable_bytes, replicas)
-            )
-        return directories
-
-    return brokers.retry(attempt)
+            },
+            result.error_code,
+        )
+        for result in response.results
+    ]
 
 
 def move_replicas(brokers: Brokers, node_id: int, targets: Mapping[Key, str]) -> None:

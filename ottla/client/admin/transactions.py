@@ -35,11 +35,12 @@ _FENCING_TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
-    """A transactional id with the state of its transaction."""
+    """A transactional id with the state of its transaction, and the broker that coordinates it."""
 
     transactional_id: str
     producer_id: int
     state: str
+    coordinator: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Transaction:
     timeout_ms: int
     start_ms: int
     partitions: tuple[tuple[str, int], ...]
+    coordinator: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,12 @@ def list_transactions(
     producer_ids: Sequence[int] = (),
     min_duration_ms: int = -1,
     pattern: str | None = None,
+    is_sorted: bool = True,
 ) -> list[TransactionListing]:
     """Return the transactional ids of all coordinators, optionally only those in some states, of
     some producers, that have been open for longer, or that match a regular expression of RE2.
+
+    They are sorted, or in the order of the coordinators.
     """
     request = ListTransactionsRequest(
         state_filters=list(states),
@@ -97,12 +102,14 @@ def list_transactions(
         response = brokers.ask_node(node_id, request, ListTransactionsResponse)
         check(response.error_code)
         return [
-            TransactionListing(row.transactional_id, row.producer_id, row.transaction_state)
+            TransactionListing(
+                row.transactional_id, row.producer_id, row.transaction_state, node_id
+            )
             for row in response.transaction_states
         ]
 
     listings = [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
-    return sorted(listings, key=lambda row: row.transactional_id)
+    return sorted(listings, key=lambda row: row.transactional_id) if is_sorted else listings
 
 
 def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction:
@@ -125,6 +132,7 @@ def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction
             partitions=tuple(
                 (topic.topic, number) for topic in row.topics for number in topic.partitions
             ),
+            coordinator=brokers.transaction_coordinator(transactional_id),
         )
 
     return brokers.retry(attempt)
@@ -158,6 +166,16 @@ def describe_producers(
         ]
 
     return brokers.retry(attempt)
+
+
+def find_open_transaction(
+    brokers: Brokers, topic: str, partition: int, start_offset: int
+) -> ActiveProducer | None:
+    """Return the producer whose open transaction in a partition starts at an offset, if any."""
+    for producer in describe_producers(brokers, topic, partition):
+        if producer.transaction_start_offset == start_offset:
+            return producer
+    return None
 
 
 def find_hanging_transactions(

@@ -67,7 +67,7 @@ def _partitions(brokers: Brokers, listed: Sequence[topics.Topic]) -> Iterator[Ro
     yield _listed("fail", "leaders", leaderless, "without a leader", "start a broker of their ISR")
     yield _listed("fail", "minimum ISR", few, "below min.insync.replicas: acks=all is rejected", "start the brokers of their replicas")  # fmt: skip
     yield _listed("fail", "replicas", behind, "under-replicated", "wait for followers, or look at their logs")  # fmt: skip
-    yield _listed("warn", "preferred", moved, "not led by the preferred replica", "kafka-leader-election --election-type preferred --all-topic-partitions")  # fmt: skip
+    yield _listed("warn", "preferred", moved, "not led by the preferred replica", "elect them with `ottla cluster elect --all --execute`")  # fmt: skip
 
 
 def _minimum_isr(brokers: Brokers, topic: str) -> int:

@@ -1,4 +1,8 @@
-"""`ottla cluster info`: id, controller, brokers, and the number of topics and partitions."""
+"""`ottla cluster info`: id, controller, brokers, and the number of topics and partitions.
+
+Not done: a broker cannot be unregistered as with kafka-cluster: registrations end with the session
+of a broker, except in clusters with KRaft.
+"""
 
 import click
 

@@ -1,34 +1,39 @@
-"""`ottla cluster move`: move replicas between brokers (KIP-455), show moves, cancel them."""
+"""`ottla cluster move`: move replicas between brokers (KIP-455), show moves, verify, cancel them.
 
-from collections.abc import Sequence
+Plans are files in the JSON of kafka-reassign-partitions. They can name log directories of replicas.
+
+Not done: `--disallow-replication-factor-change` and `--preserve-throttles` of the script have no
+counterpart here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from ottla.client.admin import cluster, replicas, topics
+from ottla.client.admin import replicas
 from ottla.client.brokers import Brokers
 from ottla.tools import options
+from ottla.tools.broker_ids import parse_broker_ids
+from ottla.tools.cluster.moves import Plan, execute_moves, plan_of, refuse_existing, save
+from ottla.tools.cluster.progress import cancel_moves, show_progress
 from ottla.tools.output import Output, note
-from ottla.tools.topic_partitions import parse_topic_partitions
 
 _COLUMNS = ("topic", "partition", "from", "to")
 _STATUS_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
-Key = tuple[str, int]
-
-
-def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...]:
-    """Return the broker ids of a comma-separated list (a click callback)."""
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    if not all(part.isdecimal() for part in parts):
-        raise click.BadParameter(f"{text!r} is not a list of broker ids, as in 1,2,3", context, parameter)  # fmt: skip
-    ids = tuple(int(part) for part in parts)
-    if len(set(ids)) != len(ids):
-        raise click.BadParameter(f"{text!r} names a broker twice", context, parameter)
-    return ids
+_KINDS = ("to", "over", "plan", "cancel", "verify")
+_FILE = {"type": click.Path(dir_okay=False), "metavar": "FILE"}
 
 
 @click.command("move")
 @click.argument("topic_partitions", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
-@click.option("--to", callback=_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
+@click.option("--to", callback=parse_broker_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
+@click.option("--over", callback=parse_broker_ids, metavar="ID,…", help="Spread the replicas over these brokers and their racks, as many as now.")  # fmt: skip
+@click.option("--plan", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The replicas of partitions as JSON, as for kafka-reassign-partitions.")  # fmt: skip
+@click.option("--save", help="Write the plan to a new file.", **_FILE)  # type: ignore[arg-type]
+@click.option("--save-current", help="Write the present replicas to a new file: a plan that reverts the moves.", **_FILE)  # type: ignore[arg-type]  # fmt: skip
+@click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES", help="Limit the traffic of the moves, in bytes per second.")  # fmt: skip
+@click.option("--verify", is_flag=True, help="Show the progress; --execute removes the limits when it is complete.")  # fmt: skip
 @click.option("--cancel", is_flag=True, help="Cancel the moves of these partitions.")
 @click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
 @options.connected
@@ -36,45 +41,52 @@ def command(
     brokers: Brokers,
     output: Output,
     topic_partitions: tuple[str, ...],
-    to: tuple[int, ...],
-    cancel: bool,
     execute: bool,
-) -> None:
+    **option_values: Any,
+) -> int:
     """Move the replicas of topics or partitions to brokers; without arguments, show running moves.
 
-    With several partitions the first broker of the list rotates, so that leaders are spread.
+    With several partitions the first broker of --to rotates, so that leaders are spread. The exit
+    code of --verify is 1 until all moves are complete.
 
     \b
     ottla cluster move orders --to 2,3 --execute
+    ottla cluster move orders payments --over 1,2,3,4 --save plan.json
+    ottla cluster move --plan plan.json --throttle 50000000 --execute
+    ottla cluster move --plan plan.json --verify --execute
     ottla cluster move orders:0,1 --cancel --execute
     """
-    if not topic_partitions:
-        if to or cancel or execute:
+    if not topic_partitions and option_values["plan"] is None:
+        if execute or any(option_values.values()):
             raise click.UsageError("Name the topics or partitions, as in orders or orders:0,1.")
         _show(brokers, output)
-        return
-    if bool(to) == cancel:
-        raise click.UsageError("Give either --to ID,… or --cancel.")
-    keys = parse_topic_partitions(brokers, topic_partitions)
-    moves = replicas.list_reassignments(brokers)
-    rows = _plan(brokers, keys, to)
-    if cancel:
-        rows = [row for row in rows if (row["topic"], row["partition"]) in moves]
-    if execute:
-        targets = {
-            (str(row["topic"]), int(str(row["partition"]))): None if cancel else list(row["to"])  # type: ignore[call-overload]
-            for row in rows
-        }
-        if targets:
-            replicas.alter_reassignments(brokers, targets)
-    columns = _COLUMNS[:3] if cancel else _COLUMNS
-    output.rows(
-        [{**row, "executed": execute, "cancelled": cancel} for row in rows],
-        columns,
-        empty="These partitions are not moving." if cancel else "The replicas are there already.",
-    )
-    if rows and not execute:
-        note("Dry run, nothing was changed: add --execute.")
+        return 0
+    _check(topic_partitions, option_values)
+    plan = plan_of(brokers, topic_partitions, option_values)
+    if option_values["verify"]:
+        return show_progress(brokers, output, plan, execute=execute)
+    if option_values["cancel"]:
+        cancel_moves(brokers, output, plan, execute=execute)
+        return 0
+    _move(brokers, output, plan, option_values, execute=execute)
+    return 0
+
+
+def _check(topic_partitions: tuple[str, ...], option_values: Mapping[str, Any]) -> None:
+    """Raise UsageError for options that contradict each other."""
+    if topic_partitions and option_values["plan"] is not None:
+        raise click.UsageError("--plan names the partitions: leave out the topics.")
+    kinds = [name for name in _KINDS if option_values[name]]
+    if kinds in (["plan", "cancel"], ["plan", "verify"]):
+        kinds.remove("plan")
+    if len(kinds) != 1:
+        raise click.UsageError(
+            "Give either --to ID,… or --cancel, or one of --over, --plan and --verify."
+        )
+    unused = [name for name in ("save", "save_current", "throttle") if option_values[name]]
+    if unused and kinds[0] in ("cancel", "verify"):
+        word = unused[0].replace("_", "-")
+        raise click.UsageError(f"--{word} cannot be combined with --{kinds[0]}.")
 
 
 def _show(brokers: Brokers, output: Output) -> None:
@@ -91,25 +103,38 @@ def _show(brokers: Brokers, output: Output) -> None:
     output.rows(rows, _STATUS_COLUMNS, empty="No replicas are moving.")
 
 
-def _plan(brokers: Brokers, keys: Sequence[Key], to: tuple[int, ...]) -> list[dict[str, object]]:
-    running = {item.node_id for item in cluster.describe_cluster(brokers).brokers}
-    unknown = [number for number in to if number not in running]
-    if unknown:
-        known = ", ".join(map(str, sorted(running)))
-        raise click.UsageError(f"Broker {unknown[0]} is not running; running brokers: {known}.")
-    rows: list[dict[str, object]] = []
-    described = {name: topics.describe_topic(brokers, name) for name in {key[0] for key in keys}}
-    for at, (name, number) in enumerate(keys):
-        now = next(row for row in described[name].partitions if row.partition == number)
-        rotation = at % len(to) if to else 0
-        target = (*to[rotation:], *to[:rotation])
-        if not to or target != tuple(now.replicas):
-            rows.append(
-                {
-                    "topic": name,
-                    "partition": number,
-                    "from": list(now.replicas),
-                    "to": list(target),
-                }
-            )
-    return rows
+def _move(
+    brokers: Brokers,
+    output: Output,
+    plan: Plan,
+    option_values: Mapping[str, Any],
+    *,
+    execute: bool,
+) -> None:
+    files = {option_values["save"]: plan.targets, option_values["save_current"]: plan.current}
+    files.pop(None, None)
+    if option_values["save"] and len(files) < 2 and option_values["save_current"]:
+        raise click.UsageError("--save and --save-current need different files.")
+    refuse_existing(files)
+    for path, assignment in files.items():
+        save(path, assignment, plan.directories if assignment is plan.targets else {})
+    if execute:
+        execute_moves(brokers, plan, option_values["throttle"])
+    rows = [
+        {
+            "topic": key[0],
+            "partition": key[1],
+            "from": list(plan.current[key]),
+            "to": list(target),
+            "directories": plan.directories_of(key),
+            "executed": execute,
+            "cancelled": False,
+        }
+        for key, target in plan.targets.items()
+    ]
+    columns = (*_COLUMNS, "directories") if plan.directories else _COLUMNS
+    output.rows(rows, columns, empty="The replicas are there already.")
+    if rows and not execute:
+        note("Dry run, nothing was changed: add --execute.")
+    elif rows and option_values["throttle"]:
+        note("Add --verify instead of --throttle to see the progress, and to remove the limits.")

@@ -48,6 +48,26 @@ def partition_of(row: Any) -> tuple[str, int]:
     return row["topic"], number_of(row, "partition", 32)
 
 
+def read_offsets(path: str) -> dict[tuple[str, int], int]:
+    """Return the offsets by partition of a file for kafka-delete-records; ConfigError if it is
+    none.
+    """
+    content = read_json(path)
+    if "partitions" not in content:
+        raise ConfigError("Missing partitions field")
+    offsets: dict[tuple[str, int], int] = {}
+    twice = []
+    for row in rows_of(content, "partitions"):
+        key = partition_of(row)
+        if key in offsets:
+            twice.append(key)
+        offsets[key] = number_of(row, "offset", 64)
+    if twice:
+        listed = ",".join(f"{topic}-{partition}" for topic, partition in dict.fromkeys(twice))
+        raise ConfigError(f"Offset json file contains duplicate topic partitions: {listed}")
+    return offsets
+
+
 def number_of(row: Mapping[str, Any], field: str, bits: int) -> int:
     """Return the whole number in a field of a row; ConfigError if it is none of this size."""
     value: Any = row.get(field)

@@ -98,16 +98,18 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.get_offsets", "topic describe", "Show offsets of partitions."
     ),
     "kafka-log-dirs": Script(
-        f"{_HERE}.replicas.log_dirs", "", "Show the sizes of replicas by log directory."
+        f"{_HERE}.replicas.log_dirs", "log dirs", "Show the sizes of replicas by log directory."
     ),
     "kafka-delete-records": Script(
-        f"{_HERE}.replicas.delete_records", "", "Delete records before an offset."
+        f"{_HERE}.replicas.delete_records", "topic trim", "Delete records before an offset."
     ),
     "kafka-leader-election": Script(
-        f"{_HERE}.replicas.leader_election", "", "Elect the preferred leaders of partitions."
+        f"{_HERE}.replicas.leader_election",
+        "cluster elect",
+        "Elect the preferred leaders of partitions.",
     ),
     "kafka-reassign-partitions": Script(
-        f"{_HERE}.replicas.reassign", "", "Move partitions between brokers."
+        f"{_HERE}.replicas.reassign", "cluster move", "Move partitions between brokers."
     ),
     "kafka-producer-perf-test": Script(
         f"{_HERE}.perf.producer", "", "Measure the rate and the latency of a producer.", True
@@ -129,23 +131,27 @@ SCRIPTS: Mapping[str, Script] = {
     ),
     "kafka-preferred-replica-election": Script(
         f"{_HERE}.replicas.preferred_election",
-        "",
+        "cluster elect",
         "Elect preferred leaders (now kafka-leader-election).",
     ),
     "kafka-acls": Script(
-        f"{_HERE}.access.acls", "", "Manage access control lists of clusters that have them."
+        f"{_HERE}.access.acls", "acl", "Manage access control lists of clusters that have them."
     ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
-    "kafka-cluster": Script(f"{_HERE}.admin.cluster", "", "Show the cluster's id and brokers."),
-    "kafka-broker-api-versions": Script(
-        f"{_HERE}.admin.api_versions", "", "Show the API versions of brokers."
+    "kafka-cluster": Script(
+        f"{_HERE}.admin.cluster", "cluster info", "Show the cluster's id and brokers."
     ),
-    "kafka-features": Script(f"{_HERE}.admin.features", "", "Show the levels of features."),
+    "kafka-broker-api-versions": Script(
+        f"{_HERE}.admin.api_versions", "broker apis", "Show the API versions of brokers."
+    ),
+    "kafka-features": Script(
+        f"{_HERE}.admin.features", "cluster features", "Show the levels of features."
+    ),
     "kafka-client-metrics": Script(
-        f"{_HERE}.admin.client_metrics", "", "Manage subscriptions to metrics of clients."
+        f"{_HERE}.admin.client_metrics", "metrics", "Manage subscriptions to metrics of clients."
     ),
     "kafka-transactions": Script(
-        f"{_HERE}.admin.transactions", "", "List, describe and abort transactions."
+        f"{_HERE}.admin.transactions", "transaction", "List, describe and abort transactions."
     ),
     "kafka-run-class": Script(
         f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."
@@ -154,7 +160,9 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.servers.broker", "up", "Start a broker with a properties file."
     ),
     "kafka-server-stop": Script(
-        f"{_HERE}.servers.broker", "", "Stop the brokers that kafka-server-start -daemon started."
+        f"{_HERE}.servers.broker",
+        "broker stop",
+        "Stop the brokers that kafka-server-start -daemon started.",
     ),
     "zookeeper-shell": Script(
         f"{_HERE}.servers.zookeeper_shell",

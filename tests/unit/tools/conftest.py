@@ -11,6 +11,7 @@ import pytest
 
 from ottla.testing import Cluster
 from ottla.tools import main
+from tests.unit.client.conftest import new_broker as new_broker
 
 
 class Done(NamedTuple):

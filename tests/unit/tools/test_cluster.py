@@ -1,5 +1,6 @@
 """`ottla cluster …`, `ottla topic trim`, `ottla group seek`, and --explain."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,81 @@ def test_trim_deletes_before_a_position(
     assert run("topic", "describe", "a", "--output", "json").json[0]["log_start_offset"] == 0
     done = run("topic", "trim", "a", "--to", position, "--yes", "--output", "json")
     assert (done.json[0]["new_start_offset"], done.json[0]["deleted"]) == (start, start)
+
+
+def _offsets_file(folder: Path, *rows: tuple[Any, ...]) -> str:
+    fields = ("topic", "partition", "offset")
+    partitions = [dict(zip(fields, row, strict=True)) for row in rows]
+    path = folder / "offsets.json"
+    path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(path)
+
+
+def test_trim_reads_offsets_from_a_file(run: Any, ottla_cluster: Cluster, tmp_path: Path) -> None:
+    """Each partition has its offset, in the JSON of kafka-delete-records; -1 is the end."""
+    run("topic", "create", "b")
+    for topic in ("a", "b"):
+        produce(ottla_cluster, topic, [b"1", b"2", b"3"])
+    path = _offsets_file(tmp_path, ("b", 0, -1), ("a", 0, 2))
+    dry = run("topic", "trim", "--file", path, "--dry-run", "--output", "json")
+    assert [(row["topic"], row["new_start_offset"]) for row in dry.json] == [("a", 2), ("b", 3)]
+    assert run("topic", "describe", "a", "--output", "json").json[0]["log_start_offset"] == 0
+    done = run("topic", "trim", "--file", path, "--yes")
+    assert done.rows == [["a", "0", "0", "2", "2"], ["b", "0", "0", "3", "3"]]
+    assert run("topic", "describe", "b", "--output", "json").json[0]["log_start_offset"] == 3
+    path = _offsets_file(tmp_path, ("a", 0, 1))
+    done = run("topic", "trim", "--file", path, "--yes", "--output", "json")
+    assert (done.json[0]["new_start_offset"], done.json[0]["deleted"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "command_line", "sentence"),
+    [
+        ([("a", 0, 2), ("a", 0, 9)], [], "duplicate topic partitions: a-0"),
+        ([("a", 0, 2), ("a", 1, 0)], [], "has no partition 1"),
+        ([("a", 0, 9)], [], "a-0 has no offset 9: use 0 to 3, or -1 for the end"),
+        ([("a", 0, -2)], [], "a-0 has no offset -2"),
+        ([("none", 0, 1)], [], "There is no topic 'none'"),
+        ([("a", 0, "x")], [], 'needs a field "offset" (int64)'),
+        ([], [], "names no partitions"),
+        ([("a", 0, 2)], ["a"], "leave out the others"),
+        ([("a", 0, 2)], ["--to", "2"], "leave out the others"),
+    ],
+)
+def test_wrong_offsets_of_a_file_delete_nothing(
+    run: Any,
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    rows: list[tuple[Any, ...]],
+    command_line: list[str],
+    sentence: str,
+) -> None:
+    """All offsets are checked before the first record is deleted."""
+    produce(ottla_cluster, "a", [b"1", b"2", b"3"])
+    path = _offsets_file(tmp_path, *rows)
+    done = run("topic", "trim", *command_line, "--file", path, "--yes")
+    assert done.code != 0
+    assert done.out == b""
+    assert sentence in done.errors
+    assert run("topic", "describe", "a", "--output", "json").json[0]["log_start_offset"] == 0
+
+
+def test_trim_shows_the_json_that_it_needs(run: Any, tmp_path: Path) -> None:
+    """A file that is no JSON is a sentence with an example."""
+    (tmp_path / "offsets").write_text("[1")
+    done = run("topic", "trim", "--file", str(tmp_path / "offsets"))
+    assert (done.code, done.out) == (1, b"")
+    assert "is not a valid JSON" in done.errors
+    assert '"offset": 5' in done.errors
+
+
+def test_trim_needs_a_position(run: Any) -> None:
+    """Neither a topic nor a position alone is enough."""
+    run("topic", "create", "a")
+    for command_line in ([], ["a"], ["--to", "end"]):
+        done = run("topic", "trim", *command_line)
+        assert (done.code, done.out) == (2, b"")
+        assert "Name a topic and --to POSITION, or a file with --file FILE" in done.errors
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,15 @@ WORDS = {
     "group reset": ["g", "--to-latest", "--topic", "t"],
     "group delete": ["g", "--yes"],
     "cluster move": ["t", "--to", "1"],
+    "cluster elect": ["t"],
+    "acl add": ["--topic", "t", "--allow-principal", "User:u"],
+    "acl remove": ["--topic", "t", "--yes"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
+    "transaction describe": ["x"],
+    "transaction producers": ["t"],
+    "transaction abort": ["x", "--yes"],
+    "metrics set": ["s", "--interval", "30s"],
+    "metrics delete": ["s", "--yes"],
     "debug bundle": ["NEW"],
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
@@ -158,7 +166,7 @@ def test_commands_are_completed(
         return [row.partition(",")[2] for row in capsys.readouterr().out.splitlines()]
 
     assert complete("ottla clus") == ["cluster"]
-    assert complete("ottla cluster ") == ["info", "health", "move"]
+    assert complete("ottla cluster ") == ["info", "health", "move", "elect", "features"]
     assert complete("ottla topic tr") == ["trim"]
     assert "--exactly-once" in complete("ottla topic copy --ex")
 

@@ -13,12 +13,21 @@ from ottla.client.admin.acls import (
     AclBinding,
     PatternType,
     ResourcePattern,
-    ResourceType,
 )
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
-from ottla.tools.scripts.access.entries import Entries, entries_of, principal_of
-from ottla.tools.scripts.access.patterns import pattern_type_of, patterns_of
+from ottla.tools.scripts.access.entries import (
+    Entries,
+    bindings_of,
+    check_roles,
+    divided,
+    entries_of,
+    entries_to_add,
+    filters_of,
+    principal_of,
+    row_of,
+)
+from ottla.tools.scripts.access.patterns import RESOURCE_TYPES, AclRequest
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, CONTROLLERS, Flag, Options, Spec
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
@@ -112,55 +121,59 @@ def _check(options: Options) -> None:
         options.forbid(role, "operation", "deny-principal", "deny-host")
     if "principal" in options and "list" not in options:
         raise UsageError("The --principal option is only available if --list is set")
-    if "producer" in options and "topic" not in options:
-        raise UsageError("With --producer you must specify a --topic")
-    if "idempotent" in options and "producer" not in options:
-        raise UsageError("The --idempotent option is only available if --producer is set")
-    if "consumer" in options and not _is_complete_consumer(options):
+    # An unknown pattern type is an error of a later step.
+    check_roles(_request(options, PatternType.LITERAL))
+
+
+def _request(options: Options, pattern_type: PatternType) -> AclRequest:
+    return AclRequest(
+        resources=tuple(
+            (resource_type, name)
+            for option, resource_type in RESOURCE_TYPES.items()
+            for name in options.all(option)
+        ),
+        pattern_type=pattern_type,
+        is_for_cluster="cluster" in options,
+        operations=tuple(options.all("operation")),
+        allow_principals=tuple(options.all("allow-principal")),
+        deny_principals=tuple(options.all("deny-principal")),
+        allow_hosts=tuple(options.all("allow-host")),
+        deny_hosts=tuple(options.all("deny-host")),
+        is_for_producer="producer" in options,
+        is_for_consumer="consumer" in options,
+        is_idempotent="idempotent" in options,
+    )
+
+
+def _pattern_type(options: Options) -> PatternType:
+    text = options["resource-pattern-type"]
+    try:
+        pattern_type = PatternType[text.upper()]
+    except KeyError:
+        pattern_type = PatternType.UNKNOWN
+    if pattern_type is PatternType.UNKNOWN:
         raise UsageError(
-            "With --consumer you must specify a --topic and a --group and no --cluster or "
-            "--transactional-id option should be specified."
+            f"Cannot parse argument '{text}' of option resource-pattern-type", is_parse_error=True
         )
-
-
-def _is_complete_consumer(options: Options) -> bool:
-    is_only_consumer = "producer" not in options
-    has_others = "cluster" in options or "transactional-id" in options
-    return "topic" in options and "group" in options and not (is_only_consumer and has_others)
-
-
-def _entries_to_add(options: Options) -> Entries:
-    pattern_type = pattern_type_of(options)
-    if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise UsageError(
-            f"A '--resource-pattern-type' value of '{pattern_type.name}' is not valid when adding "
-            "acls."
-        )
-    entries = entries_of(options)
-    if not all(entries.values()):
-        raise UsageError(
-            "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
-        )
-    return entries
+    return pattern_type
 
 
 def _add(brokers: Brokers, options: Options) -> None:
     added: list[AclBinding] = []
-    for pattern, entries in _entries_to_add(options).items():
-        known = set(admin.describe_acls(brokers, AclBinding(pattern)))
-        bindings = [AclBinding(pattern, entry) for entry in entries]
-        missing = [binding for binding in bindings if binding not in known]
+    entries_by_pattern = entries_to_add(_request(options, _pattern_type(options)))
+    for pattern, entries in entries_by_pattern.items():
+        known, missing = divided(brokers, pattern, entries)
         if not options.is_json:
-            _print_added(pattern, [binding for binding in bindings if binding in known], missing)
+            _print_added(pattern, known, missing)
         if missing:
             admin.create_acls(brokers, missing)
             added += missing
     if options.is_json:
-        as_json([_row(binding) for binding in added])
+        as_json([row_of(binding) for binding in added])
 
 
 def _print_added(
-    pattern: ResourcePattern, known: Iterable[AclBinding], missing: list[AclBinding]
+    pattern: ResourcePattern, known: list[AclBinding], missing: list[AclBinding]
 ) -> None:
     for binding in known:
         out(
@@ -174,13 +187,13 @@ def _print_added(
 
 def _remove(brokers: Brokers, options: Options) -> None:
     deleted: list[AclBinding] = []
-    for pattern, entries in entries_of(options).items():
+    request = _request(options, _pattern_type(options))
+    for pattern, entries in entries_of(request).items():
         if not _is_confirmed(options, _question(pattern, entries)):
             continue
-        filters = [AclBinding(pattern, entry) for entry in entries or [AccessControlEntry()]]
-        deleted += admin.delete_acls(brokers, filters)
+        deleted += admin.delete_acls(brokers, filters_of(pattern, entries))
     if options.is_json:
-        as_json([_row(binding) for binding in deleted])
+        as_json([row_of(binding) for binding in deleted])
 
 
 def _question(pattern: ResourcePattern, entries: list[AccessControlEntry]) -> str:
@@ -203,14 +216,11 @@ def _is_confirmed(options: Options, question: str) -> bool:
 
 
 def _list(brokers: Brokers, options: Options) -> None:
-    patterns = patterns_of(options) or [ResourcePattern(ResourceType.ANY, None, PatternType.ANY)]
-    bindings: dict[AclBinding, None] = {}
-    for pattern in patterns:
-        bindings |= dict.fromkeys(admin.describe_acls(brokers, AclBinding(pattern)))
+    bindings = bindings_of(brokers, _request(options, _pattern_type(options)))
     principals = [principal_of(text) for text in options.all("principal")]
     if options.is_json:
         rows = [
-            _row(row) for row in bindings if not principals or row.entry.principal in principals
+            row_of(row) for row in bindings if not principals or row.entry.principal in principals
         ]
         as_json(rows)
         return
@@ -245,16 +255,3 @@ def _pattern_text(pattern: ResourcePattern) -> str:
         f"ResourcePattern(resourceType={pattern.resource_type.name}, name={pattern.name}, "
         f"patternType={pattern.pattern_type.name})"
     )
-
-
-def _row(binding: AclBinding) -> dict[str, str | None]:
-    pattern, entry = binding
-    return {
-        "resource_type": pattern.resource_type.name,
-        "name": pattern.name,
-        "pattern_type": pattern.pattern_type.name,
-        "principal": entry.principal,
-        "host": entry.host,
-        "operation": entry.operation.name,
-        "permission_type": entry.permission_type.name,
-    }

@@ -1,17 +1,20 @@
-"""The access control entries that a command line of `kafka-acls` adds or removes."""
+"""The access control entries that a command line adds or removes."""
 
 from collections.abc import Iterable
 
+from ottla.client.admin import acls
 from ottla.client.admin.acls import (
     AccessControlEntry,
+    AclBinding,
     AclOperation,
+    PatternType,
     PermissionType,
     ResourcePattern,
     ResourceType,
 )
-from ottla.tools.scripts.access.patterns import CLUSTER, patterns_of
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.access.patterns import CLUSTER, AclRequest, patterns_of
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Options
 
 _O = AclOperation
 # As AclEntry.supportedOperations of Apache Kafka.
@@ -34,29 +37,102 @@ _CONSUMER = {ResourceType.TOPIC: (_O.READ, _O.DESCRIBE), ResourceType.GROUP: (_O
 Entries = dict[ResourcePattern, list[AccessControlEntry]]
 
 
-def entries_of(options: Options) -> Entries:
+def entries_of(request: AclRequest) -> Entries:
     """Return the entries by resource; without principals, each resource has an empty list.
 
     Raises ValueError for a principal without a type, UsageError for other mistakes.
     """
     entries: Entries = {}
-    if "producer" not in options and "consumer" not in options:
-        operations = [_operation(text) for text in options.all("operation")] or [_O.ALL]
-        listed = [*_allowed(options, operations), *_denied(options, operations)]
-        entries = {pattern: listed for pattern in _patterns(options)}
-    if "producer" in options:
-        entries |= _of_role(options, _PRODUCER)
-        if "idempotent" in options:
-            entries[CLUSTER] = _allowed(options, [_O.IDEMPOTENT_WRITE])
-    if "consumer" in options:
-        for pattern, more in _of_role(options, _CONSUMER).items():
+    if not request.is_for_producer and not request.is_for_consumer:
+        operations = [_operation(text) for text in request.operations] or [_O.ALL]
+        listed = [*_allowed(request, operations), *_denied(request, operations)]
+        entries = {pattern: listed for pattern in _patterns(request)}
+    if request.is_for_producer:
+        entries |= _of_role(request, _PRODUCER)
+        if request.is_idempotent:
+            entries[CLUSTER] = _allowed(request, [_O.IDEMPOTENT_WRITE])
+    if request.is_for_consumer:
+        for pattern, more in _of_role(request, _CONSUMER).items():
             entries[pattern] = list(dict.fromkeys([*entries.get(pattern, ()), *more]))
     _check_operations(entries)
     return entries
 
 
-def _patterns(options: Options) -> list[ResourcePattern]:
-    patterns = patterns_of(options)
+def entries_to_add(request: AclRequest) -> Entries:
+    """Return the entries by resource; raises as `entries_of`, and if no principal is named."""
+    if request.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise UsageError(
+            f"A '--resource-pattern-type' value of '{request.pattern_type.name}' is not valid when "
+            "adding acls."
+        )
+    entries = entries_of(request)
+    if not all(entries.values()):
+        raise UsageError(
+            "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
+        )
+    return entries
+
+
+def check_roles(request: AclRequest) -> None:
+    """Raise UsageError if --producer, --consumer or --idempotent lacks what it needs."""
+    kinds = {resource_type for resource_type, _ in request.resources}
+    if request.is_for_producer and ResourceType.TOPIC not in kinds:
+        raise UsageError("With --producer you must specify a --topic")
+    if request.is_idempotent and not request.is_for_producer:
+        raise UsageError("The --idempotent option is only available if --producer is set")
+    if not request.is_for_consumer:
+        return
+    has_others = request.is_for_cluster or ResourceType.TRANSACTIONAL_ID in kinds
+    is_complete = {ResourceType.TOPIC, ResourceType.GROUP} <= kinds
+    if not is_complete or (has_others and not request.is_for_producer):
+        raise UsageError(
+            "With --consumer you must specify a --topic and a --group and no --cluster or "
+            "--transactional-id option should be specified."
+        )
+
+
+def divided(
+    brokers: Brokers, pattern: ResourcePattern, entries: Iterable[AccessControlEntry]
+) -> tuple[list[AclBinding], list[AclBinding]]:
+    """Return the bindings of a resource that exist, and those that are missing."""
+    known = set(acls.describe_acls(brokers, AclBinding(pattern)))
+    bindings = [AclBinding(pattern, entry) for entry in entries]
+    return (
+        [binding for binding in bindings if binding in known],
+        [binding for binding in bindings if binding not in known],
+    )
+
+
+def filters_of(pattern: ResourcePattern, entries: Iterable[AccessControlEntry]) -> list[AclBinding]:
+    """Return the filters that select these entries of a resource, or all if there are none."""
+    return [AclBinding(pattern, entry) for entry in [*entries] or [AccessControlEntry()]]
+
+
+def bindings_of(brokers: Brokers, request: AclRequest) -> list[AclBinding]:
+    """Return the bindings of the named resources, or of all if none is named."""
+    patterns = patterns_of(request) or [ResourcePattern(ResourceType.ANY, None, PatternType.ANY)]
+    bindings: dict[AclBinding, None] = {}
+    for pattern in patterns:
+        bindings |= dict.fromkeys(acls.describe_acls(brokers, AclBinding(pattern)))
+    return list(bindings)
+
+
+def row_of(binding: AclBinding) -> dict[str, str | None]:
+    """Return a binding with the words of Apache Kafka."""
+    pattern, entry = binding
+    return {
+        "resource_type": pattern.resource_type.name,
+        "name": pattern.name,
+        "pattern_type": pattern.pattern_type.name,
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": entry.operation.name,
+        "permission_type": entry.permission_type.name,
+    }
+
+
+def _patterns(request: AclRequest) -> list[ResourcePattern]:
+    patterns = patterns_of(request)
     if not patterns:
         raise UsageError(
             "You must provide at least one resource: --topic <topic> or --cluster or --group "
@@ -65,33 +141,36 @@ def _patterns(options: Options) -> list[ResourcePattern]:
     return patterns
 
 
-def _of_role(options: Options, operations: dict[ResourceType, tuple[AclOperation, ...]]) -> Entries:
+def _of_role(
+    request: AclRequest, operations: dict[ResourceType, tuple[AclOperation, ...]]
+) -> Entries:
     return {
-        pattern: _allowed(options, operations[pattern.resource_type])
-        for pattern in _patterns(options)
+        pattern: _allowed(request, operations[pattern.resource_type])
+        for pattern in _patterns(request)
         if pattern.resource_type in operations
     }
 
 
-def _allowed(options: Options, operations: Iterable[AclOperation]) -> list[AccessControlEntry]:
-    return _entries(options, PermissionType.ALLOW, operations)
+def _allowed(request: AclRequest, operations: Iterable[AclOperation]) -> list[AccessControlEntry]:
+    return _entries(request.allow_principals, request.allow_hosts, operations, PermissionType.ALLOW)
 
 
-def _denied(options: Options, operations: Iterable[AclOperation]) -> list[AccessControlEntry]:
-    return _entries(options, PermissionType.DENY, operations)
+def _denied(request: AclRequest, operations: Iterable[AclOperation]) -> list[AccessControlEntry]:
+    return _entries(request.deny_principals, request.deny_hosts, operations, PermissionType.DENY)
 
 
 def _entries(
-    options: Options, permission: PermissionType, operations: Iterable[AclOperation]
+    principals: Iterable[str],
+    hosts: Iterable[str],
+    operations: Iterable[AclOperation],
+    permission: PermissionType,
 ) -> list[AccessControlEntry]:
-    word = permission.name.lower()
-    principals = [principal_of(text) for text in options.all(f"{word}-principal")]
-    hosts = [text.strip() for text in options.all(f"{word}-host")] or ["*"]
+    named_hosts = [text.strip() for text in hosts] or ["*"]
     entries = [
         AccessControlEntry(principal, host, operation, permission)
-        for principal in principals
+        for principal in [principal_of(text) for text in principals]
         for operation in operations
-        for host in hosts
+        for host in named_hosts
     ]
     return list(dict.fromkeys(entries))
 

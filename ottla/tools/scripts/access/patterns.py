@@ -1,11 +1,12 @@
-"""The resource patterns that a command line of `kafka-acls` names."""
+"""The resources, principals and operations that a command line about ACLs names."""
+
+from dataclasses import dataclass
 
 from ottla.client.admin.acls import PatternType, ResourcePattern, ResourceType
-from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Options
 
 CLUSTER = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
-_TYPES = {
+# The options of kafka-acls and `ottla acl` that name resources.
+RESOURCE_TYPES = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
     "transactional-id": ResourceType.TRANSACTIONAL_ID,
@@ -14,28 +15,32 @@ _TYPES = {
 }
 
 
-def pattern_type_of(options: Options) -> PatternType:
-    """Return the pattern type of the command line; UsageError for an unknown one."""
-    text = options["resource-pattern-type"]
-    try:
-        pattern_type = PatternType[text.upper()]
-    except KeyError:
-        pattern_type = PatternType.UNKNOWN
-    if pattern_type is PatternType.UNKNOWN:
-        raise UsageError(
-            f"Cannot parse argument '{text}' of option resource-pattern-type", is_parse_error=True
-        )
-    return pattern_type
+@dataclass(frozen=True, slots=True)
+class AclRequest:
+    """What a command line names, as it was typed; operations have Kafka's names without
+    underscores.
+    """
+
+    resources: tuple[tuple[ResourceType, str], ...] = ()
+    pattern_type: PatternType = PatternType.LITERAL
+    is_for_cluster: bool = False
+    operations: tuple[str, ...] = ()
+    allow_principals: tuple[str, ...] = ()
+    deny_principals: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
+    deny_hosts: tuple[str, ...] = ()
+    is_for_producer: bool = False
+    is_for_consumer: bool = False
+    is_idempotent: bool = False
 
 
-def patterns_of(options: Options) -> list[ResourcePattern]:
+def patterns_of(request: AclRequest) -> list[ResourcePattern]:
     """Return the patterns without repetition; an empty list if no resource is named."""
-    pattern_type = pattern_type_of(options)
     patterns = [
-        ResourcePattern(resource_type, name.strip(), pattern_type)
-        for option, resource_type in _TYPES.items()
-        for name in options.all(option)
+        ResourcePattern(resource_type, name.strip(), request.pattern_type)
+        for resource_type, name in request.resources
     ]
-    if pattern_type is PatternType.LITERAL and ("cluster" in options or "idempotent" in options):
+    needs_cluster = request.is_for_cluster or request.is_idempotent
+    if request.pattern_type is PatternType.LITERAL and needs_cluster:
         patterns.append(CLUSTER)
     return list(dict.fromkeys(patterns))

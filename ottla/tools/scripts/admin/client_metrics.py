@@ -1,20 +1,15 @@
 """`kafka-client-metrics` (org.apache.kafka.tools.ClientMetricsCommand, KIP-714)."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import configs
-from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
-from ottla.wire.messages.list_config_resources import (
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
 
 SPEC = Spec(
     "This tool helps to manipulate and describe client metrics configurations.",
@@ -69,15 +64,36 @@ def on_parse_error(error: UsageError) -> int:
     return 1
 
 
-def _names(brokers: Brokers) -> list[str]:
-    request = ListConfigResourcesRequest(resource_types=[int(_KIND)])
-    response = brokers.ask(request, ListConfigResourcesResponse)
-    check(response.error_code)
-    return sorted(row.resource_name for row in response.config_resources)
+def subscription_names(brokers: Brokers) -> list[str]:
+    """Return the names of the subscriptions to metrics of clients."""
+    return [row.name for row in configs.list_config_resources(brokers, [_KIND])]
+
+
+def describe_subscription(brokers: Brokers, name: str) -> dict[str, str | None]:
+    """Return the options of a subscription, also those that have their default."""
+    entries = configs.describe_config(brokers, configs.Resource(_KIND, name))
+    return {entry.name: entry.value for entry in entries}
+
+
+def alter_subscription(brokers: Brokers, name: str, values: Mapping[str, str]) -> None:
+    """Set options of a subscription; those with an empty value get their default again."""
+    configs.alter_config(
+        brokers,
+        configs.Resource(_KIND, name),
+        assign={key: value for key, value in values.items() if value},
+        delete=[key for key, value in values.items() if not value],
+    )
+
+
+def delete_subscription(brokers: Brokers, name: str) -> None:
+    """Delete a subscription, which is one without options of its own."""
+    resource = configs.Resource(_KIND, name)
+    own = [entry.name for entry in configs.describe_config(brokers, resource) if _is_own(entry)]
+    configs.alter_config(brokers, resource, delete=own)
 
 
 def _list(brokers: Brokers, options: Options) -> None:
-    names = _names(brokers)
+    names = subscription_names(brokers)
     if options.is_json:
         as_json(names)
     else:
@@ -87,36 +103,29 @@ def _list(brokers: Brokers, options: Options) -> None:
 def _alter(brokers: Brokers, options: Options) -> None:
     name = options["name"] or str(uuid.uuid4())
     values = {key: ",".join(options.all(flag)) for flag, key in _KEYS.items() if flag in options}
-    configs.alter_config(
-        brokers,
-        configs.Resource(_KIND, name),
-        assign={key: value for key, value in values.items() if value},
-        delete=[key for key, value in values.items() if not value],
-    )
+    alter_subscription(brokers, name, values)
     out(f"Altered client metrics config for {name}.")
 
 
 def _delete(brokers: Brokers, options: Options) -> None:
-    resource = configs.Resource(_KIND, options["name"])
-    own = [entry.name for entry in configs.describe_config(brokers, resource) if _is_own(entry)]
-    configs.alter_config(brokers, resource, delete=own)
-    out(f"Deleted client metrics config for {resource.name}.")
+    delete_subscription(brokers, options["name"])
+    out(f"Deleted client metrics config for {options['name']}.")
 
 
 def _describe(brokers: Brokers, options: Options) -> None:
-    known = _names(brokers)
+    known = subscription_names(brokers)
     names = known if options["name"] is None else [options["name"]]
     for name in names:
         if name not in known:
             out(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
             continue
-        entries = configs.describe_config(brokers, configs.Resource(_KIND, name))
+        values = describe_subscription(brokers, name)
         if options.is_json:
-            as_json({"name": name, **{entry.name: entry.value for entry in entries}})
+            as_json({"name": name, **values})
             continue
         out(f"Client metrics configs for {name} are:")
-        for entry in entries:
-            out(f"  {entry.name}={entry.value}")
+        for key, value in values.items():
+            out(f"  {key}={value}")
 
 
 def _is_own(entry: configs.ConfigEntry) -> bool:

@@ -5,6 +5,7 @@ levels belong to KRaft, whose release numbers Ottla does not have.
 """
 
 from ottla.base.errors import OttlaError
+from ottla.client.admin.features import level_text, read_features
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -19,7 +20,6 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 _ACTIONS = (
     "describe",
@@ -47,15 +47,6 @@ SPEC = Spec(
 )
 HELP_CODE = 0
 
-# MetadataVersion: the releases of levels 7, 8, …
-_METADATA_VERSION = "metadata.version"
-_FIRST_LEVEL = 7
-_RELEASES = (
-    "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
-    "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
-    "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
-    "4.4-IV0",
-)  # fmt: skip
 _ENDPOINTS = ("server", "controller")
 _BOTH = "argument --bootstrap-controller: not allowed with argument --bootstrap-server"
 _NEITHER = "You must specify either --bootstrap-controller or --bootstrap-server."
@@ -93,36 +84,21 @@ def on_parse_error(error: UsageError) -> int:
 
 
 def _describe(brokers: Brokers, options: Options) -> None:
-    request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
-    node_id = options["node-id"]
-    response = (
-        brokers.ask(request, ApiVersionsResponse)
-        if node_id is None
-        else brokers.ask_node(node_id, request, ApiVersionsResponse)
-    )
-    final = {row.name: row.max_version_level for row in response.finalized_features}
-    rows = sorted(response.supported_features, key=lambda row: row.name)
+    described = read_features(brokers, options["node-id"])
     if options.is_json:
         as_json(
             [
                 {"feature": row.name, "min": row.min_version, "max": row.max_version,
-                 "level": final.get(row.name, 0)}
-                for row in rows
+                 "level": row.level}
+                for row in described.features
             ]
         )  # fmt: skip
         return
-    for row in rows:
-        levels = (row.min_version, row.max_version, final.get(row.name, 0))
-        lowest, highest, current = (_level(row.name, level) for level in levels)
+    for row in described.features:
+        levels = (row.min_version, row.max_version, row.level)
+        lowest, highest, current = (level_text(row.name, level) for level in levels)
         out(
             f"Feature: {row.name:<41} SupportedMinVersion: {lowest:<16} "
             f"SupportedMaxVersion: {highest:<16} FinalizedVersionLevel: {current:<16} "
-            f"Epoch: {response.finalized_features_epoch}"
+            f"Epoch: {described.epoch}"
         )
-
-
-def _level(feature: str, level: int) -> str:
-    at = level - _FIRST_LEVEL
-    if feature != _METADATA_VERSION or level == 0:
-        return str(level)
-    return _RELEASES[at] if 0 <= at < len(_RELEASES) else f"UNKNOWN [{level}]"

@@ -1,6 +1,7 @@
 """`kafka-transactions find-hanging` and `abort`: transactions that no coordinator ends (KIP-664)."""
 
 import time
+from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import topics
@@ -73,6 +74,11 @@ def _partitions(brokers: Brokers, options: Options) -> list[Key]:
             described = [topics.describe_topic(brokers, name)]
         except ApiError as error:
             raise OttlaError(f"Failed to describe 1 topics: {reason(error)}") from None
+    return partitions_on(described, node_id)
+
+
+def partitions_on(described: Iterable[topics.Topic], node_id: int | None) -> list[Key]:
+    """Return the partitions of topics that have a replica on a broker, or all without a broker."""
     return [
         (topic.name, row.partition)
         for topic in described
@@ -117,14 +123,13 @@ def _producer(brokers: Brokers, options: Options) -> ActiveProducer:
 def _producer_at(brokers: Brokers, topic: str, partition: int, start: int) -> ActiveProducer:
     name = f"{topic}-{partition}"
     try:
-        producers = admin.describe_producers(brokers, topic, partition)
+        producer = admin.find_open_transaction(brokers, topic, partition, start)
     except ApiError as error:
         raise OttlaError(
             f"Failed to validate producer state for partition {name}: {reason(error)}"
         ) from None
-    for producer in producers:
-        if producer.transaction_start_offset == start:
-            return producer
+    if producer is not None:
+        return producer
     raise OttlaError(
         f"Could not find any open transactions starting at offset {start} on partition {name}"
     )

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import transactions as admin
-from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin import hanging
 from ottla.tools.scripts.argparse4j import require
@@ -21,7 +20,6 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option, print_table
-from ottla.wire.messages import describe_transactions, list_transactions
 
 _FORCE = "forceTerminateTransaction"
 _ACTIONS = ("list", "describe", "describe-producers", "abort", "find-hanging", _FORCE)
@@ -95,60 +93,45 @@ def run(options: Options) -> int:
 
 
 def _list(brokers: Brokers, options: Options) -> Table:
-    request = list_transactions.ListTransactionsRequest(
-        duration_filter=options["duration-filter"],
-        transactional_id_pattern=options["transactional-id-pattern"],
+    listings = admin.list_transactions(
+        brokers,
+        min_duration_ms=options["duration-filter"],
+        pattern=options["transactional-id-pattern"],
+        is_sorted=False,
     )
-    rows: Rows = []
-    for node_id in brokers.node_ids():
-        response = brokers.ask_node(node_id, request, list_transactions.ListTransactionsResponse)
-        check(response.error_code)
-        rows += [
-            [row.transactional_id, node_id, row.producer_id, row.transaction_state]
-            for row in response.transaction_states
-        ]
+    rows: Rows = [
+        [row.transactional_id, row.coordinator, row.producer_id, row.state] for row in listings
+    ]
     return ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], rows
 
 
 def _describe(brokers: Brokers, options: Options) -> Table:
     transactional_id = options["transactional-id"]
-    request = describe_transactions.DescribeTransactionsRequest(
-        transactional_ids=[transactional_id]
-    )
-
-    def attempt() -> describe_transactions.TransactionState:
-        response = brokers.ask_transaction_coordinator(
-            transactional_id, request, describe_transactions.DescribeTransactionsResponse
-        )
-        (result,) = response.transaction_states
-        if result.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            raise OttlaError(
-                f"Failed to describe transaction state of transactional-id `{transactional_id}`: "
-                f"DescribeTransactions request for transactionalId `{transactional_id}` failed because "
-                "the ID could not be found. Enable debug logging for additional detail."
-            )
-        check(result.error_code, subject=f"Transactional id {transactional_id!r}")
-        return result
-
-    state = brokers.retry(attempt)
-    start = state.transaction_start_time_ms
+    try:
+        described = admin.describe_transaction(brokers, transactional_id)
+    except ApiError as error:
+        if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            raise
+        raise OttlaError(
+            f"Failed to describe transaction state of transactional-id `{transactional_id}`: "
+            f"DescribeTransactions request for transactionalId `{transactional_id}` failed because "
+            "the ID could not be found. Enable debug logging for additional detail."
+        ) from None
+    start = described.start_ms
     is_open = start >= 0
     heads = ["CoordinatorId", "TransactionalId", "ProducerId", "ProducerEpoch", "TransactionState",
              "TransactionTimeoutMs", "CurrentTransactionStartTimeMs", "TransactionDurationMs",
              "TopicPartitions"]  # fmt: skip
-    partitions = ",".join(
-        f"{topic.topic}-{partition}" for topic in state.topics for partition in topic.partitions
-    )
     row: list[object] = [
-        brokers._coordinator(1, transactional_id),
+        described.coordinator,
         transactional_id,
-        state.producer_id,
-        state.producer_epoch,
-        state.transaction_state,
-        state.transaction_timeout_ms,
+        described.producer_id,
+        described.producer_epoch,
+        described.state,
+        described.timeout_ms,
         start if is_open else "None",
         time.time_ns() // 1_000_000 - start if is_open else "None",
-        partitions,
+        ",".join(f"{topic}-{partition}" for topic, partition in described.partitions),
     ]
     return heads, [row]
 

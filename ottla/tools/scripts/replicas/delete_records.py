@@ -1,11 +1,11 @@
 """`kafka-delete-records` (org.apache.kafka.tools.DeleteRecordsCommand)."""
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.records import delete_records
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.json_files import number_of, partition_of, read_json, rows_of
+from ottla.tools.scripts.json_files import read_offsets
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
@@ -38,7 +38,7 @@ def run(options: Options) -> int:
     """Delete the records before the offsets of a file."""
     options.require("bootstrap-server", "offset-json-file")
     try:
-        offsets = _read(options["offset-json-file"])
+        offsets = read_offsets(options["offset-json-file"])
         with cluster(options) as brokers:
             if not options.is_json:
                 out("Executing records delete operation")
@@ -65,20 +65,3 @@ def on_parse_error(error: UsageError) -> int:
     """Print only the sentence."""
     err(str(error))
     return 1
-
-
-def _read(path: str) -> dict[tuple[str, int], int]:
-    content = read_json(path)
-    if "partitions" not in content:
-        raise ConfigError("Missing partitions field")
-    offsets: dict[tuple[str, int], int] = {}
-    twice = []
-    for row in rows_of(content, "partitions"):
-        key = partition_of(row)
-        if key in offsets:
-            twice.append(key)
-        offsets[key] = number_of(row, "offset", 64)
-    if twice:
-        listed = ",".join(f"{topic}-{partition}" for topic, partition in dict.fromkeys(twice))
-        raise ConfigError(f"Offset json file contains duplicate topic partitions: {listed}")
-    return offsets

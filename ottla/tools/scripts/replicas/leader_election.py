@@ -1,29 +1,13 @@
 """`kafka-leader-election` (org.apache.kafka.tools.LeaderElectionCommand)."""
 
-from collections import defaultdict
-from collections.abc import Sequence
-
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
-from ottla.client.admin.answers import check
-from ottla.client.brokers import Brokers
+from ottla.client.admin.replicas import ElectionType, try_elections
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.session import cluster
-from ottla.wire.messages.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    TopicPartitions,
-)
-
-_TYPES = ("preferred", "unclean")
-
-
-def _election_type(text: str) -> int:
-    return _TYPES.index(text.lower())
-
 
 SPEC = Spec(
     "This tool attempts to elect a new leader for a set of topic partitions. The type of elections "
@@ -56,7 +40,7 @@ def run(options: Options) -> int:
         kind, keys = _check(options)
         options.rename("admin.config", "command-config")
         with cluster(options) as brokers:
-            results = elect(brokers, kind, keys)
+            results = try_elections(brokers, keys, election_type=kind)
     except OttlaError as error:
         err(str(error))
         return 1
@@ -69,8 +53,8 @@ def on_parse_error(error: UsageError) -> int:
     return 1
 
 
-def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
-    """Return the number of the election type and the partitions, None for all."""
+def _check(options: Options) -> tuple[ElectionType, list[TopicPartition] | None]:
+    """Return the election type and the partitions, None for all."""
     missing = [name for name in ("bootstrap-server", "election-type") if name not in options]
     if missing:
         raise ConfigError(f"Missing required option(s): {', '.join(missing)}")
@@ -84,8 +68,8 @@ def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
         raise ConfigError("Option partition is only allowed if topic is used")
     options.forbid("admin.config", "command-config")
     try:
-        kind = _election_type(options["election-type"])
-    except ValueError:
+        kind = ElectionType[options["election-type"].upper()]
+    except KeyError:
         raise UsageError(
             f"Cannot parse argument '{options['election-type']}' of option election-type",
             is_parse_error=True,
@@ -105,38 +89,9 @@ def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
     return kind, keys
 
 
-def elect(brokers: Brokers, kind: int, keys: Sequence[TopicPartition] | None) -> Results:
-    """Elect leaders; `kind` is 0 for preferred ones, 1 for unclean ones; keys None is all."""
-    rows: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in keys or ():
-        rows[topic].append(partition)
-    request = ElectLeadersRequest(
-        election_type=kind,
-        topic_partitions=None
-        if keys is None
-        else [TopicPartitions(topic=name, partitions=numbers) for name, numbers in rows.items()],
-        timeout_ms=30_000,
-    )
-
-    def attempt() -> Results:
-        response = brokers.ask_controller(request, ElectLeadersResponse)
-        check(response.error_code)
-        results: Results = {}
-        for topic in response.replica_election_results:
-            for row in topic.partition_result:
-                try:
-                    check(row.error_code, row.error_message)
-                    results[topic.topic, row.partition_id] = None
-                except ApiError as error:
-                    results[topic.topic, row.partition_id] = error
-        return results
-
-    return brokers.retry(attempt)
-
-
-def _print(options: Options, kind: int, results: Results) -> int:
+def _print(options: Options, kind: ElectionType, results: Results) -> int:
     done, needless, failed = divided(results)
-    word = _TYPES[kind].upper()
+    word = kind.name
     if options.is_json:
         as_json(
             {

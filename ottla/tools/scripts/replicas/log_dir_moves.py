@@ -2,11 +2,12 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.answers import check
+from ottla.client.admin.replicas import list_log_dirs
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.printing import out
 from ottla.wire.messages.alter_replica_log_dirs import (
@@ -14,10 +15,6 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
-)
-from ottla.wire.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
 )
 
 _PAUSE_S = 0.1
@@ -41,36 +38,41 @@ class Directories(NamedTuple):
     current: str | None = None
     future: str | None = None
 
+    @property
+    def is_moving(self) -> bool:
+        """True if the replica is being moved; False if it has no directory yet."""
+        return self.current is not None and self.future is not None
+
 
 def find_directories(brokers: Brokers, node_ids: Iterable[int]) -> dict[Replica, Directories]:
     """Return the directories of all replicas on these brokers."""
     by_replica: dict[Replica, Directories] = {}
     for node_id in sorted(set(node_ids)):
-        response = brokers.ask_node(
-            node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
-        )
-        check(response.error_code)
-        for directory in response.results:
-            rows = [(topic.name, row) for topic in directory.topics for row in topic.partitions]
-            for name, row in rows:
-                replica = Replica(node_id, name, row.partition_index)
-                field = "future" if row.is_future_key else "current"
+        for directory in list_log_dirs(brokers, node_id):
+            for key, row in directory.replicas.items():
+                replica = Replica(node_id, *key)
+                field = "future" if row.is_future else "current"
                 known = by_replica.get(replica, Directories())
-                by_replica[replica] = known._replace(**{field: directory.log_dir})
+                by_replica[replica] = known._replace(**{field: directory.path})
     return by_replica
 
 
-def move(brokers: Brokers, targets: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Start moves; retries while a replica does not exist yet. ConfigError after the timeout."""
+def move(
+    brokers: Brokers,
+    targets: Mapping[Replica, str],
+    timeout_ms: int,
+    on_start: Callable[[Replica, str], None],
+) -> None:
+    """Start moves, and report each; retries while a replica does not exist yet.
+
+    ConfigError after the timeout.
+    """
     waiting = dict(targets)
     deadline = time.monotonic() + timeout_ms / 1000
     while True:
         started = _start(brokers, waiting)
         for replica in sorted(started):
-            out(
-                f"Successfully started moving log directory to {waiting.pop(replica)} for replica "
-                f"{replica.topic}-{replica.partition} with broker {replica.broker} "
-            )
+            on_start(replica, waiting.pop(replica))
         if not waiting:
             return
         if time.monotonic() >= deadline:
@@ -82,35 +84,48 @@ def move(brokers: Brokers, targets: Mapping[Replica, str], timeout_ms: int) -> N
         time.sleep(_PAUSE_S)
 
 
+def ways_back(
+    targets: Iterable[Replica], directories: Mapping[Replica, Directories]
+) -> dict[Replica, str]:
+    """Return the present directory of each of these replicas that is being moved."""
+    present = {replica: directories.get(replica, Directories()) for replica in targets}
+    return {
+        replica: state.current
+        for replica, state in present.items()
+        if state.current is not None and state.future is not None
+    }
+
+
 def report(targets: Mapping[Replica, str], directories: Mapping[Replica, Directories]) -> bool:
     """Print the state of each move; return True if one is under way."""
     lines = []
     is_busy = False
     for replica in sorted(targets):
-        target, state = targets[replica], directories.get(replica, Directories())
-        name = f"Partition {replica.topic}-{replica.partition}"
-        if state.current is None:
-            lines.append(
-                f"{name} cannot be found in any live log directory on broker {replica.broker}."
-            )
-        elif state.future is not None:
-            is_busy = True
-            if state.future == target:
-                lines.append(f"Reassignment of replica {replica} is still in progress.")
-            else:
-                lines.append(
-                    f"{name} on broker {replica.broker} is being moved to log dir {state.future} "
-                    f"instead of {target}."
-                )
-        elif state.current == target:
-            lines.append(f"Reassignment of replica {replica} completed successfully.")
-        else:
-            lines.append(
-                f"{name} on broker {replica.broker} is not being moved from log dir {state.current} "
-                f"to {target}."
-            )
+        state = directories.get(replica, Directories())
+        lines.append(sentence(replica, targets[replica], state))
+        is_busy |= state.is_moving
     out("\n".join(lines))
     return is_busy
+
+
+def sentence(replica: Replica, target: str, state: Directories) -> str:
+    """Return the state of the move of a replica to a directory as a sentence."""
+    name = f"Partition {replica.topic}-{replica.partition}"
+    if state.current is None:
+        return f"{name} cannot be found in any live log directory on broker {replica.broker}."
+    if state.future == target:
+        return f"Reassignment of replica {replica} is still in progress."
+    if state.future is not None:
+        return (
+            f"{name} on broker {replica.broker} is being moved to log dir {state.future} "
+            f"instead of {target}."
+        )
+    if state.current == target:
+        return f"Reassignment of replica {replica} completed successfully."
+    return (
+        f"{name} on broker {replica.broker} is not being moved from log dir {state.current} "
+        f"to {target}."
+    )
 
 
 def _start(brokers: Brokers, targets: Mapping[Replica, str]) -> list[Replica]:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ottla.base.errors import OttlaError
-from ottla.client.admin.answers import check
 from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.replicas import LogDirectory, list_log_dirs
 from ottla.client.brokers import Brokers
 from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.exits import UsageError
@@ -12,11 +12,6 @@ from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, 
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, compact, err, out
 from ottla.tools.scripts.session import cluster
-from ottla.wire.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-)
 
 SPEC = Spec(
     "This tool helps to query log directory usage on the specified brokers.",
@@ -67,12 +62,9 @@ def _describe(brokers: Brokers, options: Options, selected: set[str], numbers: s
     node_ids = sorted(numbers or known)
     if not options.is_json:
         out("Querying brokers for log directories information")
-    request = DescribeLogDirsRequest(topics=None)
     rows = []
     for node_id in node_ids:
-        response = brokers.ask_node(node_id, request, DescribeLogDirsResponse)
-        check(response.error_code)
-        directories = [_directory(row, selected) for row in response.results]
+        directories = [_directory(row, selected) for row in list_log_dirs(brokers, node_id)]
         rows.append(_ordered({"broker": node_id, "logDirs": directories}))
     result = _ordered({"version": 1, "brokers": rows})
     if options.is_json:
@@ -82,26 +74,25 @@ def _describe(brokers: Brokers, options: Options, selected: set[str], numbers: s
     out(compact(result))
 
 
-def _directory(row: DescribeLogDirsResult, selected: set[str]) -> dict[str, Any]:
+def _directory(directory: LogDirectory, selected: set[str]) -> dict[str, Any]:
     rows = {
-        (topic.name, partition.partition_index): partition
-        for topic in row.topics
-        for partition in topic.partitions
-        if not selected or topic.name in selected
+        key: replica
+        for key, replica in directory.replicas.items()
+        if not selected or key[0] in selected
     }
     partitions = [
         _ordered(
             {
                 "partition": f"{key[0]}-{key[1]}",
-                "size": rows[key].partition_size,
+                "size": rows[key].size,
                 "offsetLag": rows[key].offset_lag,
-                "isFuture": rows[key].is_future_key,
+                "isFuture": rows[key].is_future,
             }
         )
         for key in hash_order(rows, partition_hash)
     ]
-    error = "org.apache.kafka.common.errors.KafkaStorageException" if row.error_code else None
-    return _ordered({"logDir": row.log_dir, "error": error, "partitions": partitions})
+    error = "org.apache.kafka.common.errors.KafkaStorageException" if directory.error_code else None
+    return _ordered({"logDir": directory.path, "error": error, "partitions": partitions})
 
 
 def _ordered(fields: dict[str, Any]) -> dict[str, Any]:

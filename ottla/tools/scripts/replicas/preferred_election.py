@@ -4,6 +4,7 @@ Apache Kafka 3.0 replaced it with kafka-leader-election.
 """
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.admin.replicas import try_elections
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -20,7 +21,6 @@ from ottla.tools.scripts.replicas.leader_election import (
     Results,
     TopicPartition,
     divided,
-    elect,
     text_of,
 )
 from ottla.tools.scripts.session import cluster
@@ -38,7 +38,6 @@ SPEC = Spec(
     },
     {"admin.config": Old("command-config", ""), "zookeeper": Old("bootstrap-server")},
 )
-_PREFERRED = 0
 _DEPRECATED = (
     "This tool is deprecated. Please use kafka-leader-election tool. Tracking issue: KAFKA-8405"
 )
@@ -64,7 +63,7 @@ def run(options: Options) -> int:
         results: Results = {}
         if keys != []:
             with cluster(options) as brokers:
-                results = elect(brokers, _PREFERRED, keys)
+                results = try_elections(brokers, keys)
     except OttlaError as error:
         err(str(error))
         return 1

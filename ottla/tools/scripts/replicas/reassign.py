@@ -6,11 +6,10 @@
 import dataclasses
 from collections.abc import Sequence
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
-from ottla.client.admin import topics
+from ottla.base.errors import ApiError, ConfigError, OttlaError
 from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.replicas import try_reassignments
 from ottla.client.brokers import Brokers
-from ottla.cluster.placement import place_replicas
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -23,9 +22,17 @@ from ottla.tools.scripts.flags import (
     long,
 )
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
-from ottla.tools.scripts.reassignments import alter_reassignments, list_reassignments
+from ottla.tools.scripts.reassignments import list_reassignments
 from ottla.tools.scripts.replicas import log_dir_moves, throttles
-from ottla.tools.scripts.replicas.log_dir_moves import find_directories
+from ottla.tools.scripts.replicas.log_dir_moves import Replica, find_directories
+from ottla.tools.scripts.replicas.moving import (
+    limit_traffic,
+    limited,
+    replicas_of,
+    replicas_of_topics,
+    spread,
+    states,
+)
 from ottla.tools.scripts.replicas.reassignment_plan import (
     Assignment,
     Targets,
@@ -169,29 +176,11 @@ def _generate(brokers: Brokers, options: Options) -> None:
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make "
             "replica assignment without rack information."
         )
-    current = _current(brokers, names)
-    proposed: Assignment = {}
-    for name in names:
-        mine = {key: replicas for key, replicas in current.items() if key[0] == name}
-        factor = len(mine[name, 0])
-        placed = place_replicas(racks, len(mine), factor, start=0)
-        proposed |= {(name, number): tuple(replicas) for number, replicas in placed.items()}
+    current = replicas_of_topics(brokers, names)
+    proposed = spread(current, racks)
     directories = find_directories(brokers, _brokers_of(current))
     out(f"Current partition replica assignment\n{plan_text(current, directories)}\n")
     out(f"Proposed partition reassignment configuration\n{plan_text(proposed)}")
-
-
-def _current(brokers: Brokers, names: Sequence[str]) -> Assignment:
-    current: Assignment = {}
-    for name in dict.fromkeys(names):
-        try:
-            topic = topics.describe_topic(brokers, name)
-        except ApiError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            raise ApiError(error.code, f"Topic {name} not found.") from error
-        current |= {(name, row.partition): row.replicas for row in topic.partitions}
-    return current
 
 
 def _execute(brokers: Brokers, options: Options) -> None:
@@ -205,14 +194,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
     unknown = next((b for replicas in plan.values() for b in replicas if b not in known), None)
     if unknown is not None:
         raise ConfigError(f"Unknown broker id {unknown}")
-    everything = _current(brokers, [topic for topic, _ in plan])
-    missing = [key for key in plan if key not in everything]
-    if missing:
-        raise ConfigError(
-            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: "
-            f"Unable to find partition: {listed(missing, ', ')}"
-        )
-    current = {key: everything[key] for key in plan}
+    current = replicas_of(brokers, plan)
     directories = find_directories(brokers, _brokers_of(current))
     out(
         f"Current partition replica assignment\n\n{plan_text(current, directories)}\n\n"
@@ -225,16 +207,12 @@ def _execute(brokers: Brokers, options: Options) -> None:
             "the throttle is removed."
         )
     if limit >= 0:
-        pairs = {
-            key: (throttles.sources_of(current[key], moves.get(key)), replicas)
-            for key, replicas in plan.items()
-        }
-        throttles.throttle(brokers, pairs, limit)
+        limit_traffic(brokers, plan, current, moves, limit)
         out(f"The inter-broker throttle limit was set to {limit} B/s")
     if moves_limit >= 0:
         throttles.throttle_moves(brokers, (replica.broker for replica in targets), moves_limit)
         out(f"The replica-alter-dir throttle limit was set to {moves_limit} B/s")
-    failed = alter_reassignments(
+    failed = try_reassignments(
         brokers, plan, keeps_factor="disallow-replication-factor-change" in options
     )
     if failed:
@@ -244,19 +222,17 @@ def _execute(brokers: Brokers, options: Options) -> None:
     plural = "" if len(plan) == 1 else "s"
     out(f"Successfully started partition reassignment{plural} for {listed(plan)}")
     if targets:
-        log_dir_moves.move(brokers, targets, options["timeout"])
+        log_dir_moves.move(brokers, targets, options["timeout"], _say_started)
 
 
 def _verify(brokers: Brokers, options: Options) -> None:
     plan, targets = read_plan(options["reassignment-json-file"])
     moves = list_reassignments(brokers)
     out("Status of partition reassignment:")
-    for key in sorted(plan):
-        if key in moves:
+    for key, replicas in states(brokers, plan, moves).items():
+        if replicas is None:
             out(f"Reassignment of partition {text_of(key)} is still in progress.")
-            continue
-        replicas = _replicas(brokers, key)
-        if replicas == plan[key]:
+        elif replicas == plan[key]:
             out(f"Reassignment of partition {text_of(key)} is completed.")
         else:
             out(
@@ -269,22 +245,12 @@ def _verify(brokers: Brokers, options: Options) -> None:
         _clear(brokers, plan)
 
 
-def _replicas(brokers: Brokers, key: tuple[str, int]) -> tuple[int, ...]:
-    try:
-        partitions = topics.describe_topic(brokers, key[0]).partitions
-    except ApiError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return ()
-        raise
-    return next((row.replicas for row in partitions if row.partition == key[1]), ())
-
-
 def _cancel(brokers: Brokers, options: Options) -> None:
     plan, targets = read_plan(options["reassignment-json-file"])
     moves = list_reassignments(brokers)
     active = [key for key in plan if key in moves]
     if active:
-        failed = alter_reassignments(brokers, dict.fromkeys(active))
+        failed = try_reassignments(brokers, dict.fromkeys(active))
         if failed:
             plural = "" if len(failed) == 1 else "s"
             lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]
@@ -294,16 +260,9 @@ def _cancel(brokers: Brokers, options: Options) -> None:
         out(f"Successfully cancelled partition reassignment{plural} for: {listed(active)}")
     else:
         out("None of the specified partition reassignments are active.")
-    by_replica = find_directories(brokers, _live(brokers, targets))
-    back = {
-        replica: current_and_future.current
-        for replica in targets
-        if (current_and_future := by_replica.get(replica))
-        and current_and_future.future
-        and current_and_future.current
-    }
+    back = log_dir_moves.ways_back(targets, find_directories(brokers, _live(brokers, targets)))
     if back:
-        log_dir_moves.move(brokers, back, options["timeout"])
+        log_dir_moves.move(brokers, back, options["timeout"], _say_started)
     else:
         # As with Apache Kafka's tool, the next sentence follows on the same line.
         out("None of the specified partition moves are active.", end="")
@@ -320,13 +279,18 @@ def _live(brokers: Brokers, targets: Targets) -> set[int]:
 
 
 def _clear(brokers: Brokers, plan: Assignment) -> None:
-    live = {broker.node_id for broker in describe_cluster(brokers).brokers}
-    node_ids = sorted(live.union(*plan.values()))
-    names = sorted({topic for topic, _ in plan})
+    node_ids, live, names = limited(brokers, plan)
     out(f"Clearing broker-level throttles on broker{_plural(node_ids)} {_ids(node_ids)}")
-    throttles.clear(brokers, [number for number in node_ids if number in live], [])
+    throttles.clear(brokers, live, [])
     out(f"Clearing topic-level throttles on topic{_plural(names)} {','.join(names)}")
     throttles.clear(brokers, [], names)
+
+
+def _say_started(replica: Replica, directory: str) -> None:
+    out(
+        f"Successfully started moving log directory to {directory} for replica "
+        f"{replica.topic}-{replica.partition} with broker {replica.broker} "
+    )
 
 
 def _plural(values: Sequence[object]) -> str:

@@ -1,0 +1,1 @@
+"""`ottla acl …`: the access control lists of a cluster with an authorizer."""

@@ -1,0 +1,43 @@
+"""`ottla broker apis`: the versions of APIs that brokers serve (ApiVersions)."""
+
+import click
+
+from ottla.base.loading import deferred
+from ottla.client.admin.cluster import describe_apis
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.broker_ids import broker_option, running_brokers
+from ottla.tools.output import Output
+
+_COLUMNS = ("broker", "key", "api", "min", "max", "usable")
+# Imports all messages.
+_apis_of = deferred("ottla.tools.scripts.admin.api_versions", "apis_of")
+
+
+@click.command("apis")
+@broker_option
+@options.connected
+def command(brokers: Brokers, output: Output, broker_ids: tuple[int, ...]) -> None:
+    """Show the lowest and the highest version of each API that brokers serve.
+
+    The usable version is the highest one that Ottla's client has, too. An API without versions is
+    known to the client and not served by the broker.
+
+    \b
+    ottla broker apis --broker 1
+    """
+    rows = []
+    for broker in running_brokers(brokers, broker_ids):
+        for api in _apis_of(describe_apis(brokers, broker.node_id)):
+            low, high = api.versions or (None, None)
+            rows.append(
+                {
+                    "broker": broker.node_id,
+                    "key": api.key,
+                    "api": api.name,
+                    "min": low,
+                    "max": high,
+                    "usable": api.usable,
+                }
+            )
+    output.rows(rows, _COLUMNS)

@@ -1,0 +1,65 @@
+"""`ottla log dirs [TOPIC]…`: the sizes of replicas by broker and log directory (KIP-113)."""
+
+import click
+
+from ottla.client.admin import replicas, topics
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.broker_ids import broker_option, running_brokers
+from ottla.tools.output import Output, note, size_text
+
+_COLUMNS = ("broker", "directory", "topic", "partition", "size", "offset_lag", "future")
+
+
+@click.command("dirs")
+@click.argument("names", nargs=-1, metavar="[TOPIC]...", shell_complete=options.complete_topic)
+@broker_option
+@options.connected
+def command(
+    brokers: Brokers, output: Output, names: tuple[str, ...], broker_ids: tuple[int, ...]
+) -> int:
+    """Show the sizes of replicas by broker and log directory, in bytes.
+
+    A future replica is a copy that will replace the replica in another directory of its broker. The
+    exit code is 1 if a directory is offline, else 0.
+
+    \b
+    ottla log dirs orders
+    ottla log dirs --broker 1 --broker 2
+    """
+    for name in names:
+        topics.describe_topic(brokers, name)
+    directories = [
+        (broker.node_id, directory)
+        for broker in running_brokers(brokers, broker_ids)
+        for directory in replicas.list_log_dirs(brokers, broker.node_id)
+    ]
+    rows = [
+        {
+            "broker": node_id,
+            "directory": directory.path,
+            "topic": topic,
+            "partition": partition,
+            "size": replica.size,
+            "offset_lag": replica.offset_lag,
+            "future": replica.is_future,
+        }
+        for node_id, directory in directories
+        for (topic, partition), replica in sorted(directory.replicas.items())
+        if not names or topic in names
+    ]
+    output.rows(rows, _COLUMNS, empty="No replicas.")
+    for node_id, directory in directories:
+        note(f"Broker {node_id}, {directory.path}: {_state(directory)}.")
+    return 1 if any(directory.error_code for _, directory in directories) else 0
+
+
+def _state(directory: replicas.LogDirectory) -> str:
+    if directory.error_code:
+        return "offline: replace the disk, and restart the broker"
+    size = size_text(sum(replica.size for replica in directory.replicas.values()))
+    text = f"{len(directory.replicas)} replicas with {size}"
+    if directory.usable_bytes < 0:
+        return text
+    free, total = map(size_text, (directory.usable_bytes, directory.total_bytes))
+    return f"{text}, {free} of {total} free"

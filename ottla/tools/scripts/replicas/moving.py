@@ -1,0 +1,97 @@
+"""Moves of partitions between brokers, as `kafka-reassign-partitions` and `ottla cluster move` make
+them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import topics
+from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.replicas import Reassignment
+from ottla.client.brokers import Brokers
+from ottla.cluster.placement import place_replicas
+from ottla.tools.scripts.replicas import throttles
+from ottla.tools.scripts.replicas.reassignment_plan import Assignment, TopicPartition, listed
+
+
+def replicas_of_topics(brokers: Brokers, names: Iterable[str]) -> Assignment:
+    """Return the replicas of all partitions of topics; ApiError if a topic does not exist."""
+    current: Assignment = {}
+    for name in dict.fromkeys(names):
+        try:
+            topic = topics.describe_topic(brokers, name)
+        except ApiError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise ApiError(error.code, f"Topic {name} not found.") from error
+        current |= {(name, row.partition): row.replicas for row in topic.partitions}
+    return current
+
+
+def replicas_of(brokers: Brokers, plan: Assignment) -> Assignment:
+    """Return the replicas of the partitions of a plan; ApiError if one does not exist."""
+    everything = replicas_of_topics(brokers, [topic for topic, _ in plan])
+    missing = [key for key in plan if key not in everything]
+    if missing:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition: {listed(missing, ', ')}",
+        )
+    return {key: everything[key] for key in plan}
+
+
+def spread(current: Assignment, racks: Mapping[int, str | None]) -> Assignment:
+    """Return a plan that places whole topics on brokers, given with their racks. Pure.
+
+    A topic keeps its number of replicas. ApiError INVALID_REPLICATION_FACTOR if there are too few
+    brokers.
+    """
+    plan: Assignment = {}
+    for name in dict.fromkeys(topic for topic, _ in current):
+        mine = {key: replicas for key, replicas in current.items() if key[0] == name}
+        placed = place_replicas(racks, len(mine), len(mine[name, 0]), start=0)
+        plan |= {(name, number): tuple(replicas) for number, replicas in placed.items()}
+    return plan
+
+
+def states(
+    brokers: Brokers, plan: Assignment, moves: Mapping[TopicPartition, Reassignment]
+) -> dict[TopicPartition, tuple[int, ...] | None]:
+    """Return the replicas of the partitions of a plan, None for those that are being moved.
+
+    A partition that does not exist has no replicas.
+    """
+    return {key: None if key in moves else _replicas(brokers, key) for key in sorted(plan)}
+
+
+def _replicas(brokers: Brokers, key: TopicPartition) -> tuple[int, ...]:
+    try:
+        partitions = topics.describe_topic(brokers, key[0]).partitions
+    except ApiError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return ()
+        raise
+    return next((row.replicas for row in partitions if row.partition == key[1]), ())
+
+
+def limit_traffic(
+    brokers: Brokers,
+    plan: Assignment,
+    current: Assignment,
+    moves: Mapping[TopicPartition, Reassignment],
+    bytes_per_second: int,
+) -> None:
+    """Limit the traffic of a plan, on the brokers that send and on those that receive (KIP-73)."""
+    pairs = {
+        key: (throttles.sources_of(current[key], moves.get(key)), replicas)
+        for key, replicas in plan.items()
+    }
+    throttles.throttle(brokers, pairs, bytes_per_second)
+
+
+def limited(brokers: Brokers, plan: Assignment) -> tuple[list[int], list[int], list[str]]:
+    """Return the brokers that may have limits for a plan, those of them that run, and its topics."""
+    live = {broker.node_id for broker in describe_cluster(brokers).brokers}
+    node_ids = sorted(live.union(*plan.values()))
+    names = sorted({topic for topic, _ in plan})
+    return node_ids, [number for number in node_ids if number in live], names

@@ -1,0 +1,1 @@
+"""`ottla transaction …`: the transactions of producers (KIP-664)."""

@@ -1,0 +1,116 @@
+"""`ottla transaction abort`: abort a transaction through its coordinator, or one that hangs.
+
+Not done: a producer cannot be named by its id and epochs, which brokers of Apache Kafka before 3.0
+need.
+"""
+
+import time
+
+import click
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import transactions
+from ottla.client.admin.transactions import ActiveProducer
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import Output, is_terminal
+from ottla.tools.topic_partitions import Partition, parse_topic_partitions
+
+# Also transactions that were written a moment ago, or with a timestamp in the future.
+_ANY_AGE_MS = -(1 << 62)
+
+
+@click.command("abort")
+@click.argument("transactional_id", required=False, shell_complete=options.complete_transactional_id)  # fmt: skip
+@click.option("--partition", metavar="TOPIC:N", shell_complete=options.complete_topic,
+              help="The partition of a transaction that hangs.")  # fmt: skip
+@click.option("--start-offset", type=click.IntRange(min=0), metavar="OFFSET",
+              help="The first offset of a transaction that hangs.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only show what would be aborted.")
+@options.yes
+@options.connected
+def command(
+    brokers: Brokers,
+    output: Output,
+    transactional_id: str | None,
+    partition: str | None,
+    start_offset: int | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Abort the transaction of a transactional id and fence its producer, or abort a transaction
+    that no coordinator knows in one partition.
+
+    \b
+    ottla transaction abort payments
+    ottla transaction abort --partition orders:0 --start-offset 42
+    """
+    is_asking = not (yes or dry_run) and is_terminal()
+    if transactional_id is not None and partition is None and start_offset is None:
+        state = transactions.describe_transaction(brokers, transactional_id).state
+        if is_asking:
+            question = (
+                f"Abort the transaction of {transactional_id} ({state}) and fence its producer?"
+            )
+            click.confirm(question, abort=True, err=True)
+        if not dry_run:
+            transactions.fence_producer(brokers, transactional_id)
+        verb = "Dry run: would fence" if dry_run else "Fenced"
+        output.done(
+            f"{verb} the producer of {transactional_id}, whose transaction was {state}.",
+            transactional_id=transactional_id,
+            state=state,
+            executed=not dry_run,
+        )
+        return
+    if transactional_id is not None or partition is None or start_offset is None:
+        raise click.UsageError("Give a transactional id, or both --partition and --start-offset.")
+    key = _parsed(brokers, partition)
+    producer = _hanging(brokers, key, start_offset)
+    name = f"{key[0]}-{key[1]}"
+    if is_asking:
+        click.confirm(f"Abort the transaction at offset {start_offset} of {name}?", abort=True, err=True)  # fmt: skip
+    if not dry_run:
+        transactions.abort_transaction(brokers, *key, producer)
+    verb = "Dry run: would abort" if dry_run else "Aborted"
+    output.done(
+        f"{verb} the transaction of producer {producer.producer_id} at offset {start_offset} of "
+        f"{name}.",
+        topic=key[0],
+        partition=key[1],
+        start_offset=start_offset,
+        producer_id=producer.producer_id,
+        executed=not dry_run,
+    )
+
+
+def _parsed(brokers: Brokers, text: str) -> Partition:
+    keys = parse_topic_partitions(brokers, [text]) if ":" in text else []
+    if len(keys) != 1:
+        raise click.UsageError(f"--partition {text}: name one partition, as in orders:0.")
+    return keys[0]
+
+
+def _hanging(brokers: Brokers, key: Partition, start_offset: int) -> ActiveProducer:
+    """Return the producer of a transaction that hangs; OttlaError if it does not.
+
+    A marker for a transaction that its coordinator knows would break its atomicity.
+    """
+    name = f"{key[0]}-{key[1]}"
+    producer = transactions.find_open_transaction(brokers, *key, start_offset)
+    if producer is None:
+        raise OttlaError(
+            f"no open transaction starts at offset {start_offset} of {name}: `ottla transaction "
+            f"producers {key[0]}:{key[1]}` lists them"
+        )
+    hanging = transactions.find_hanging_transactions(
+        brokers, [key], now_ms=time.time_ns() // 1_000_000, max_timeout_ms=_ANY_AGE_MS
+    )
+    if producer.producer_id not in {row.producer.producer_id for row in hanging}:
+        listings = transactions.list_transactions(brokers, producer_ids=[producer.producer_id])
+        known = next((row.transactional_id for row in listings), "ID")
+        raise OttlaError(
+            f"the transaction at offset {start_offset} of {name} does not hang, its coordinator "
+            f"knows it: abort it with `ottla transaction abort {known}`"
+        )
+    return producer
