@@ -68,7 +68,8 @@ class Brokers:
 
     `timeout_s` bounds each call, and each `retry` as a whole. If no broker ever answered at an
     address, the call fails at once, because the address is probably wrong; with `is_proven` the
-    brokers are known to exist, and the call retries. `security` is None for PLAINTEXT.
+    brokers are known to exist, and the call retries. `security` is None for PLAINTEXT;
+    `settings` are the same in options of librdkafka, for callers that move records.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Brokers:
     ) -> None:
         self.bootstrap = bootstrap
         self.security = security
+        self.settings: Mapping[str, str] = {}
         self.timeout_s = timeout_s
         self.client_id = client_id
         # Called with each request before it is sent.

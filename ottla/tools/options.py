@@ -1,4 +1,4 @@
-"""Options that commands share: --bootstrap, --output, topic names with completion, key=value pairs."""
+"""Options that commands share: the cluster, --output, topic names with completion, key=value pairs."""
 
 import functools
 import importlib
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ottla.base.errors import OttlaError
@@ -19,6 +20,8 @@ Function = Callable[..., Any]
 _EXPLAINED_MAX = 400
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
+_default_config = deferred("ottla.tools.profiles", "default_config")
+_configure = deferred("ottla.tools.client_config", "configure")
 _parse_duration = deferred("ottla.tools.moments", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
@@ -29,6 +32,13 @@ bootstrap = click.option(
     show_default="the profile's, or 127.0.0.1:9092",
     show_envvar=True,
     help="The cluster's address.",
+)
+command_config = click.option(
+    "--command-config",
+    metavar="FILE",
+    envvar="OTTLA_COMMAND_CONFIG",
+    show_envvar=True,
+    help="A properties file with options of Kafka's clients, for TLS and SASL.",
 )
 output_format = click.option(
     "--output",
@@ -44,21 +54,40 @@ yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 def connected(function: Function) -> Function:
-    """Add --bootstrap, --output and --explain to a command, and pass it the resulting `Brokers` and
-    `Output`.
+    """Add --bootstrap, --command-config, --output and --explain to a command, and pass it the
+    resulting `Brokers` and `Output`.
     """
 
     @bootstrap
+    @command_config
     @output_format
     @explain
     @functools.wraps(function)
-    def run(bootstrap: str, output: str, explain: bool, **option_values: Any) -> Any:
+    def run(
+        bootstrap: str,
+        command_config: str | None,
+        output: str,
+        explain: bool,
+        **option_values: Any,
+    ) -> Any:
         with Brokers(bootstrap) as brokers:
+            path = command_config or _config_of_profile(click.get_current_context())
+            if path:
+                _configure(brokers, path)
             if explain:
                 brokers.on_request = _print_request
             return function(brokers, Output(output), **option_values)
 
     return run
+
+
+def _config_of_profile(context: click.Context) -> str:
+    """Return the profile's file of options; "" if it has none, or if another address is given.
+
+    The secrets of one cluster are not sent to another one.
+    """
+    source = context.get_parameter_source("bootstrap")
+    return str(_default_config()) if source in (None, ParameterSource.DEFAULT) else ""
 
 
 def formatted(function: Function) -> Function:
@@ -146,7 +175,9 @@ def _complete(subject: str, context: click.Context, incomplete: str) -> list[Com
     # Imported only for completion: no other call needs this module.
     names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
     try:
-        known = names(context.params.get("bootstrap") or _default_bootstrap())
+        bootstrap = context.params.get("bootstrap") or _default_bootstrap()
+        path = context.params.get("command_config") or _config_of_profile(context)
+        known = names(bootstrap, path)
     except OttlaError:
         return []
     return [CompletionItem(name) for name in known if name.startswith(incomplete)]

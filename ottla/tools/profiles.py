@@ -1,8 +1,9 @@
 """The profiles of a user: names for clusters, kept in a file of the user's configuration folder.
 
 The address of a command is that of --bootstrap, else of OTTLA_BOOTSTRAP, else of the profile in
-OTTLA_PROFILE or the one that `ottla profile use` chose, else the default. The scripts of Apache
-Kafka use no profiles, as there.
+OTTLA_PROFILE or the one that `ottla profile use` chose, else the default. A profile may name a
+file with options of Kafka's clients, which is used together with its address only. The scripts of
+Apache Kafka use no profiles, as there.
 """
 
 import json
@@ -10,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ottla.base.errors import ConfigError
@@ -22,10 +23,13 @@ _VARIABLE = "OTTLA_PROFILE"
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """All profiles: the address of each, and the current one ("" if there is none)."""
+    """All profiles: the address of each, the current one ("" if there is none), and the files of
+    those that have one.
+    """
 
     addresses: Mapping[str, str]
     current: str = ""
+    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 def path() -> Path:
@@ -43,7 +47,8 @@ def read() -> Profiles:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         addresses = {str(key): str(value) for key, value in content["profiles"].items()}
-        return Profiles(addresses, str(content.get("current", "")))
+        configs = {str(key): str(value) for key, value in content.get("configs", {}).items()}
+        return Profiles(addresses, str(content.get("current", "")), configs)
     except FileNotFoundError:
         return Profiles({})
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -54,7 +59,11 @@ def write(profiles: Profiles) -> None:
     """Replace the file; it is readable by its owner only."""
     file = path()
     file.parent.mkdir(parents=True, exist_ok=True)
-    content = {"current": profiles.current, "profiles": dict(profiles.addresses)}
+    content = {
+        "current": profiles.current,
+        "profiles": dict(profiles.addresses),
+        "configs": dict(profiles.configs),
+    }
     new = file.with_name(f"{file.name}.{os.getpid()}.new")
     try:
         with open(new, "w", encoding="utf-8", opener=_private) as stream:
@@ -91,12 +100,21 @@ def check_known(profiles: Profiles, name: str) -> None:
 
 def default_bootstrap() -> str:
     """Return the address that a command uses if none is given."""
-    chosen = os.environ.get(_VARIABLE, "")
     profiles = read()
-    name = chosen or profiles.current
+    name = _chosen(profiles)
     if not name:
         return DEFAULT_BOOTSTRAP
     check_known(profiles, name)
     address = profiles.addresses[name]
     parse_bootstrap(address)
     return address
+
+
+def default_config() -> str:
+    """Return the file with options of Kafka's clients of the profile in use; "" if it has none."""
+    profiles = read()
+    return profiles.configs.get(_chosen(profiles), "")
+
+
+def _chosen(profiles: Profiles) -> str:
+    return os.environ.get(_VARIABLE, "") or profiles.current

@@ -11,6 +11,7 @@ from ottla.client import AdminClient, Consumer, ConsumerRecord, Producer
 from ottla.client.admin.scram import ScramMechanism, ScramUpsertion
 from ottla.client.config.properties import write_properties
 from ottla.client.errors import NotReachable
+from ottla.tools import main
 from ottla.tools.scripts import entry
 from tests.certificates import self_signed
 from tests.compat import java
@@ -185,3 +186,38 @@ def test_one_file_serves_clients_and_scripts(
     with AdminClient(file) as admin:
         committed = admin.list_group_offsets(topic)
     assert {key.partition: row.offset for key, row in committed.items()} == {0: 1, 1: 1, 2: 1}
+
+
+def run_verb(capsys: pytest.CaptureFixture[str], *command_line: str) -> str:
+    """Run a command of `ottla` and return its standard output."""
+    capsys.readouterr()
+    assert main.run(command_line) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_a_profile_serves_every_kind_of_verb(
+    kafka: Secured,
+    protocol: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Administration, records through librdkafka, and copies to another cluster."""
+    monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
+    settings = certified(kafka) if protocol == "SSL" else kafka.settings(protocol, "PLAIN")
+    file = tmp_path / "client.properties"
+    file.write_text(write_properties({**settings, "group.id": "not-used"}), "utf-8")
+    topic, lines = f"verbs-{protocol.lower()}", tmp_path / "lines"
+    lines.write_text("one\ntwo\n", "utf-8")
+    secured = ("--command-config", str(file))
+    run_verb(capsys, "profile", "create", "k", "-b", settings["bootstrap.servers"], *secured)
+    run_verb(capsys, "topic", "create", topic)
+    run_verb(capsys, "produce", topic, "-l", str(lines))
+    assert run_verb(capsys, "consume", topic, "-e").split() == ["one", "two"]
+    assert run_verb(capsys, "consume", topic, "-c", "2", "-G", topic).split() == ["one", "two"]
+    assert topic in run_verb(capsys, "group", "list")
+    copy = ("topic", "copy", topic, f"{topic}-copy", "--to", settings["bootstrap.servers"])
+    run_verb(capsys, *copy, "--to-config", str(file))
+    assert run_verb(capsys, "topic", "search", f"{topic}-copy", "--value", "two").count("two") == 1
+    assert main.run(["topic", "list", "-b", settings["bootstrap.servers"]]) == 1

@@ -118,7 +118,7 @@ class Mirror:
         properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
         if not self._settings.follow:
             properties["fetch.wait.max.ms"] = "10"
-        properties |= self._settings.consumer
+        properties |= {**self._source.settings, **self._settings.consumer}
         with (
             self._open_producer() as producer,
             RecordConsumer(self._source.bootstrap, settings=properties) as consumer,
@@ -225,6 +225,7 @@ class Mirror:
             "bootstrap.servers": self._target.bootstrap,
             "acks": "all",
             "enable.idempotence": "true",
+            **self._target.settings,
             **self._settings.producer,
         }
         if self._settings.exactly_once:

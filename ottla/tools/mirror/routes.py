@@ -95,7 +95,11 @@ def read_points(target: Brokers, route: Route) -> list[Point]:
     end = ends[key].offset
     if starts[key].offset >= end:
         return points
-    settings = {"isolation.level": "read_committed", "fetch.wait.max.ms": "10"}
+    settings = {
+        **target.settings,
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": "10",
+    }
     with RecordConsumer(target.bootstrap, settings=settings) as consumer:
         consumer.assign({key: starts[key].offset})
         while True:

@@ -15,5 +15,6 @@ def command(output: Output, name: str) -> None:
     profiles.check_known(known, name)
     remaining = {key: address for key, address in known.addresses.items() if key != name}
     current = "" if known.current == name else known.current
-    profiles.write(profiles.Profiles(remaining, current))
+    configs = {key: file for key, file in known.configs.items() if key != name}
+    profiles.write(profiles.Profiles(remaining, current, configs))
     output.done(f"Deleted profile {name}.", deleted=name, current=current)

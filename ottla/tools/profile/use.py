@@ -1,5 +1,7 @@
 """`ottla profile use NAME`."""
 
+from dataclasses import replace
+
 import click
 
 from ottla.tools import options, profiles
@@ -17,6 +19,6 @@ def command(output: Output, name: str | None, is_none: bool) -> None:
     known = profiles.read()
     if name is not None:
         profiles.check_known(known, name)
-    profiles.write(profiles.Profiles(known.addresses, name or ""))
+    profiles.write(replace(known, current=name or ""))
     text = f"Commands use {name} ({known.addresses[name]})." if name else "No profile is used."
     output.done(text, current=name or "")

@@ -127,7 +127,7 @@ def _read_partitions(
     goal = Goal(count=request.count, at_end=request.exit_at_end, stops=stops)
     goal.assign(starts)
     with (
-        RecordConsumer(brokers.bootstrap, settings=_settings(request)) as consumer,
+        RecordConsumer(brokers.bootstrap, settings=_settings(brokers, request)) as consumer,
         _progress(brokers, request, starts, stops) as progress,
     ):
         consumer.assign(starts)
@@ -148,7 +148,7 @@ def _read_as_member(
     # Check before joining: a group would wait without a message for a topic that does not exist.
     _partitions(brokers, request)
     goal = Goal(count=request.count, at_end=request.exit_at_end)
-    settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(request)}
+    settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(brokers, request)}
     with RecordConsumer(brokers.bootstrap, group_id=request.group, settings=settings) as consumer:
         consumer.subscribe(request.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
         copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True, stop=stop)
@@ -170,9 +170,10 @@ def _partitions(brokers: Brokers, request: ConsumeOptions) -> list[TopicPartitio
     return keys
 
 
-def _settings(request: ConsumeOptions) -> dict[str, str]:
+def _settings(brokers: Brokers, request: ConsumeOptions) -> dict[str, str]:
     # At the end of a partition, a fetch would wait half a second before it returns empty.
-    return {**({"fetch.wait.max.ms": "10"} if request.exit_at_end else {}), **request.settings}
+    wait = {"fetch.wait.max.ms": "10"} if request.exit_at_end else {}
+    return {**brokers.settings, **wait, **request.settings}
 
 
 def _progress(

@@ -101,7 +101,7 @@ def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) 
         raise click.BadParameter(str(error), param_hint="-H") from error
     # Report a wrong address immediately; librdkafka would retry for half a minute.
     brokers.any_connection()
-    settings = {"compression.type": request.codec, **request.settings}
+    settings = {**brokers.settings, "compression.type": request.codec, **request.settings}
     # The first Ctrl-C ends the input: the lines read so far are written.
     with StopSignals() as stop, RecordProducer(brokers.bootstrap, settings) as producer:
         for key, value in _records(request, stop):

@@ -36,7 +36,11 @@ class LocalSearch:
         goal.assign(starts)
         result = Result(0, 0, 0.0, [])
         isolation = "read_committed" if search.read_committed else "read_uncommitted"
-        settings = {"isolation.level": isolation, "fetch.wait.max.ms": "10"}
+        settings = {
+            **self._brokers.settings,
+            "isolation.level": isolation,
+            "fetch.wait.max.ms": "10",
+        }
         with RecordConsumer(self._brokers.bootstrap, settings=settings) as consumer:
             consumer.assign(starts)
             has_enough = not keys

@@ -12,12 +12,18 @@ from ottla.tools import options
 from ottla.tools.output import Output
 
 _copy = deferred("ottla.tools.mirror.running", "copy_topic")
+_configure = deferred("ottla.tools.client_config", "configure")
 
 
 @click.command("copy")
 @click.argument("source", shell_complete=options.complete_topic)
 @click.argument("target", required=False)
 @click.option("--to", metavar="HOST:PORT", help="The target's cluster (default: the same).")
+@click.option(
+    "--to-config",
+    metavar="FILE",
+    help="A properties file with options of Kafka's clients for the target's cluster.",
+)
 @click.option(
     "-o",
     "--offset",
@@ -52,6 +58,7 @@ def command(
     source: str,
     target: str | None,
     to: str | None,
+    to_config: str | None,
     **option_values: Any,
 ) -> None:
     """Copy the records of SOURCE to TARGET (default: the same name, with --to).
@@ -68,5 +75,11 @@ def command(
     """
     if to is None and target in (None, source):
         raise click.UsageError("Name another topic as TARGET, or another cluster with --to.")
+    if to_config is not None and to is None:
+        raise click.UsageError("--to-config is for another cluster: name its address with --to.")
     with Brokers(to or brokers.bootstrap) as other:
+        if to is None:
+            other.security, other.settings = brokers.security, brokers.settings
+        elif to_config is not None:
+            _configure(other, to_config)
         _copy(brokers, other, output, (source, target or source), option_values)

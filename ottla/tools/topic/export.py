@@ -10,6 +10,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
+from ottla.tools.client_config import refuse_security
 from ottla.tools.output import Output
 from ottla.tools.positions import Anchor, parse_position, resolve
 from ottla.tools.spark import needed
@@ -62,6 +63,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
         schema=option_values["schema"],
         overwrite=option_values["overwrite"] or folder.is_dir(),
     )
+    refuse_security(brokers, "Spark")
     spark = needed.open_session(f"export {settings.topic}", {})
     with watched(f"Exporting {settings.topic}") as show:
         count = exporting.export(spark, brokers.bootstrap, settings, show)

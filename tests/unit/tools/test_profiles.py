@@ -1,5 +1,6 @@
 """`ottla profile …`, and the address that commands use."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -7,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ConfigError
+from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
 from ottla.tools import main, profiles
+from ottla.tools.client_config import configure, refuse_security
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.delenv("OTTLA_BOOTSTRAP", raising=False)
     monkeypatch.delenv("OTTLA_PROFILE", raising=False)
+    monkeypatch.delenv("OTTLA_COMMAND_CONFIG", raising=False)
     return tmp_path / "config"
 
 
@@ -117,3 +122,88 @@ def test_names_of_profiles_are_completed() -> None:
     context = command.make_context("use", ["--none"])
     (item,) = command.params[0].shell_complete(context, "prod")
     assert item.value == "production"
+
+
+def write_config(folder: Path, text: str) -> str:
+    """Write a properties file with options of clients, and return its path."""
+    path = folder.parent / "client.properties"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_file_of_options_is_used_with_the_address_of_its_profile_only(
+    ottla_cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A password must not be sent to another cluster that --bootstrap names."""
+    config = write_config(folder, "client.id=ann\n")
+    address = ("--bootstrap", ottla_cluster.bootstrap)
+    assert ottla("profile", "create", "dev", *address, "--command-config", config) == 0
+    write_config(folder, "security.protocol=SECRET\n")
+    capsys.readouterr()
+    assert ottla("topic", "list") == 1
+    assert "security.protocol=SECRET" in capsys.readouterr().err
+    assert ottla("topic", "list", *address) == 0
+    assert ottla("topic", "list", *address, "--command-config", config) == 1
+    ottla("profile", "create", "dev", *address, "--force")
+    assert ottla("topic", "list") == 0
+
+
+def test_variables_choose_the_file_of_options(
+    ottla_cluster: Cluster,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """OTTLA_COMMAND_CONFIG names one; OTTLA_BOOTSTRAP is not the address of the profile."""
+    config = write_config(folder, "")
+    ottla("profile", "create", "dev", "--bootstrap", "a:1", "--command-config", config)
+    write_config(folder, "security.protocol=SECRET\n")
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_cluster.bootstrap)
+    assert ottla("topic", "list") == 0
+    monkeypatch.setenv("OTTLA_COMMAND_CONFIG", config)
+    capsys.readouterr()
+    assert ottla("topic", "list") == 1
+    assert "security.protocol=SECRET" in capsys.readouterr().err
+
+
+def test_files_of_options_are_listed_and_deleted_with_their_profile(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`use` keeps them."""
+    config = write_config(folder, "client.id=ann\n")
+    ottla("profile", "create", "a", "--bootstrap", "a:1", "--command-config", config)
+    ottla("profile", "create", "b", "--bootstrap", "b:1")
+    ottla("profile", "use", "a")
+    capsys.readouterr()
+    ottla("profile", "list", "--output", "json")
+    assert [row["command_config"] for row in json.loads(capsys.readouterr().out)] == [config, None]
+    ottla("profile", "delete", "a")
+    assert profiles.read() == profiles.Profiles({"b": "b:1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("security.protocol=TLS\n", "security.protocol=TLS: use PLAINTEXT, SSL"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n", "GSSAPI is not supported"),
+        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n", "username"),
+    ],
+)
+def test_a_wrong_file_of_options_creates_no_profile(
+    folder: Path, text: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence names the option."""
+    config = write_config(folder, text)
+    command = ("profile", "create", "a", "--bootstrap", "a:1", "--command-config", config)
+    assert ottla(*command) == 1
+    assert sentence in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_commands_on_spark_refuse_a_secured_cluster(ottla_cluster: Cluster, folder: Path) -> None:
+    """They would send records in plain text."""
+    brokers = Brokers(ottla_cluster.bootstrap)
+    configure(brokers, write_config(folder, "security.protocol=SSL\ngroup.id=g\nclient.id=ann\n"))
+    assert brokers.settings == {"security.protocol": "SSL", "client.id": "ann"}
+    with pytest.raises(ConfigError, match="Spark connects in plain text only"):
+        refuse_security(brokers, "Spark")
