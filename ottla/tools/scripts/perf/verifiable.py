@@ -1,17 +1,17 @@
 """Common parts of the verifiable clients: lines of JSON, one an event, and a deprecated option."""
 
 import sys
-import time
 from typing import Any
 
+from ottla.tools.measuring.verifiable import event_line
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.printing import compact, json_line
+from ottla.tools.scripts.printing import json_line
 
 
 def event(name: str, **fields: Any) -> None:
     """Print an event, and flush: another program reads it at once."""
-    json_line(compact({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}))
+    json_line(event_line(name, **fields))
     sys.stdout.flush()
 
 
@@ -20,8 +20,3 @@ def read_deprecated_file(options: Options, old: str) -> None:
     if old in options and "command-config" in options:
         raise UsageError(f"Options --{old} and --command-config are mutually exclusive.")
     options.rename(old, "command-config")
-
-
-def text(data: bytes | None) -> str | None:
-    """Return a key or a value as text."""
-    return None if data is None else data.decode(errors="replace")
