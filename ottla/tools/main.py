@@ -69,6 +69,17 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "stop": "Stop a broker of this machine cleanly.",
         },
     ),
+    "perf": (
+        "Measure and verify producers and consumers.",
+        {
+            "produce": "Measure the rate and latency of a producer.",
+            "consume": "Measure the rate of a consumer.",
+            "latency": "Measure the latency from producer to consumer.",
+            "verifiable-produce": "Write numbers, an event for each.",
+            "verifiable-consume": "Read records, with events.",
+            "workload": "Run producers, consumers and faults of a file.",
+        },
+    ),
     "pipeline": (
         "Check, explain and run YAML pipelines.",
         {
@@ -175,6 +186,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "streams": _noun("streams"),
             "log": _noun("log"),
             "zookeeper": _noun("zookeeper"),
+            "perf": _noun("perf"),
             "pipeline": _noun("pipeline"),
             "spark": _noun("spark"),
             "generate": _noun("generate"),

@@ -110,19 +110,31 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.replicas.reassign", "", "Move partitions between brokers."
     ),
     "kafka-producer-perf-test": Script(
-        f"{_HERE}.perf.producer", "", "Measure the rate and the latency of a producer.", True
+        f"{_HERE}.perf.producer",
+        "perf produce",
+        "Measure the rate and the latency of a producer.",
+        True,
     ),
     "kafka-consumer-perf-test": Script(
-        f"{_HERE}.perf.consumer", "", "Measure the rate of a consumer.", True
+        f"{_HERE}.perf.consumer", "perf consume", "Measure the rate of a consumer.", True
     ),
     "kafka-e2e-latency": Script(
-        f"{_HERE}.perf.latency", "", "Measure the latency from producer to consumer.", True
+        f"{_HERE}.perf.latency",
+        "perf latency",
+        "Measure the latency from producer to consumer.",
+        True,
     ),
     "kafka-verifiable-producer": Script(
-        f"{_HERE}.perf.verifiable_producer", "", "Write numbers, an event of JSON for each.", True
+        f"{_HERE}.perf.verifiable_producer",
+        "perf verifiable-produce",
+        "Write numbers, an event of JSON for each.",
+        True,
     ),
     "kafka-verifiable-consumer": Script(
-        f"{_HERE}.perf.verifiable_consumer", "", "Read records, with events as JSON.", True
+        f"{_HERE}.perf.verifiable_consumer",
+        "perf verifiable-consume",
+        "Read records, with events as JSON.",
+        True,
     ),
     "kafka-dump-log": Script(
         f"{_HERE}.logs.dump", "log dump", "Print segments, indexes and snapshots."
@@ -196,7 +208,9 @@ SCRIPTS: Mapping[str, Script] = {
     },
     "kafka-jmx": Script(f"{_HERE}.jmx.tool", "", "Print the values of JMX beans, over HTTP."),
     "trogdor": Script(
-        "ottla.testing.workloads.script", "", "Run producers, consumers and faults of a TOML file."
+        "ottla.testing.workloads.script",
+        "perf workload",
+        "Run producers, consumers and faults of a TOML file.",
     ),
     **{
         name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")

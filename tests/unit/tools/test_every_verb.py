@@ -29,6 +29,8 @@ WORDS = {
     "cluster move": ["t", "--to", "1"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
     "debug bundle": ["NEW"],
+    **{f"perf {verb}": ["t"] for verb in ("produce", "consume", "latency", "verifiable-produce")},
+    "perf verifiable-consume": ["t", "--group", "g"],
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
 }
