@@ -63,10 +63,11 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"verify": "Compare replicas byte by byte."},
     ),
     "broker": (
-        "Run and stop the brokers of a cluster.",
+        "Run and stop brokers, and show their metrics.",
         {
             "start": "Run one broker of a cluster.",
             "stop": "Stop a broker of this machine cleanly.",
+            "metrics": "Show metrics by their JMX names.",
         },
     ),
     "perf": (
@@ -136,8 +137,9 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"bundle": "Collect facts for a report, without secrets."},
     ),
 }
-# `import` is a keyword of Python: no module can have that name.
+# Verbs whose module has another name: `import` is a keyword of Python.
 _OTHER_MODULES: dict[tuple[str, str], str] = {
+    ("broker", "metrics"): "monitoring.metrics",
     ("zookeeper", "export"): "exporting",
     ("zookeeper", "import"): "importing",
 }

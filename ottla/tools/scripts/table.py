@@ -206,7 +206,9 @@ SCRIPTS: Mapping[str, Script] = {
             "connect-internal-topics",
         )
     },
-    "kafka-jmx": Script(f"{_HERE}.jmx.tool", "", "Print the values of JMX beans, over HTTP."),
+    "kafka-jmx": Script(
+        f"{_HERE}.jmx.tool", "broker metrics", "Print the values of JMX beans, over HTTP."
+    ),
     "trogdor": Script(
         "ottla.testing.workloads.script",
         "perf workload",
