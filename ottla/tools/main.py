@@ -53,6 +53,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         "Run ZooKeeper, show its znodes, and copy a cluster's metadata.",
         {
             "start": "Run ZooKeeper servers on this machine.",
+            "stop": "Stop ZooKeeper servers of this machine.",
             "shell": "Show and change znodes.",
             "export": "Copy the metadata of a log directory to ZooKeeper.",
             "import": "Copy the metadata in ZooKeeper to a log directory.",

@@ -166,7 +166,9 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.servers.broker", "up", "Start a broker with a properties file."
     ),
     "kafka-server-stop": Script(
-        f"{_HERE}.servers.broker", "", "Stop the brokers that kafka-server-start -daemon started."
+        f"{_HERE}.servers.broker",
+        "broker stop",
+        "Stop the brokers that kafka-server-start -daemon started.",
     ),
     "zookeeper-shell": Script(
         f"{_HERE}.servers.zookeeper_shell",
@@ -178,7 +180,7 @@ SCRIPTS: Mapping[str, Script] = {
     ),
     "zookeeper-server-stop": Script(
         f"{_HERE}.servers.zookeeper_server",
-        "",
+        "zookeeper stop",
         "Stop the ZooKeepers that zookeeper-server-start -daemon started.",
     ),
     "kafka-replica-verification": Script(

@@ -20,7 +20,7 @@ _CLIENTS = {
 _HEAVY = {
     "asyncio": {
         *(*_CLIENTS, "log dump", "broker stop"),
-        *(f"zookeeper {verb}" for verb in ("export", "import", "start", "shell")),
+        *(f"zookeeper {verb}" for verb in ("export", "import", "start", "stop", "shell")),
     },
     "confluent_kafka": _CLIENTS,
     "kazoo": {"zookeeper export", "zookeeper import", "zookeeper shell"},
