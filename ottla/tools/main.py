@@ -199,7 +199,9 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             ),
             "learn": Verb("ottla.tools.learn.command", "Show how Kafka works, by experiments."),
             "debug": _noun("debug"),
-            "scripts": Verb("ottla.tools.scripts.command", "Install Apache Kafka's scripts."),
+            "scripts": Verb(
+                "ottla.tools.scripts.command", "Run and install Apache Kafka's scripts."
+            ),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
         help="Ottla: an Apache-Kafka-compatible event-streaming platform.",

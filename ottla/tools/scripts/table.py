@@ -160,7 +160,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.transactions", "", "List, describe and abort transactions."
     ),
     "kafka-run-class": Script(
-        f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."
+        f"{_HERE}.run_class", "scripts run", "Run a tool by the name of its Java class."
     ),
     "kafka-server-start": Script(
         f"{_HERE}.servers.broker", "up", "Start a broker with a properties file."

@@ -34,9 +34,11 @@ WORDS = {
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
 }
-# The shell prints what ZooKeeper's own prints; the others print scripts and files for programs.
+# The shell prints what ZooKeeper's own prints, and a script reads its options itself; the others
+# print scripts and files for programs.
 WITHOUT_OUTPUT = {
     "zookeeper shell",
+    "scripts run",
     "completion",
     "generate alert-rules",
     "generate grafana-dashboard",

@@ -131,6 +131,32 @@ def test_install_never_replaces_a_foreign_file(
     assert os.listdir(tmp_path) == ["kafka-topics.sh"]
 
 
+@pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh", "kafka.admin.TopicCommand"])
+def test_script_is_run_without_being_installed(
+    name: str, ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ottla scripts run` passes all words to the script, and returns its exit code."""
+    ottla_cluster.create_topic("a")
+    words = ["--bootstrap-server", ottla_cluster.bootstrap, "--list"]
+    assert main.run(["scripts", "run", name, *words]) == 0
+    assert capsys.readouterr().out == "a\n"
+    assert main.run(["scripts", "run", name, *words, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == ["a"]
+    assert main.run(["scripts", "run", name, "--help"]) == 1
+    assert "--partitions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["kafka-nonsense", "com.example.Tool"])
+def test_script_that_does_not_exist_is_a_sentence(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 1, and standard error says which there are."""
+    assert main.run(["scripts", "run", name]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "is not a script of Apache Kafka" in printed.err or "known: " in printed.err
+
+
 def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str]) -> None:
     """Every command in the table exists."""
     assert main.run(["scripts", "list", "--output", "json"]) == 0
