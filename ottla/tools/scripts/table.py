@@ -62,6 +62,16 @@ VERSIONS: Mapping[str, tuple[str, str]] = {
 # The version whose options and output the scripts have.
 KAFKA_VERSION = "4.3.0"
 _HERE = "ottla.tools.scripts"
+_CONNECT = {
+    "connect-standalone": ("pipeline run", "Translate file connectors to pipelines."),
+    "connect-distributed": ("pipeline run", "Not available: Spark distributes a pipeline's work."),
+    "connect-mirror-maker": ("topic copy", "Not available: a copy needs no Connect workers."),
+    "connect-plugin-path": ("", "Not available: a pipeline has no plug-ins."),
+    "connect-internal-topics": (
+        "",
+        "Not available: a pipeline keeps its positions in a checkpoint.",
+    ),
+}
 
 
 class Script(NamedTuple):
@@ -193,20 +203,8 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.applications.mirror_maker", "topic copy", "Copy topics to another cluster."
     ),
     **{
-        name: Script(
-            f"{_HERE}.applications.connect",
-            "pipeline run",
-            "Translate file connectors to pipelines."
-            if name == "connect-standalone"
-            else "Not available: `ottla pipeline` replaces Kafka Connect.",
-        )
-        for name in (
-            "connect-standalone",
-            "connect-distributed",
-            "connect-mirror-maker",
-            "connect-plugin-path",
-            "connect-internal-topics",
-        )
+        name: Script(f"{_HERE}.applications.connect", verb, summary)
+        for name, (verb, summary) in _CONNECT.items()
     },
     "kafka-jmx": Script(
         f"{_HERE}.jmx.tool", "broker metrics", "Print the values of JMX beans, over HTTP."
@@ -217,7 +215,7 @@ SCRIPTS: Mapping[str, Script] = {
         "Run producers, consumers and faults of a TOML file.",
     ),
     **{
-        name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")
-        for name, reason in REASONS.items()
+        name: Script(f"{_HERE}.refused", verb, f"Not available: {reason}.")
+        for name, (reason, verb) in REASONS.items()
     },
 }

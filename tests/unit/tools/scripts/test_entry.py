@@ -264,9 +264,12 @@ def test_bootstrap_server_wins_over_zookeeper(
 
 @pytest.mark.parametrize("name", list(REASONS))
 def test_unavailable_script_says_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The sentence names another way, and the exit code is 1."""
+    """The sentence names the command to use, if there is one, and the exit code is 1."""
     assert entry.run(f"{name}.sh", []) == 1
-    assert capsys.readouterr().err.startswith(f"{name} is not available: ")
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{name} is not available: ")
+    verb = SCRIPTS[name].verb
+    assert printed.endswith(f". Use `ottla {verb}`.\n" if verb else ".\n")
 
 
 def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]) -> None:
