@@ -1,6 +1,5 @@
 """The output of scripts: lines on standard output and standard error, JSON, Java's forms of values."""
 
-import io
 import json
 import math
 import sys
@@ -62,11 +61,6 @@ def begin_json() -> None:
     """Note that the script writes JSON to standard output itself."""
     if _sentences is not None:
         _sentences.has_json = True
-
-
-def discard_output() -> None:
-    """Write all further output nowhere: the reader of standard output has gone."""
-    sys.stdout = io.TextIOWrapper(io.BytesIO())
 
 
 def err(text: str = "") -> None:

@@ -7,6 +7,7 @@ from ottla.base.loading import deferred
 from ottla.tools.scripts.table import SCRIPTS
 
 _run_script = deferred("ottla.tools.scripts.entry", "run")
+_ignore_closed_pipes = deferred("ottla.tools.scripts.streams", "ignore_closed_pipes")
 
 
 def _complete(
@@ -34,6 +35,7 @@ def run(name: str, words: tuple[str, ...]) -> int:
     ottla scripts run kafka-topics --bootstrap-server localhost:9092 --list
     ottla scripts run kafka.tools.GetOffsetShell --bootstrap-server localhost:9092 --topic orders
     """
+    _ignore_closed_pipes()
     if "." in name.removesuffix(".sh"):
         # The class of a tool: `kafka-run-class` knows its script.
         return int(_run_script("kafka-run-class", [name, *words]))

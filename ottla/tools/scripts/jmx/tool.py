@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ from ottla.tools.scripts.flags import Flag, Options, Spec, integer
 from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.jmx.reader import connect, wait_until
 from ottla.tools.scripts.printing import as_json, compact, err, java_double, java_list, out
+from ottla.tools.scripts.streams import flush_or_end
 
 SPEC = Spec(
     "Dump JMX values to standard output.",
@@ -85,7 +85,7 @@ def _report(options: Options) -> None:
         started = time.monotonic()
         values = _chosen(selection.read(), included)
         printer.print_values(clock.now(), values)
-        sys.stdout.flush()
+        flush_or_end()
         if is_once:
             return
         time.sleep(max(0.0, interval_ms / 1000 - (time.monotonic() - started)))

@@ -1,18 +1,27 @@
 """Common parts of the verifiable clients: lines of JSON, one an event, and a deprecated option."""
 
-import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from ottla.tools.measuring.verifiable import event_line
+from ottla.tools.measuring.verifiable import OnEvent, event_line
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import json_line
+from ottla.tools.scripts.streams import flush_or_end, has_reader
 
 
-def event(name: str, **fields: Any) -> None:
-    """Print an event, and flush: another program reads it at once."""
+def event_printer(*, is_endless: bool) -> OnEvent:
+    """Return a function that prints an event and flushes: another program reads it at once.
+
+    If the script `is_endless`, it ends if the other program has.
+    """
+    return partial(_print, flush_or_end if is_endless else has_reader)
+
+
+def _print(flush: Callable[[], object], name: str, **fields: Any) -> None:
     json_line(event_line(name, **fields))
-    sys.stdout.flush()
+    flush()
 
 
 def read_deprecated_file(options: Options, old: str) -> None:

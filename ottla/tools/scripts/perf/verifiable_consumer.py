@@ -6,7 +6,7 @@ from ottla.tools.measuring.verifiable import EventsOfConsumer
 from ottla.tools.scripts.argparse4j import require
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
-from ottla.tools.scripts.perf.verifiable import event, read_deprecated_file
+from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
@@ -39,6 +39,7 @@ def run(options: Options) -> int:
     """Read records and print events."""
     require(options, "bootstrap-server", "topic", "group-id")
     read_deprecated_file(options, "consumer.config")
+    event = event_printer(is_endless=options["max-messages"] < 0)
     event("startup_complete")
     events = EventsOfConsumer(
         event, is_verbose="verbose" in options, stores="enable-autocommit" in options

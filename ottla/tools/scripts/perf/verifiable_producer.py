@@ -14,7 +14,7 @@ from ottla.tools.scripts.flags import (
     integer,
     long,
 )
-from ottla.tools.scripts.perf.verifiable import event, read_deprecated_file
+from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
@@ -58,6 +58,7 @@ def run(options: Options) -> int:
     settings = librdkafka_settings(
         {**(read_properties(name) if name else {}), "acks": str(options["acks"]), "linger.ms": "0"}
     )
+    event = event_printer(is_endless=options["max-messages"] < 0)
     event("startup_complete")
     bootstrap = options["bootstrap-server"]
     numbers = NumbersRun(plan, event)
