@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
@@ -226,7 +227,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         result = root.main(arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        try:
+            error.show()
+        except BrokenPipeError:
+            _silence(sys.stderr)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted before it was complete")
@@ -259,7 +263,7 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stdout)
     # At exit Python collects garbage twice; without objects to visit, that takes no time.
     gc.freeze()
     sys.exit(code)
@@ -269,12 +273,12 @@ def _fail(sentence: str) -> int:
     try:
         click.echo(f"ottla: {sentence}", err=True)
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stderr)
     return 1
 
 
-def _silence() -> None:
-    """Redirect standard output, so that Python's flush at exit does not fail on the broken pipe."""
+def _silence(stream: TextIO) -> None:
+    """Redirect a stream, so that Python's flush at exit does not fail on the broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
