@@ -15,8 +15,7 @@ from ottla.base.loading import load_module
 from ottla.tools.scripts import argparse4j
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse, split_output
-from ottla.tools.scripts.printing import err, out, sentences_as_json
-from ottla.tools.scripts.streams import ignore_closed_pipes
+from ottla.tools.scripts.printing import err, ignore_closed_pipes, out, sentences_as_json
 from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, Script
 
 _SUFFIXES = (".sh", ".bat", ".exe", ".py")

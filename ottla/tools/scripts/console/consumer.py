@@ -35,9 +35,8 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
-from ottla.tools.scripts.printing import begin_json, err, out
+from ottla.tools.scripts.printing import begin_json, err, has_reader, out
 from ottla.tools.scripts.session import read_properties, unreachable_warning
-from ottla.tools.scripts.streams import has_reader
 from ottla.tools.signals import StopSignals
 
 _EARLIEST, _LATEST = -2, -1

@@ -13,8 +13,15 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Options, Spec, integer
 from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.jmx.reader import connect, wait_until
-from ottla.tools.scripts.printing import as_json, compact, err, java_double, java_list, out
-from ottla.tools.scripts.streams import flush_or_end
+from ottla.tools.scripts.printing import (
+    as_json,
+    compact,
+    err,
+    flush_or_end,
+    java_double,
+    java_list,
+    out,
+)
 
 SPEC = Spec(
     "Dump JMX values to standard output.",

@@ -7,8 +7,7 @@ from typing import Any
 from ottla.tools.measuring.verifiable import OnEvent, event_line
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.printing import json_line
-from ottla.tools.scripts.streams import flush_or_end, has_reader
+from ottla.tools.scripts.printing import flush_or_end, has_reader, json_line
 
 
 def event_printer(*, is_endless: bool) -> OnEvent:

@@ -18,9 +18,8 @@ from ottla.tools.replica.reading import Batch, Replica
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Old, Options, Spec, integer, long
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.printing import as_json, err, flush_or_end, out
 from ottla.tools.scripts.session import check_bootstrap
-from ottla.tools.scripts.streams import flush_or_end
 from ottla.tools.signals import StopSignals
 from ottla.wire.records import batch
 
