@@ -1,4 +1,4 @@
-"""`ottla scripts`: the group of the commands in `installing`, and `run`, which needs no installation."""
+"""`ottla scripts`: the group of the commands in `installing`, and `run`, which installs nothing."""
 
 import click
 from click.shell_completion import CompletionItem
