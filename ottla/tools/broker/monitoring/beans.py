@@ -41,7 +41,7 @@ class BeanError(OttlaError):
 
 
 class BeanReader:
-    """Reads the beans at one address; `credentials` are a user and a password for a proxy before it.
+    """Reads the beans at one address; `credentials` are user and password for a proxy before it.
 
     Errors have `name`, by which the user has named the address, and `forms`, in which it could be
     named instead.
