@@ -113,5 +113,5 @@ class BeanReader:
         reason = str(error) or type(error).__name__
         return (
             f"{self._name} does not serve beans over HTTP ({reason}). The JMX port of a JVM (RMI) cannot be "
-            f"read: use {self._forms}; for Apache Kafka, the URL of a Jolokia agent"
+            f"read: use {self._forms}"
         )

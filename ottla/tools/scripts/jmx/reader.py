@@ -21,6 +21,7 @@ _FORMS = (
     "http://HOST:PORT/jmx, or service:jmx:rmi:///jndi/rmi://HOST:PORT/jmxrmi, "
     "with the port of the broker's metrics.listener"
 )
+_JOLOKIA = "for Apache Kafka, the URL of a Jolokia agent"
 
 
 def address_of(url: str, *, is_tls: bool = False) -> Address:
@@ -43,7 +44,7 @@ def address_of(url: str, *, is_tls: bool = False) -> Address:
 def connect(url: str, *, is_tls: bool, credentials: tuple[str, str] | None) -> BeanReader:
     """Wait until the port answers, for 10 s as JmxTool does; OttlaError if it does not."""
     address = address_of(url, is_tls=is_tls)
-    beans = BeanReader(address, url, _FORMS, credentials=credentials)
+    beans = BeanReader(address, url, f"{_FORMS}; {_JOLOKIA}", credentials=credentials)
     if not wait_until(beans.answers):
         raise OttlaError(
             f"Could not connect to JMX url {url} after {_PATIENCE_MS} ms. Nothing serves "
