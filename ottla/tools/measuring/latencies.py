@@ -27,7 +27,7 @@ class Latencies:
     """Counts, bytes and latencies, of all records and of the current window of some seconds.
 
     `on_window` is called after each window. Neither that nor the live line is shown while
-    `is_silent`.
+    `is_silent`. `rate` is the expected number of records per second, 0 or less if it is not known.
     """
 
     def __init__(
@@ -35,8 +35,11 @@ class Latencies:
         records: int,
         window_s: float = 5.0,
         on_window: Callable[[Window], None] = lambda window: None,
+        rate: float = 0.0,
     ) -> None:
         self.is_silent = False
+        # A slow producer is shown more often than every thousandth record.
+        self._live_every = min(_LIVE_EVERY, max(int(rate / 10), 1)) if rate > 0 else _LIVE_EVERY
         self._on_window = on_window
         self._start = self._window_start = time.monotonic()
         self._window_s = window_s
@@ -68,7 +71,7 @@ class Latencies:
                 self._on_window(Window(records, size_bytes, total_ms, maximum_ms, elapsed_s))
             self._window = [0, 0, 0, 0]
             self._window_start = now
-        elif self.count % _LIVE_EVERY == 0 and not self.is_silent:
+        elif self.count % self._live_every == 0 and not self.is_silent:
             self._live.show(self.count)
 
     def summary(self) -> dict[str, float]:

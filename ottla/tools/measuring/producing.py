@@ -41,7 +41,9 @@ class ProduceResults:
     ) -> None:
         self._plan, self._window_s = plan, window_s
         self._on_failure, self._on_window = on_failure, on_window
-        self.all = Latencies(plan.records, window_s, lambda window: on_window(False, window))
+        self.all = Latencies(
+            plan.records, window_s, lambda window: on_window(False, window), plan.rate
+        )
         self.steady: Latencies | None = None
         self._totals: list[dict[str, float]] = []
 
@@ -53,6 +55,7 @@ class ProduceResults:
                 plan.records - plan.warmup,
                 self._window_s,
                 lambda window: self._on_window(True, window),
+                plan.rate,
             )
             self.all.is_silent = True
 

@@ -58,6 +58,16 @@ def test_rate_of_the_producer_is_limited(run: Any, orders: Cluster) -> None:
     assert 1 < done.json[0]["records_per_second"] < 60
 
 
+def test_live_line_of_a_slow_producer_is_shown(
+    run: Any, orders: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a rate, the line changes ten times a second, not after a thousand records."""
+    monkeypatch.setattr(live, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    done = run("perf", "produce", "orders", "--records", "20", "--rate", "100")
+    assert [text.split()[0] for text in done.errors.split("\r\x1b[K") if text] == ["10", "20"]
+
+
 def test_consume_reads_up_to_the_present_end(run: Any, orders: Cluster) -> None:
     """Without --records all records are read, from the position of --offset."""
     done = run("perf", "consume", "orders", "--output", "json")
