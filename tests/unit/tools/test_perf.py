@@ -274,4 +274,7 @@ def test_performance_scripts_name_their_verbs() -> None:
         "kafka-verifiable-producer": "perf verifiable-produce",
         "kafka-verifiable-consumer": "perf verifiable-consume",
         "trogdor": "perf workload",
+        # Not available: their readers use consumers instead.
+        "kafka-share-consumer-perf-test": "perf consume",
+        "kafka-verifiable-share-consumer": "perf verifiable-consume",
     }
