@@ -24,6 +24,7 @@ def _complete(
 @click.command(
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Run a script without installing it.",
 )
 @click.argument("name", shell_complete=_complete)
 @click.argument("words", nargs=-1, metavar="[WORD]…", type=click.UNPROCESSED)
