@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address, parse_bootstrap
-from ottla.client.connection import Connection
+from ottla.client.connection import Connection, OnRequest
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import (
@@ -86,8 +86,8 @@ class Brokers:
         self.settings: Mapping[str, str] = {}
         self.timeout_s = timeout_s
         self.client_id = client_id
-        # Called with each request before it is sent.
-        self.on_request: Callable[[Address, Message, int], None] | None = None
+        # Called with each request before it is sent, except those that have passwords.
+        self.on_request: OnRequest | None = None
         self._is_proven = is_proven
         self._seeds = parse_bootstrap(bootstrap)
         self._connections: dict[Address, Connection] = {}
@@ -300,6 +300,7 @@ class Brokers:
             client_id=self.client_id,
             timeout_s=min(self.timeout_s, 5.0),
             security=self.security,
+            on_request=self.on_request,
         )
         self._connections[address] = opened
         return opened

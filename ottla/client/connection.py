@@ -8,6 +8,7 @@ imports neither asyncio nor the table of all APIs; a message knows its own key a
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import ottla
@@ -26,6 +27,8 @@ else:
     authentication = deferred_module("ottla.client.security.authentication")
 
 M = TypeVar("M", bound=schema.Message)
+# Takes the address, the request and its version.
+OnRequest = Callable[[Address, schema.Message, int], None]
 
 CONNECT_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 30.0
@@ -42,7 +45,7 @@ _CORRELATION_AND_ERROR = struct.Struct(">ih")
 
 class Connection:
     """A socket, and the API versions of the broker behind it. For one thread; `close` is
-    idempotent.
+    idempotent. `on_request` is called before the request for the versions is sent.
 
     Any error but an error code in a response closes the connection; later calls raise NotReachable.
     """
@@ -54,6 +57,7 @@ class Connection:
         client_id: str = "ottla",
         timeout_s: float = CONNECT_TIMEOUT_S,
         security: "Security | None" = None,
+        on_request: OnRequest | None = None,
     ) -> None:
         self.address = address
         self.client_id = client_id
@@ -61,7 +65,7 @@ class Connection:
         self._socket: socket.socket | None = _open_socket(address, timeout_s, security)
         self._versions: dict[int, tuple[int, int]] = {}
         try:
-            self._handshake(timeout_s)
+            self._handshake(timeout_s, on_request)
             if security is not None and security.credentials is not None:
                 authentication.authenticate(self, security.credentials, timeout_s)
         except ProtocolError as error:
@@ -117,10 +121,12 @@ class Connection:
             self._socket.close()
             self._socket = None
 
-    def _handshake(self, timeout_s: float) -> None:
+    def _handshake(self, timeout_s: float, on_request: OnRequest | None) -> None:
         request = ApiVersionsRequest(
             client_software_name="ottla", client_software_version=ottla.__version__
         )
+        if on_request is not None:
+            on_request(self.address, request, _HANDSHAKE_VERSION)
         frame = self._exchange(request, _HANDSHAKE_VERSION, timeout_s)
         version = _HANDSHAKE_VERSION
         if len(frame) < _CORRELATION_AND_ERROR.size:

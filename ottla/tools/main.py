@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
@@ -56,6 +57,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         "Run ZooKeeper, show its znodes, and copy a cluster's metadata.",
         {
             "start": "Run ZooKeeper servers on this machine.",
+            "stop": "Stop ZooKeeper servers of this machine.",
             "shell": "Show and change znodes.",
             "export": "Copy the metadata of a log directory to ZooKeeper.",
             "import": "Copy the metadata in ZooKeeper to a log directory.",
@@ -66,11 +68,23 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"verify": "Compare replicas byte by byte."},
     ),
     "broker": (
-        "Run and stop the brokers of a cluster, and show their APIs.",
+        "Run and stop brokers, and show their APIs and metrics.",
         {
             "start": "Run one broker of a cluster.",
             "stop": "Stop a broker of this machine cleanly.",
             "apis": "Show the API versions of brokers.",
+            "metrics": "Show metrics by their JMX names.",
+        },
+    ),
+    "perf": (
+        "Measure and verify producers and consumers.",
+        {
+            "produce": "Measure the rate and latency of a producer.",
+            "consume": "Measure the rate of a consumer.",
+            "latency": "Measure the latency from producer to consumer.",
+            "verifiable-produce": "Write numbers, an event for each.",
+            "verifiable-consume": "Read records, with events.",
+            "workload": "Run producers, consumers and faults of a file.",
         },
     ),
     "pipeline": (
@@ -157,8 +171,9 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"bundle": "Collect facts for a report, without secrets."},
     ),
 }
-# `import` is a keyword of Python: no module can have that name.
+# Verbs whose module has another name: `import` is a keyword of Python.
 _OTHER_MODULES: dict[tuple[str, str], str] = {
+    ("broker", "metrics"): "monitoring.metrics",
     ("zookeeper", "export"): "exporting",
     ("zookeeper", "import"): "importing",
 }
@@ -210,6 +225,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "streams": _noun("streams"),
             "log": _noun("log"),
             "zookeeper": _noun("zookeeper"),
+            "perf": _noun("perf"),
             "pipeline": _noun("pipeline"),
             "spark": _noun("spark"),
             "generate": _noun("generate"),
@@ -219,7 +235,9 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             ),
             "learn": Verb("ottla.tools.learn.command", "Show how Kafka works, by experiments."),
             "debug": _noun("debug"),
-            "scripts": Verb("ottla.tools.scripts.command", "Install Apache Kafka's scripts."),
+            "scripts": Verb(
+                "ottla.tools.scripts.command", "Run and install Apache Kafka's scripts."
+            ),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
         help="Ottla: an Apache-Kafka-compatible event-streaming platform.",
@@ -245,7 +263,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         result = root.main(arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        try:
+            error.show()
+        except BrokenPipeError:
+            _silence(sys.stderr)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted before it was complete")
@@ -278,7 +299,7 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stdout)
     # At exit Python collects garbage twice; without objects to visit, that takes no time.
     gc.freeze()
     sys.exit(code)
@@ -288,12 +309,12 @@ def _fail(sentence: str) -> int:
     try:
         click.echo(f"ottla: {sentence}", err=True)
     except BrokenPipeError:
-        _silence()
+        _silence(sys.stderr)
     return 1
 
 
-def _silence() -> None:
-    """Redirect standard output, so that Python's flush at exit does not fail on the broken pipe."""
+def _silence(stream: TextIO) -> None:
+    """Redirect a stream, so that Python's flush at exit does not fail on the broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

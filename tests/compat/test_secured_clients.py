@@ -217,6 +217,10 @@ def test_a_profile_serves_every_kind_of_verb(
     assert run_verb(capsys, "consume", topic, "-e").split() == ["one", "two"]
     assert run_verb(capsys, "consume", topic, "-c", "2", "-G", topic).split() == ["one", "two"]
     assert topic in run_verb(capsys, "group", "list")
+    for words in (("produce", topic), ("consume", topic), ("latency", topic)):
+        run_verb(capsys, "perf", *words, "--records", "2")
+    run_verb(capsys, "perf", "verifiable-produce", topic, "--records", "2")
+    run_verb(capsys, "perf", "verifiable-consume", topic, "-G", "verifiers", "--records", "2")
     copy = ("topic", "copy", topic, f"{topic}-copy", "--to", settings["bootstrap.servers"])
     run_verb(capsys, *copy, "--to-config", str(file))
     assert run_verb(capsys, "topic", "search", f"{topic}-copy", "--value", "two").count("two") == 1

@@ -1,6 +1,7 @@
 """`ottla zookeeper start` and `shell`: a real ZooKeeper from the jars inside PySpark."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
 from ottla.testing.process import BrokerProcess, ZooKeeperProcess, run_command
 from ottla.tools.broker.processes import free_port
+from ottla.tools.daemons import ZOOKEEPER
 from ottla.tools.zookeeper.java_server import java_command
 from tests.process import zookeeper_servers as servers
 
@@ -55,6 +57,31 @@ def test_zookeeper_starts_and_stops_cleanly(zookeeper: ZooKeeperProcess) -> None
     assert zookeeper.stop() == (0, "ZooKeeper has stopped.\n")
     zookeeper.start()
     assert _shell(zookeeper.connect, "get", "/a") == (0, "kept\n", "")
+
+
+def test_zookeeper_is_stopped_by_its_folder(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
+    """`ottla zookeeper stop` ends the servers and the process that runs them, and waits for that."""
+    words = ("zookeeper", "stop", "--data", str(zookeeper.data))
+    elsewhere = run_command(*words[:3], str(tmp_path / "other"))
+    assert (elsewhere.returncode, elsewhere.stdout) == (1, b"")
+    assert b"no ZooKeeper runs in" in elsewhere.stderr
+    stopped = run_command(*words, "--output", "json")
+    assert (stopped.returncode, stopped.stderr) == (0, b"")
+    process = zookeeper._process
+    assert process is not None
+    assert json.loads(stopped.stdout) == {"process_ids": [process.pid]}
+    assert not any(ZOOKEEPER.is_process(number) for number in zookeeper.process_ids)
+    assert zookeeper.stop() == (0, "ZooKeeper has stopped.\n")
+    assert run_command(*words).returncode == 1
+
+
+def test_folder_is_used_by_one_zookeeper(zookeeper: ZooKeeperProcess) -> None:
+    """A second start in the same folder is refused, and the first one continues."""
+    words = ("--port", "0", "--data", str(zookeeper.data))
+    second = run_command("zookeeper", "start", *words)
+    assert (second.returncode, second.stdout) == (1, b"")
+    assert b"stop that ZooKeeper with `ottla zookeeper stop --data" in second.stderr
+    assert _shell(zookeeper.connect, "ls", "/") == (0, "[zookeeper]\n", "")
 
 
 def test_shell_reads_commands_and_continues_after_errors(zookeeper: ZooKeeperProcess) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.testing.process import COMMAND
 from ottla.tools.broker.processes import free_port
 from tests.process.test_zookeeper import why_not
 
@@ -19,6 +20,7 @@ pytestmark = [
 ]
 _SCRIPT = "from ottla.tools.scripts.entry import main; main({!r})"
 _START_S = 60
+_ROOT = Path(__file__).parents[2]
 
 
 class _ZooKeeper:
@@ -107,3 +109,24 @@ def test_server_behind_is_stopped_by_its_script(zookeeper: _ZooKeeper) -> None:
         assert time.monotonic() < deadline, "ZooKeeper did not stop in time"
         pause.wait(0.05)
     assert zookeeper.run("zookeeper-server-stop") == (1, "No zookeeper server to stop\n", "")
+
+
+def test_server_behind_is_stopped_by_ottla(zookeeper: _ZooKeeper, tmp_path: Path) -> None:
+    """`ottla zookeeper stop` without a folder ends the servers of -daemon, and waits for that."""
+    assert zookeeper.run("zookeeper-server-start", "-daemon", str(zookeeper.file))[0] == 0
+
+    def stop() -> "subprocess.CompletedProcess[str]":
+        # The default folder is below the current directory.
+        return subprocess.run(
+            [*COMMAND, "zookeeper", "stop"], capture_output=True, text=True, timeout=60,
+            cwd=tmp_path, env=zookeeper.environment | {"PYTHONPATH": str(_ROOT)},
+        )  # fmt: skip
+
+    try:
+        zookeeper.await_start()
+    finally:
+        stopped = stop()
+    assert (stopped.returncode, stopped.stderr) == (0, "")
+    assert stopped.stdout.startswith("ZooKeeper (process ")
+    assert not zookeeper.is_up()
+    assert stop().returncode == 1

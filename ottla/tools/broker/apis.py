@@ -10,7 +10,6 @@ from ottla.tools.broker_ids import broker_option, running_brokers
 from ottla.tools.output import Output
 
 _COLUMNS = ("broker", "key", "api", "min", "max", "usable")
-# Imports all messages.
 _apis_of = deferred("ottla.tools.scripts.admin.api_versions", "apis_of")
 
 
@@ -20,8 +19,8 @@ _apis_of = deferred("ottla.tools.scripts.admin.api_versions", "apis_of")
 def command(brokers: Brokers, output: Output, broker_ids: tuple[int, ...]) -> None:
     """Show the lowest and the highest version of each API that brokers serve.
 
-    The usable version is the highest one that Ottla's client has, too. An API without versions is
-    known to the client and not served by the broker.
+    The usable version is the highest one that Apache Kafka's client has, too (4.3.0). An API
+    without versions is known to that client and not served by the broker.
 
     \b
     ottla broker apis --broker 1

@@ -1,21 +1,14 @@
 """`ottla broker stop`: ask the broker that uses a log directory to stop, and wait for its end."""
 
-import os
-import signal
-import time
-
 import click
 
-from ottla.base.errors import ConfigError, OttlaError
-from ottla.base.files import RealFileSystem
+from ottla.base.errors import ConfigError
 from ottla.client.config.properties import parse_properties
-from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.output import Output
+from ottla.tools.owners import owner_of, stop_owner
 from ottla.tools.text_files import read_text
-
-_POLL_SECONDS = 0.05
 
 
 @click.command("stop")
@@ -43,13 +36,7 @@ def command(output: Output, config: str | None, data: str | None, timeout: float
             f"no broker uses {directory}: name its log directory with --data, or its "
             "configuration file with --config"
         )
-    try:
-        os.kill(process_id, signal.SIGTERM)
-    except PermissionError as error:
-        raise OttlaError(
-            f"process {process_id} belongs to another user: run the command as that user"
-        ) from error
-    _wait(directory, process_id, timeout)
+    stop_owner(directory, process_id, "the broker", timeout)
     output.done(f"The broker (process {process_id}) has stopped.", process_id=process_id)
 
 
@@ -59,35 +46,3 @@ def _directory_of(config: str | None) -> str:
     settings = parse_properties(read_text(config), config)
     names = settings.get("log.dirs") or settings.get("log.dir") or "ottla-data"
     return names.split(",")[0].strip()
-
-
-def owner_of(directory: str) -> int | None:
-    """Return the process that uses a log directory; None if it is not in use.
-
-    OttlaError if the owner is not known: Apache Kafka locks the file without writing its process
-    id.
-    """
-    path = f"{directory}/{LOCK_FILE}"
-    if not os.path.exists(path):
-        return None
-    try:
-        RealFileSystem().lock(path).release()
-    except BlockingIOError as error:
-        parts = (error.strerror or "").split()
-        if len(parts) == 2 and parts[0] == "process" and parts[1].isdigit():
-            return int(parts[1])
-        raise OttlaError(
-            f"the process that uses {directory} is not known: stop it with `kill`"
-        ) from error
-    return None
-
-
-def _wait(directory: str, process_id: int, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
-    while owner_of(directory) == process_id:
-        if time.monotonic() > deadline:
-            raise OttlaError(
-                f"the broker (process {process_id}) has not stopped within {timeout:g} s: look at "
-                "its log, wait longer with --timeout, or end it with `kill -9`"
-            )
-        time.sleep(_POLL_SECONDS)

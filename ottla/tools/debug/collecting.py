@@ -18,13 +18,13 @@ from ottla.base.errors import OttlaError
 from ottla.client.admin import cluster, configs, groups, offsets, replicas, topics, transactions
 from ottla.client.brokers import Brokers
 from ottla.tools.debug.redaction import clean, clean_entry, clean_text
+from ottla.tools.http_addresses import http_addresses
 
 _LIBRARIES = ("click", "confluent-kafka", "cramjam", "fastcrc", "google-re2", "kazoo", "lz4",
               "pyarrow", "pyspark", "uvloop", "zstandard")  # fmt: skip
 _PAGES = ("metrics", "healthz", "lag")
 _PAGE_BYTES_MAX = 32 << 20
 _PAGE_SECONDS = 10.0
-_ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared, not bound
 
 
 def collect(brokers: Brokers) -> Iterator[tuple[str, bytes]]:
@@ -42,7 +42,7 @@ def collect(brokers: Brokers) -> Iterator[tuple[str, bytes]]:
     }
     for name, part in parts.items():
         yield name, _as_json(_attempt(part, brokers))
-    addresses = _attempt(_http_addresses, brokers)
+    addresses = _attempt(http_addresses, brokers)
     if isinstance(addresses, dict) and "error" not in addresses:
         for node_id, address in addresses.items():
             for page in _PAGES:
@@ -162,18 +162,6 @@ def _reassignments(brokers: Brokers) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return dataclasses.asdict(value)
-
-
-def _http_addresses(brokers: Brokers) -> dict[int, tuple[str, int]]:
-    addresses = {}
-    for node_id in brokers.node_ids():
-        resource = configs.Resource(configs.ResourceType.BROKER, str(node_id))
-        entries = configs.describe_config(brokers, resource, names=["metrics.listener"])
-        host, _, port = next((entry.value or "" for entry in entries), "").rpartition(":")
-        if port.isdecimal() and int(port):
-            host_name = brokers.address(node_id).host if host in _ANY else host.strip("[]")
-            addresses[node_id] = (host_name, int(port))
-    return addresses
 
 
 def _page(address: tuple[str, int], page: str) -> str:

@@ -8,8 +8,8 @@ from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.tools import options, profiles
-from ottla.tools.client_config import configure
 from ottla.tools.output import Output
+from ottla.tools.profile.client_config import configure
 
 
 @click.command("create")
@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Store a cluster's address under a name, for commands without --bootstrap.
 
-    The file is not copied: commands read it where it is.
+    The file is not copied: each command reads it.
 
     \b
     ottla profile create production --bootstrap broker1:9092,broker2:9092

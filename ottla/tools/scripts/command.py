@@ -1,11 +1,51 @@
-"""`ottla scripts`: the group of the commands in `installing`."""
+"""`ottla scripts`: the group of the commands in `installing`, and `run`, which installs nothing."""
 
 import click
+from click.shell_completion import CompletionItem
 
+from ottla.base.loading import deferred
 from ottla.tools.scripts.installing import install, listing
+from ottla.tools.scripts.table import SCRIPTS
+
+_run_script = deferred("ottla.tools.scripts.entry", "run")
+_ignore_closed_pipes = deferred("ottla.tools.scripts.printing", "ignore_closed_pipes")
+
+
+def _complete(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [
+        CompletionItem(name, help=script.summary)
+        for name, script in SCRIPTS.items()
+        if name.startswith(incomplete)
+    ]
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Run a script without installing it.",
+)
+@click.argument("name", shell_complete=_complete)
+@click.argument("words", nargs=-1, metavar="[WORD]…", type=click.UNPROCESSED)
+def _run(name: str, words: tuple[str, ...]) -> int:
+    """Run the script NAME, or the one of a Java class, with all further words as its options.
+
+    Output and exit codes are Apache Kafka's; `--output json` is one of the options.
+
+    \b
+    ottla scripts run kafka-topics --bootstrap-server localhost:9092 --list
+    ottla scripts run kafka.tools.GetOffsetShell --bootstrap-server localhost:9092 --topic orders
+    """
+    _ignore_closed_pipes()
+    if "." in name.removesuffix(".sh"):
+        # The class of a tool: `kafka-run-class` knows its script.
+        return int(_run_script("kafka-run-class", [name, *words]))
+    return int(_run_script(name, list(words)))
+
 
 command = click.Group(
     "scripts",
-    {"list": listing, "install": install},
+    {"list": listing, "run": _run, "install": install},
     help="Apache Kafka's scripts under their own names.",
 )

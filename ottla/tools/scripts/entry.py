@@ -15,7 +15,7 @@ from ottla.base.loading import load_module
 from ottla.tools.scripts import argparse4j
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse, split_output
-from ottla.tools.scripts.printing import err, out, sentences_as_json
+from ottla.tools.scripts.printing import err, ignore_closed_pipes, out, sentences_as_json
 from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, Script
 
 _SUFFIXES = (".sh", ".bat", ".exe", ".py")
@@ -25,13 +25,10 @@ _LEFT = 34
 def main(name: str | None = None) -> None:
     """Run the script of this name, by default that of the file that was started, and exit."""
     script = _bare(name or Path(sys.argv[0]).name)
+    ignore_closed_pipes()
     code = run(script, sys.argv[1:])
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+    sys.stdout.flush()
+    sys.stderr.flush()
     # Threads of a client that is still closing must not delay the end.
     os._exit(code)
 
@@ -49,8 +46,6 @@ def run(name: str, command_line: Sequence[str]) -> int:
     except UsageError as error:
         err(str(error))
         err(f"For the options: {_bare(name)} --help")
-        return 1
-    except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
         return 130

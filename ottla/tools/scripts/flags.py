@@ -1,9 +1,9 @@
 """Command lines as joptsimple reads them, the library under most of Apache Kafka's tools.
 
-`--name value`, `--name=value`, either with one dash, unambiguous abbreviations, options that may be
-repeated. Other words of a command line are ignored. Errors have joptsimple's sentences, because
-scripts look for them. A flag of an earlier generation (KIP-1147 and before) is read as its
-successor, which is named on standard error.
+`--name value`, `--name=value`, either with one dash, options that may be repeated. Names are
+complete: the tools allow no abbreviations (CommandDefaultOptions). Other words of a command line
+are ignored. Errors have joptsimple's sentences, because scripts look for them. A flag of an earlier
+generation (KIP-1147 and before) is read as its successor, which is named on standard error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -208,7 +208,7 @@ class _Reader:
             if word.startswith("--") and len(word) > 2:
                 self._read_option(word[2:])
             elif word.startswith("-") and len(word) > 1:
-                # joptsimple reads `-name` as `--name`, but then it knows no abbreviations.
+                # joptsimple reads `-name` as `--name`; it takes other words for single letters.
                 if not self._is_known(word[1:].partition("=")[0]):
                     _refuse(f"{word[1]} is not a recognized option")
                 self._read_option(word[1:])
@@ -257,9 +257,6 @@ class _Reader:
             if old.notice:
                 err(old.notice.format(old=typed, new=old.new))
             return old.new
-        matches = [name for name in self._flags if name.startswith(typed)]
-        if len(matches) == 1:
-            return matches[0]
         return _refuse(f"{typed} is not a recognized option")
 
 

@@ -1,24 +1,36 @@
 """Scripts without a counterpart in Ottla: each prints the reason and fails."""
 
+from typing import NamedTuple
+
 from ottla.tools.scripts.printing import err
 
-_SHARE = "share groups (KIP-932) are not supported; use a consumer group and kafka-consumer-groups"
+
+class Refusal(NamedTuple):
+    """Why a script is not available, and the command of `ottla` to use, empty if there is none."""
+
+    reason: str
+    verb: str = ""
+
+
+_SHARE = "share groups (KIP-932) are not supported"
 _QUORUM = "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree"
 REASONS = {
-    "kafka-delegation-tokens": "the broker issues no delegation tokens",
-    "kafka-share-groups": _SHARE,
-    "kafka-share-consumer-perf-test": _SHARE,
-    "kafka-console-share-consumer": _SHARE,
-    "kafka-verifiable-share-consumer": _SHARE,
-    "kafka-streams-groups": "streams groups (KIP-1071) are not supported; use `ottla streams list`",
-    "kafka-metadata-quorum": _QUORUM,
-    "kafka-metadata-shell": f"{_QUORUM}. Use zookeeper-shell to read it",
-    "kafka-storage": "a log directory needs no formatting; `ottla up --data DIR` creates it",
-    "zookeeper-security-migration": "the tree has no access control lists",
+    "kafka-delegation-tokens": Refusal("the broker issues no delegation tokens"),
+    "kafka-share-groups": Refusal(_SHARE, "group"),
+    "kafka-share-consumer-perf-test": Refusal(_SHARE, "perf consume"),
+    "kafka-console-share-consumer": Refusal(_SHARE, "consume"),
+    "kafka-verifiable-share-consumer": Refusal(_SHARE, "perf verifiable-consume"),
+    "kafka-streams-groups": Refusal("streams groups (KIP-1071) are not supported", "streams list"),
+    "kafka-metadata-quorum": Refusal(_QUORUM, "cluster info"),
+    "kafka-metadata-shell": Refusal(_QUORUM, "zookeeper shell"),
+    "kafka-storage": Refusal("a log directory needs no formatting; the broker creates it", "up"),
+    "zookeeper-security-migration": Refusal("the tree has no access control lists"),
 }
 
 
 def run(name: str, command_line: list[str]) -> int:
     """Print the reason; nothing is changed."""
-    err(f"{name} is not available: {REASONS[name]}.")
+    reason, verb = REASONS[name]
+    remedy = f" Use `ottla {verb}`." if verb else ""
+    err(f"{name} is not available: {reason}.{remedy}")
     return 1

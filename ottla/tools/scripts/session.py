@@ -1,8 +1,6 @@
 """The cluster of a script: `--bootstrap-server`, and the file of `--command-config`."""
 
-import math
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +8,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers, Controllers
 from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import security_of
+from ottla.tools.measuring.unreachable import repeated_warning
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
@@ -17,8 +16,6 @@ from ottla.tools.text_files import read_text
 
 _ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
 
-# Between two warnings that no broker can be reached.
-_WARNING_SECONDS = 5.0
 _APACHES_WORDS = "we wanted an endpoint of type CONTROLLER"
 _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controllers."
 
@@ -38,15 +35,8 @@ def check_bootstrap(text: str) -> None:
 
 def unreachable_warning(bootstrap: str) -> Callable[[], None]:
     """Return a function that warns on standard error, at most every five seconds."""
-    warned_at = -math.inf
-
-    def warn() -> None:
-        nonlocal warned_at
-        if time.monotonic() - warned_at >= _WARNING_SECONDS:
-            warned_at = time.monotonic()
-            err(f"WARN Connection to {bootstrap} could not be established: waiting for a broker.")
-
-    return warn
+    text = f"WARN Connection to {bootstrap} could not be established: waiting for a broker."
+    return repeated_warning(err, text)
 
 
 def client_settings(options: Options, prefix: str = "") -> dict[str, str]:

@@ -62,6 +62,16 @@ VERSIONS: Mapping[str, tuple[str, str]] = {
 # The version whose options and output the scripts have.
 KAFKA_VERSION = "4.3.0"
 _HERE = "ottla.tools.scripts"
+_CONNECT = {
+    "connect-standalone": ("pipeline run", "Translate file connectors to pipelines."),
+    "connect-distributed": ("pipeline run", "Not available: Spark distributes a pipeline's work."),
+    "connect-mirror-maker": ("topic copy", "Not available: a copy needs no Connect workers."),
+    "connect-plugin-path": ("", "Not available: a pipeline has no plug-ins."),
+    "connect-internal-topics": (
+        "",
+        "Not available: a pipeline keeps its positions in a checkpoint.",
+    ),
+}
 
 
 class Script(NamedTuple):
@@ -112,19 +122,31 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.replicas.reassign", "cluster move", "Move partitions between brokers."
     ),
     "kafka-producer-perf-test": Script(
-        f"{_HERE}.perf.producer", "", "Measure the rate and the latency of a producer.", True
+        f"{_HERE}.perf.producer",
+        "perf produce",
+        "Measure the rate and the latency of a producer.",
+        True,
     ),
     "kafka-consumer-perf-test": Script(
-        f"{_HERE}.perf.consumer", "", "Measure the rate of a consumer.", True
+        f"{_HERE}.perf.consumer", "perf consume", "Measure the rate of a consumer.", True
     ),
     "kafka-e2e-latency": Script(
-        f"{_HERE}.perf.latency", "", "Measure the latency from producer to consumer.", True
+        f"{_HERE}.perf.latency",
+        "perf latency",
+        "Measure the latency from producer to consumer.",
+        True,
     ),
     "kafka-verifiable-producer": Script(
-        f"{_HERE}.perf.verifiable_producer", "", "Write numbers, an event of JSON for each.", True
+        f"{_HERE}.perf.verifiable_producer",
+        "perf verifiable-produce",
+        "Write numbers, an event of JSON for each.",
+        True,
     ),
     "kafka-verifiable-consumer": Script(
-        f"{_HERE}.perf.verifiable_consumer", "", "Read records, with events as JSON.", True
+        f"{_HERE}.perf.verifiable_consumer",
+        "perf verifiable-consume",
+        "Read records, with events as JSON.",
+        True,
     ),
     "kafka-dump-log": Script(
         f"{_HERE}.logs.dump", "log dump", "Print segments, indexes and snapshots."
@@ -154,7 +176,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.transactions", "transaction", "List, describe and abort transactions."
     ),
     "kafka-run-class": Script(
-        f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."
+        f"{_HERE}.run_class", "scripts run", "Run a tool by the name of its Java class."
     ),
     "kafka-server-start": Script(
         f"{_HERE}.servers.broker", "up", "Start a broker with a properties file."
@@ -174,7 +196,7 @@ SCRIPTS: Mapping[str, Script] = {
     ),
     "zookeeper-server-stop": Script(
         f"{_HERE}.servers.zookeeper_server",
-        "",
+        "zookeeper stop",
         "Stop the ZooKeepers that zookeeper-server-start -daemon started.",
     ),
     "kafka-replica-verification": Script(
@@ -187,27 +209,19 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.applications.mirror_maker", "topic copy", "Copy topics to another cluster."
     ),
     **{
-        name: Script(
-            f"{_HERE}.applications.connect",
-            "pipeline run",
-            "Translate file connectors to pipelines."
-            if name == "connect-standalone"
-            else "Not available: `ottla pipeline` replaces Kafka Connect.",
-        )
-        for name in (
-            "connect-standalone",
-            "connect-distributed",
-            "connect-mirror-maker",
-            "connect-plugin-path",
-            "connect-internal-topics",
-        )
+        name: Script(f"{_HERE}.applications.connect", verb, summary)
+        for name, (verb, summary) in _CONNECT.items()
     },
-    "kafka-jmx": Script(f"{_HERE}.jmx.tool", "", "Print the values of JMX beans, over HTTP."),
+    "kafka-jmx": Script(
+        f"{_HERE}.jmx.tool", "broker metrics", "Print the values of JMX beans, over HTTP."
+    ),
     "trogdor": Script(
-        "ottla.testing.workloads.script", "", "Run producers, consumers and faults of a TOML file."
+        "ottla.testing.workloads.script",
+        "perf workload",
+        "Run producers, consumers and faults of a TOML file.",
     ),
     **{
-        name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")
-        for name, reason in REASONS.items()
+        name: Script(f"{_HERE}.refused", verb, f"Not available: {reason}.")
+        for name, (reason, verb) in REASONS.items()
     },
 }

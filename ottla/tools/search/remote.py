@@ -9,14 +9,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ottla.base.errors import ApiError, OttlaError
-from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
 from ottla.client.transport import ConsumedRecord
+from ottla.tools.http_addresses import Address, http_addresses
 from ottla.tools.search.request import OnMatch, Result, Search
 from ottla.tools.signals import StopSignals
 
-Address = tuple[str, int]
-_ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared, not bound
 _TIMEOUT_S = 30.0
 # A partition may move to another broker while it is searched.
 _ROUNDS = 5
@@ -26,24 +24,11 @@ _MOVED = ("NOT_LEADER_OR_FOLLOWER",)
 
 def addresses(brokers: Brokers) -> dict[int, Address]:
     """Return the HTTP addresses of the brokers that serve /search."""
-    by_node = {}
-    for node_id in brokers.node_ids():
-        resource = configs.Resource(configs.ResourceType.BROKER, str(node_id))
-        names = ["metrics.listener", "search.enable"]
-        try:
-            entries = configs.describe_config(brokers, resource, names=names)
-        except ApiError:
-            # The caller may not describe brokers.
-            continue
-        values = {entry.name: entry.value or "" for entry in entries}
-        host, _, port = values.get("metrics.listener", "").rpartition(":")
-        if values.get("search.enable") == "true" and port.isdecimal() and int(port):
-            host_name = host.strip("[]")
-            by_node[node_id] = (
-                brokers.address(node_id).host if host in _ANY else host_name,
-                int(port),
-            )
-    return by_node
+    try:
+        return http_addresses(brokers, {"search.enable": "true"})
+    except ApiError:
+        # The caller may not describe brokers.
+        return {}
 
 
 class RemoteSearch:

@@ -12,6 +12,7 @@ from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.transport import ConsumedRecord
 from ottla.server.search.filters import Filters, Matcher
+from ottla.tools.http_addresses import parse_address
 from ottla.tools.output import Output, Progress, note
 from ottla.tools.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools.record.formats import compile_format, json_format
@@ -90,10 +91,11 @@ def _addresses(brokers: Brokers, http: str | None) -> dict[int, tuple[str, int]]
     if http is None:
         served = addresses(brokers)
         return served if len(served) == len(brokers.node_ids()) else {}
-    host, _, port = http.rpartition(":")
-    if not (host and port.isdecimal()):
-        raise click.UsageError(f"--http {http!r} is not of the form HOST:PORT.")
-    return dict.fromkeys(brokers.node_ids(), (host.strip("[]"), int(port)))
+    try:
+        address = parse_address(http)
+    except ValueError as error:
+        raise click.UsageError(f"--http {error}.") from error
+    return dict.fromkeys(brokers.node_ids(), address)
 
 
 def _report(result: Result, output: Output, *, in_brokers: bool, is_stopped: bool) -> None:

@@ -8,8 +8,8 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.client_config import refuse_security
 from ottla.tools.output import Output
+from ottla.tools.profile.client_config import refuse_security
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 

@@ -36,6 +36,7 @@ _JVM = (
     "-Dzookeeper.admin.enableServer=false",
 )
 HOST = "127.0.0.1"
+DEFAULT_DATA = "./zookeeper-data"
 TICK_MS = 1_000
 # As with the usual tickTime of 2 000; by default, the limit is 20 ticks.
 LONGEST_SESSION_MS = 40_000

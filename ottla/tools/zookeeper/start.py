@@ -11,12 +11,19 @@ import click
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import OttlaError
+from ottla.base.files import Lock, RealFileSystem
+from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools import options
 from ottla.tools.output import Output, note
-from ottla.tools.zookeeper.java_server import HOST, Ports, java_command, write_config
+from ottla.tools.zookeeper.java_server import (
+    DEFAULT_DATA,
+    HOST,
+    Ports,
+    java_command,
+    write_config,
+)
 
 DEFAULT_PORT = 2181
-DEFAULT_DATA = "./zookeeper-data"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.05
@@ -46,11 +53,27 @@ def command(output: Output, nodes: int, port: int, data: Path) -> None:
         Ports(port + index if port else client, quorum, election)
         for index, (client, quorum, election) in enumerate(_free_ports(nodes))
     ]
-    servers = [
-        _Server(java, data / str(number), number, ensemble) for number in range(1, nodes + 1)
-    ]
-    asyncio.run(_run(servers, output, data))
+    lock = _lock(data)
+    try:
+        servers = [
+            _Server(java, data / str(number), number, ensemble) for number in range(1, nodes + 1)
+        ]
+        asyncio.run(_run(servers, output, data))
+    finally:
+        lock.release()
     note("ZooKeeper has stopped.")
+
+
+def _lock(data: Path) -> Lock:
+    """Lock the folder, so that a second ensemble cannot use it and `stop` finds this process."""
+    data.mkdir(parents=True, exist_ok=True)
+    try:
+        return RealFileSystem().lock(str(data / LOCK_FILE))
+    except BlockingIOError as error:
+        raise OttlaError(
+            f"{data} is in use ({error.strerror}): stop that ZooKeeper with `ottla zookeeper stop "
+            f"--data {data}`, or choose another folder with --data"
+        ) from error
 
 
 def _free_ports(nodes: int) -> list[Ports]:

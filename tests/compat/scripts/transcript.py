@@ -21,11 +21,11 @@ first command's tools.
 compared. `$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
 `$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table. `$K
 kafka-…` is only recorded: Ottla's broker lacks the feature, and some of our scripts lack it, too.
-`$A kafka-…` is only run against Apache Kafka: our script has the feature, Ottla's broker lacks it.
-`$O kafka-…` is only run by our scripts: an old flag that the recorded version has removed, or an
-extension. `$E kafka-…` ends only by a signal: the recorder sends it once cluster $C has received as
-many records as $B has; our script ends with `--until-end`. Texts that differ in each run
-(addresses, ids, times) are replaced by words.
+`$A kafka-…` is only run against Apache Kafka: our script has the feature, Ottla's broker lacks it,
+or it has other versions of APIs. `$O kafka-…` is only run by our scripts: an old flag that the
+recorded version has removed, or an extension. `$E kafka-…` ends only by a signal: the recorder
+sends it once cluster $C has received as many records as $B has; our script ends with `--until-end`.
+Texts that differ in each run (addresses, ids, times) are replaced by words.
 """
 
 import itertools

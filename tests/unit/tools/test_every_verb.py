@@ -37,12 +37,16 @@ WORDS = {
     "metrics set": ["s", "--interval", "30s"],
     "metrics delete": ["s", "--yes"],
     "debug bundle": ["NEW"],
+    **{f"perf {verb}": ["t"] for verb in ("produce", "consume", "latency", "verifiable-produce")},
+    "perf verifiable-consume": ["t", "--group", "g"],
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
 }
-# The shell prints what ZooKeeper's own prints; the others print scripts and files for programs.
+# The shell prints what ZooKeeper's own prints, and a script reads its options itself; the others
+# print scripts and files for programs.
 WITHOUT_OUTPUT = {
     "zookeeper shell",
+    "scripts run",
     "completion",
     "generate alert-rules",
     "generate grafana-dashboard",

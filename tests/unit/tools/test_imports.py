@@ -12,13 +12,17 @@ import ottla.tools
 from ottla.tools import lazy, main
 
 _SOURCES = Path(ottla.tools.__file__).parent
+_CLIENTS = {
+    *("produce", "consume", "perf produce", "perf consume", "perf latency"),
+    *("perf verifiable-produce", "perf verifiable-consume"),
+}
 # Libraries and parts of Ottla that take long to import, and the commands whose help imports them.
 _HEAVY = {
     "asyncio": {
-        *("produce", "consume", "log dump", "broker stop"),
-        *(f"zookeeper {verb}" for verb in ("export", "import", "start", "shell")),
+        *(*_CLIENTS, "log dump", "broker stop"),
+        *(f"zookeeper {verb}" for verb in ("export", "import", "start", "stop", "shell")),
     },
-    "confluent_kafka": {"produce", "consume"},
+    "confluent_kafka": _CLIENTS,
     "kazoo": {"zookeeper export", "zookeeper import", "zookeeper shell"},
     "cramjam": {"log dump"},
     "yaml": {"pipeline check", "pipeline explain", "pipeline run", "streams run"},
@@ -27,7 +31,7 @@ _HEAVY = {
     "ottla.coordinators": set(),
     "ottla.replication": set(),
     "ottla.streams.names": set(),
-    "msgspec": {"produce", "consume"},
+    "msgspec": _CLIENTS,
     "numpy": set(),
     "pandas": set(),
     "pyarrow": set(),

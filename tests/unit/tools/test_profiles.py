@@ -12,7 +12,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
 from ottla.tools import main, profiles
-from ottla.tools.client_config import configure, refuse_security
+from ottla.tools.profile.client_config import configure, refuse_security
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.client.admin import configs
 from ottla.server.search.filters import Filters
 from ottla.testing import Cluster
 from ottla.tools.search import remote
@@ -139,7 +140,7 @@ def test_addresses_come_from_the_brokers(searched: Cluster, monkeypatch: Any) ->
     def describe(brokers: Any, resource: Any, *, names: Any) -> list[Entry]:
         return [Entry(*pair) for pair in entries[resource.name].items()]
 
-    monkeypatch.setattr(remote.configs, "describe_config", describe)
+    monkeypatch.setattr(configs, "describe_config", describe)
     with searched.admin() as brokers:
         assert remote.addresses(brokers) == {1: ("127.0.0.1", 9100), 2: ("10.0.0.2", 9100)}
         entries["2"]["search.enable"] = "false"

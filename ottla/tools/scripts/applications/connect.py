@@ -25,7 +25,7 @@ _LINES = '{header: "false", sep: "\\u0001", quote: "\\u0000", escape: "\\u0000"}
 _REASONS = {
     "connect-distributed": "Use `ottla pipeline run FILE.yaml`: Spark distributes its work",
     "connect-mirror-maker": (
-        "Use `kafka-mirror-maker`, or a pipeline with a `mirror` sink on Spark "
+        "Use `ottla topic copy`, `kafka-mirror-maker`, or a pipeline with a `mirror` sink on Spark "
         "(examples/pipelines/mirror.yaml)"
     ),
     "connect-plugin-path": "A pipeline has no plug-ins; docs/pipelines.md lists its sources and sinks",

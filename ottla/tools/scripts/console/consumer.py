@@ -35,7 +35,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
-from ottla.tools.scripts.printing import begin_json, discard_output, err, out
+from ottla.tools.scripts.printing import begin_json, err, has_reader, out
 from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
@@ -222,7 +222,7 @@ class _Copy:
         return _AT_ONCE if self.limit is None else min(_AT_ONCE, self.limit - self.count)
 
     def take(self, records: list[ConsumedRecord]) -> None:
-        """Write records, and flush."""
+        """Write records."""
         for record in records:
             self.count += 1
             try:
@@ -232,7 +232,6 @@ class _Copy:
                     raise
                 err(f"Error processing message, skipping this message: {error}")
             self.positions[record.topic, record.partition] = record.offset + 1
-        sys.stdout.buffer.flush()
 
 
 def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
@@ -285,10 +284,8 @@ def _copy(
         events = consumer.poll(0, limit=copy.room) or consumer.poll(_POLL_S)
         records = [event for event in events if isinstance(event, ConsumedRecord)]
         if records:
-            try:
-                copy.take(records)
-            except BrokenPipeError:
-                discard_output()
+            copy.take(records)
+            if not has_reader():
                 err("Unable to write to standard out, closing consumer.")
                 return
             last = time.monotonic()

@@ -2,18 +2,26 @@
 
 import json
 import re
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.tools.broker.monitoring.beans import Attributes, BeanError, BeanReader
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Options, Spec, integer
 from ottla.tools.scripts.jmx.date_format import DateFormat
-from ottla.tools.scripts.jmx.reader import Attributes, BeanError, BeanReader, wait_until
-from ottla.tools.scripts.printing import as_json, compact, err, java_double, java_list, out
+from ottla.tools.scripts.jmx.reader import connect, wait_until
+from ottla.tools.scripts.printing import (
+    as_json,
+    compact,
+    err,
+    flush_or_end,
+    java_double,
+    java_list,
+    out,
+)
 
 SPEC = Spec(
     "Dump JMX values to standard output.",
@@ -68,14 +76,11 @@ def _report(options: Options) -> None:
     if "wait" in options and not queries:
         raise UsageError("--wait needs --object-name: it waits for beans by their names")
     url = options["jmx-url"]
-    reader = BeanReader(
-        url,
-        is_tls=options["jmx-ssl-enable"].lower() == "true",
-        credentials=_credentials(options["jmx-auth-prop"]),
-    )
+    is_tls = options["jmx-ssl-enable"].lower() == "true"
+    credentials = _credentials(options["jmx-auth-prop"])
     # Standard error: system tests parse the output.
     err(f"Trying to connect to JMX url: {url}")
-    reader.connect()
+    reader = connect(url, is_tls=is_tls, credentials=credentials)
     selection = _Selection(reader, queries)
     selection.find(is_waiting="wait" in options)
     values = _chosen(selection.read_first(), included)
@@ -87,7 +92,7 @@ def _report(options: Options) -> None:
         started = time.monotonic()
         values = _chosen(selection.read(), included)
         printer.print_values(clock.now(), values)
-        sys.stdout.flush()
+        flush_or_end()
         if is_once:
             return
         time.sleep(max(0.0, interval_ms / 1000 - (time.monotonic() - started)))

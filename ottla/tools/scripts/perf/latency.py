@@ -2,14 +2,12 @@
 back.
 """
 
-import random
-import time
-
-from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.security.options import security_of
-from ottla.client.transport import ConsumedRecord, RecordConsumer, RecordProducer
+from ottla.client.transport import RecordConsumer, RecordProducer
+from ottla.tools.measuring import plot, round_trips
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -20,9 +18,6 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
-from ottla.tools.scripts.perf import plot
-from ottla.tools.scripts.perf.live import LiveLine
-from ottla.tools.scripts.perf.plot import Curve
 from ottla.tools.scripts.printing import as_json, err, java_double, out
 from ottla.tools.scripts.session import read_properties
 
@@ -46,7 +41,6 @@ _NAMES = (
     "record-size",
     "command-config",
 )
-_TIMEOUT_S = 60.0
 
 
 def rewrite(command_line: list[str]) -> list[str]:
@@ -80,18 +74,14 @@ def run(options: Options) -> int:
     except OttlaError as error:
         err(str(error))
         return 1
-    ordered = sorted(int(value) for value in latencies_ms)
-    p50, p99, p999 = (ordered[int(len(ordered) * part)] for part in (0.5, 0.99, 0.999))
-    average = sum(latencies_ms) / len(latencies_ms)
+    facts = round_trips.summary(latencies_ms)
     if options["plot"]:
-        points = list(enumerate(latencies_ms, 1))
-        title = f"Latency of {len(points)} records, there and back"
-        plot.write(options["plot"], Curve(title, "record", "ms", points))
+        plot.write(options["plot"], round_trips.curve(latencies_ms))
     if options.is_json:
-        as_json({"average_ms": average, "p50": p50, "p99": p99, "p99.9": p999})
+        as_json(facts)
     else:
-        out(f"Avg latency: {average:.4f} ms")
-        out(f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}")
+        out(f"Avg latency: {facts['average_ms']:.4f} ms")
+        out(f"Percentiles: 50th = {facts['p50']}, 99th = {facts['p99']}, 99.9th = {facts['p99.9']}")
     return 0
 
 
@@ -100,42 +90,20 @@ def _measure(options: Options) -> list[float]:
     config = read_properties(name) if name else {}
     properties = librdkafka_settings(config)
     topic, bootstrap = options["topic"], options["bootstrap-server"]
-    starts = _ends(Brokers(bootstrap, security=security_of(config)), topic)
-    latencies_ms: list[float] = []
-    live = LiveLine()
-    source = random.Random(0)  # noqa: S311 - test data
+    ends = _ends(Brokers(bootstrap, security=security_of(config)), topic)
     producing = {"acks": options["producer-acks"], "linger.ms": "0", **properties}
+
+    def show(number: int, elapsed_ms: float) -> None:
+        if not options.is_json:
+            out(f"{number}\t{java_double(elapsed_ms)}")
+
     with (
         RecordConsumer(bootstrap, settings=properties) as consumer,
         RecordProducer(bootstrap, settings=producing) as producer,
     ):
-        consumer.assign(starts)
-        for number in range(options["num-records"]):
-            value = bytes([source.randrange(65, 91)]) * options["record-size"]
-            begin = time.perf_counter()
-            producer.send(topic, value)
-            producer.flush()
-            record = _next(consumer, begin)
-            elapsed_ms = (time.perf_counter() - begin) * 1000
-            if record.value != value:
-                raise ConfigError(
-                    f"The message read [{record.value!r}] did not match the message sent [{value!r}]"
-                )
-            latencies_ms.append(elapsed_ms)
-            live.show(len(latencies_ms))
-            if number % 1000 == 0 and not options.is_json:
-                live.clear()
-                out(f"{number}\t{java_double(elapsed_ms)}")
-    live.clear()
-    return latencies_ms
-
-
-def _next(consumer: RecordConsumer, begin: float) -> ConsumedRecord:
-    while time.perf_counter() - begin < _TIMEOUT_S:
-        for event in consumer.poll(0.1):
-            if isinstance(event, ConsumedRecord):
-                return event
-    raise ConfigError(f"poll() timed out before finding a result (timeout:[{_TIMEOUT_S:.0f} s])")
+        values = round_trips.letters(options["record-size"])
+        count = options["num-records"]
+        return round_trips.measure_round_trips((producer, consumer), ends, values, count, show)
 
 
 def _ends(opened: Brokers, topic: str) -> dict[tuple[str, int], int]:

@@ -2,23 +2,28 @@
 
 import itertools
 import random
-import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.tools.measuring import plot
+from ottla.tools.measuring.latencies import MB, Window
+from ottla.tools.measuring.measured_producer import MeasuredProducer
+from ottla.tools.measuring.producing import (
+    ProducePlan,
+    ProduceResults,
+    random_values,
+    send_records,
+)
 from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
-from ottla.tools.scripts.perf import plot
-from ottla.tools.scripts.perf.latencies import Latencies
-from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
 from ottla.tools.scripts.perf.metrics import ClientStatistics, print_metrics, producer_metrics
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.text_files import read_text
 
 SPEC = Spec(
@@ -47,6 +52,7 @@ SPEC = Spec(
     program="kafka-producer-perf-test",
 )
 _TRANSACTION_MS = 3000
+_STEADY = " steady state"
 _DEPRECATED = {"producer-props": "command-property", "producer.config": "command-config"}
 _PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
 _POSITIVE = ("num-records", "record-size", "reporting-interval", "transaction-duration-ms")
@@ -98,16 +104,31 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     bootstrap = properties.pop("bootstrap.servers", None)
     if bootstrap is None:
         raise ConfigError("name the brokers with --bootstrap-server host:port")
-    results = _Results(options)
-    transaction_s = _transaction_s(options, properties)
+    plan = ProducePlan(
+        topic=options["topic"],
+        records=options["num-records"],
+        rate=options["throughput"],
+        warmup=options["warmup-records"],
+        transaction_s=_transaction_s(options, properties),
+    )
+    if plan.warmup > 0:
+        out(
+            f"Warmup first {plan.warmup} records. Steady state results will print after the "
+            "complete test summary."
+        )
+    results = ProduceResults(
+        plan,
+        lambda error: err(f"record not delivered: {error}"),
+        options["reporting-interval"] / 1000,
+        _print_window,
+    )
     settings: dict[str, Any] = librdkafka_settings(properties)
     statistics = ClientStatistics() if "print-metrics" in options else None
     if statistics is not None:
         settings |= statistics.settings()
-    with MeasuredProducer(bootstrap, settings, results.report) as producer:
-        _send(producer, options, values, transaction_s, results)
-        producer.flush()
-        results.summarize()
+    on_down = unreachable_warning(bootstrap)
+    with MeasuredProducer(bootstrap, settings, results.report, on_down) as producer:
+        send_records(producer, plan, values, results)
         if statistics is not None:
             statistics.await_report(producer.poll)
     if options["plot"]:
@@ -116,83 +137,31 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     if options.is_json:
         as_json(results.as_object() | ({"metrics": metrics} if metrics else {}))
         return 0
-    results.print_totals()
+    for state, total in zip(("", _STEADY), results.totals(), strict=False):
+        _print_total(state, total)
     if metrics:
         print_metrics(metrics, properties["client.id"])
     return 0
 
 
-class _Results:
-    """The latencies of all records, and of those behind --warmup-records."""
-
-    def __init__(self, options: Options) -> None:
-        self._count, self._warmup = options["num-records"], options["warmup-records"]
-        self._window_s = options["reporting-interval"] / 1000
-        self.all = Latencies(self._count, self._window_s)
-        self.steady: Latencies | None = None
-        self._totals: list[tuple[Latencies, dict[str, float]]] = []
-        if self._warmup > 0:
-            out(
-                f"Warmup first {self._warmup} records. Steady state results will print after the "
-                "complete test summary."
-            )
-
-    def begin(self, number: int) -> None:
-        """Note that a record is sent; the first one behind the warm-up begins the steady state."""
-        if number == self._warmup > 0:
-            self.steady = Latencies(self._count - self._warmup, self._window_s, " steady state")
-            self.all.is_silent = True
-
-    def report(self, error: str | None, message: Any) -> None:
-        """Note an acknowledged record, or print why it was not delivered."""
-        if error is not None:
-            err(f"record not delivered: {error}")
-            return
-        latency_ms, size = int(message.latency() * 1000), len(message.value() or b"")
-        self.all.record(latency_ms, size)
-        if self.steady is not None and self.all.count > self._warmup:
-            self.steady.record(latency_ms, size)
-
-    def summarize(self) -> None:
-        """Compute the totals: later, time has passed without records."""
-        parts = [self.all] if self.steady is None else [self.all, self.steady]
-        self._totals = [(latencies, latencies.summary()) for latencies in parts]
-
-    def as_object(self) -> dict[str, Any]:
-        """Return the totals, those of the steady state in an object of their own."""
-        (_, total), *steady = self._totals
-        return {**total, "steady_state": steady[0][1]} if steady else dict(total)
-
-    def print_totals(self) -> None:
-        """Print the last lines."""
-        for latencies, summary in self._totals:
-            latencies.print_total(summary)
+def _print_window(is_steady: bool, window: Window) -> None:
+    seconds = window.elapsed_s
+    out(
+        f"{window.records}{_STEADY if is_steady else ''} records sent, "
+        f"{window.records / seconds:.1f} records/sec "
+        f"({window.size_bytes / seconds / MB:.2f} MB/sec), "
+        f"{window.total_ms / max(window.records, 1):.1f} ms avg latency, "
+        f"{float(window.maximum_ms):.1f} ms max latency."
+    )
 
 
-def _send(
-    producer: MeasuredProducer,
-    options: Options,
-    values: Iterator[bytes],
-    transaction_s: float | None,
-    results: _Results,
-) -> None:
-    pause_s = 1 / options["throughput"] if options["throughput"] > 0 else 0.0
-    if transaction_s is not None:
-        producer.init_transactions()
-        producer.begin_transaction()
-    due = begin = time.monotonic()
-    for number in range(options["num-records"]):
-        results.begin(number)
-        if transaction_s is not None and time.monotonic() - begin >= transaction_s:
-            producer.commit_transaction()
-            producer.begin_transaction()
-            begin = time.monotonic()
-        producer.send(options["topic"], next(values))
-        due += pause_s
-        if pause_s:
-            time.sleep(max(due - time.monotonic(), 0))
-    if transaction_s is not None:
-        producer.commit_transaction()
+def _print_total(state: str, total: Mapping[str, float]) -> None:
+    out(
+        f"{total['records']}{state} records sent, {total['records_per_second']:.6f} records/sec "
+        f"({total['mb_per_second']:.2f} MB/sec), {total['average_ms']:.2f} ms avg latency, "
+        f"{total['maximum_ms']:.2f} ms max latency, {total['p50']} ms 50th, "
+        f"{total['p95']} ms 95th, {total['p99']} ms 99th, {total['p99.9']} ms 99.9th."
+    )
 
 
 def _transaction_s(options: Options, properties: dict[str, str]) -> float | None:
@@ -223,17 +192,13 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _values(options: Options) -> Iterator[bytes]:
     """Return the values without end; reads the file of payloads first, and reports it."""
-    source = random.Random(options["random-seed"])  # noqa: S311 - test data
     if "payload-monotonic" in options:
         return (str(number).encode() for number in itertools.count())
     if "payload-file" in options:
         payloads = [part.encode() for part in _read_payloads(options)]
+        source = random.Random(options["random-seed"])  # noqa: S311 - test data
         return (source.choice(payloads) for _ in itertools.count())
-    size = options["record-size"]
-    # Many different values from few random bytes: producing them must not limit the rate.
-    pool = bytes(source.choices(range(65, 91), k=size + 4096))
-    starts = (source.randrange(4096) for _ in itertools.count())
-    return (pool[start : start + size] for start in starts)
+    return random_values(options["record-size"], options["random-seed"])
 
 
 def _read_payloads(options: Options) -> list[str]:

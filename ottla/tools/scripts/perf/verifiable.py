@@ -1,18 +1,26 @@
 """Common parts of the verifiable clients: lines of JSON, one an event, and a deprecated option."""
 
-import sys
-import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ottla.tools.measuring.verifiable import OnEvent, event_line
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.printing import compact, json_line
+from ottla.tools.scripts.printing import flush_or_end, has_reader, json_line
 
 
-def event(name: str, **fields: Any) -> None:
-    """Print an event, and flush: another program reads it at once."""
-    json_line(compact({"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}))
-    sys.stdout.flush()
+def event_printer(*, is_endless: bool) -> OnEvent:
+    """Return a function that prints an event and flushes: another program reads it at once.
+
+    If the script `is_endless`, it ends if the other program has.
+    """
+    return partial(_print, flush_or_end if is_endless else has_reader)
+
+
+def _print(flush: Callable[[], object], name: str, **fields: Any) -> None:
+    json_line(event_line(name, **fields))
+    flush()
 
 
 def read_deprecated_file(options: Options, old: str) -> None:
@@ -20,8 +28,3 @@ def read_deprecated_file(options: Options, old: str) -> None:
     if old in options and "command-config" in options:
         raise UsageError(f"Options --{old} and --command-config are mutually exclusive.")
     options.rename(old, "command-config")
-
-
-def text(data: bytes | None) -> str | None:
-    """Return a key or a value as text."""
-    return None if data is None else data.decode(errors="replace")

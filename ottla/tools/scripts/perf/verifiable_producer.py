@@ -1,10 +1,7 @@
 """`kafka-verifiable-producer` (org.apache.kafka.tools.VerifiableProducer)."""
 
-import itertools
-import time
-from typing import Any
-
 from ottla.base.errors import OttlaError
+from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun
 from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.flags import (
@@ -17,10 +14,9 @@ from ottla.tools.scripts.flags import (
     integer,
     long,
 )
-from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
-from ottla.tools.scripts.perf.verifiable import event, read_deprecated_file, text
+from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.scripts.session import read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
 SPEC = Spec(
@@ -50,52 +46,26 @@ def run(options: Options) -> int:
     require(options, "topic")
     require_one(options, "bootstrap-server")
     read_deprecated_file(options, "producer.config")
-    topic, limit, rate = options["topic"], options["max-messages"], options["throughput"]
-    sent = acked = 0
-
-    def report(error: str | None, message: Any) -> None:
-        nonlocal acked
-        key, value = text(message.key()), text(message.value())
-        if error is None:
-            acked += 1
-            event("producer_send_success", key=key, value=value, offset=message.offset(),
-                  topic=topic, partition=message.partition())  # fmt: skip
-        else:
-            event("producer_send_error", message=error, exception=error, key=key, value=value,
-                  topic=topic)  # fmt: skip
-
+    plan = NumbersPlan(
+        topic=options["topic"],
+        limit=options["max-messages"],
+        rate=options["throughput"],
+        prefix=options["value-prefix"],
+        repeating_keys=options["repeating-keys"],
+        create_time=options["message-create-time"],
+    )
     name = options["command-config"]
     settings = librdkafka_settings(
         {**(read_properties(name) if name else {}), "acks": str(options["acks"]), "linger.ms": "0"}
     )
+    event = event_printer(is_endless=options["max-messages"] < 0)
     event("startup_complete")
-    start = time.monotonic()
-    create_time = options["message-create-time"]
+    bootstrap = options["bootstrap-server"]
+    numbers = NumbersRun(plan, event)
     try:
-        with (
-            StopSignals() as stop,
-            MeasuredProducer(options["bootstrap-server"], settings, report) as producer,
-        ):
-            for number in itertools.count():
-                if stop.requested or (limit >= 0 and number >= limit):
-                    break
-                prefix = options["value-prefix"]
-                value = str(number) if prefix is None else f"{prefix}.{number}"
-                repeats = options["repeating-keys"]
-                key = None if not repeats else str(number % repeats).encode()
-                timestamp = None
-                if create_time > 0:
-                    timestamp = create_time
-                    # As in Kafka, the time since the start is added for every record.
-                    create_time += int((time.monotonic() - start) * 1000)
-                producer.send(topic, value.encode(), key=key, timestamp=timestamp)
-                sent += 1
-                if rate > 0:
-                    producer.flush()
-                    time.sleep(max(start + sent / rate - time.monotonic(), 0))
+        with StopSignals() as stop:
+            numbers.run(bootstrap, settings, unreachable_warning(bootstrap), stop)
     except OttlaError as error:
         err(str(error))
-    event("shutdown_complete")
-    elapsed_s = max(time.monotonic() - start, 1e-3)
-    event("tool_data", sent=sent, acked=acked, target_throughput=rate, avg_throughput=acked / elapsed_s)  # fmt: skip
-    return 0 if acked == sent else 1
+    numbers.report_totals()
+    return 0 if numbers.acked == numbers.sent else 1

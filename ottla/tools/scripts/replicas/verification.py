@@ -18,7 +18,7 @@ from ottla.tools.replica.reading import Batch, Replica
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Old, Options, Spec, integer, long
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.printing import as_json, err, flush_or_end, out
 from ottla.tools.scripts.session import check_bootstrap
 from ottla.tools.signals import StopSignals
 from ottla.wire.records import batch
@@ -79,6 +79,7 @@ def run(options: Options) -> int:
             while not stop.requested:
                 is_idle = not verification.advance()
                 verification.report_if_due()
+                flush_or_end()
                 if is_idle:
                     stop.wait(min(options["max-wait-ms"], options["report-interval-ms"]) / 1000)
     except _Different as error:

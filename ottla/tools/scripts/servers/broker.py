@@ -11,9 +11,9 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+from ottla.tools.daemons import ServerKind
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.servers import daemon
-from ottla.tools.scripts.servers.daemon import ServerKind
 from ottla.tools.scripts.session import read_properties
 
 _HTTP_OPTION = "metrics.listener"

@@ -7,12 +7,10 @@ that `-daemon` started are stopped: their process ids are in a file.
 
 from pathlib import Path
 
+from ottla.tools.daemons import ZOOKEEPER
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.servers import daemon
-from ottla.tools.scripts.servers.daemon import ServerKind
 from ottla.tools.zookeeper.java_server import java_command
-
-ZOOKEEPER = ServerKind("ZooKeeper", "zookeeper", "zookeeper", b"QuorumPeerMain")
 
 
 def run(name: str, command_line: list[str]) -> int:

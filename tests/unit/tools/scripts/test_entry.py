@@ -102,8 +102,6 @@ def test_script_imports_only_its_own_modules(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # confluent_kafka itself imports asyncio.
     expected = "['asyncio', 'confluent_kafka']" if SCRIPTS[name].moves_records else "[]"
-    if name == "kafka-broker-api-versions":
-        expected = "['ottla.wire.api_keys']"
     assert done.stdout.strip() == expected
 
 
@@ -129,6 +127,32 @@ def test_install_never_replaces_a_foreign_file(
     assert main.run(["scripts", "install", str(tmp_path)]) == 1
     assert "kafka-topics.sh is not from this command" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["kafka-topics.sh"]
+
+
+@pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh", "kafka.admin.TopicCommand"])
+def test_script_is_run_without_being_installed(
+    name: str, ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ottla scripts run` passes all words to the script, and returns its exit code."""
+    ottla_cluster.create_topic("a")
+    words = ["--bootstrap-server", ottla_cluster.bootstrap, "--list"]
+    assert main.run(["scripts", "run", name, *words]) == 0
+    assert capsys.readouterr().out == "a\n"
+    assert main.run(["scripts", "run", name, *words, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == ["a"]
+    assert main.run(["scripts", "run", name, "--help"]) == 1
+    assert "--partitions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["kafka-nonsense", "com.example.Tool"])
+def test_script_that_does_not_exist_is_a_sentence(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 1, and standard error says which there are."""
+    assert main.run(["scripts", "run", name]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "is not a script of Apache Kafka" in printed.err or "known: " in printed.err
 
 
 def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,9 +262,12 @@ def test_bootstrap_server_wins_over_zookeeper(
 
 @pytest.mark.parametrize("name", list(REASONS))
 def test_unavailable_script_says_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The sentence names another way, and the exit code is 1."""
+    """The sentence names the command to use, if there is one, and the exit code is 1."""
     assert entry.run(f"{name}.sh", []) == 1
-    assert capsys.readouterr().err.startswith(f"{name} is not available: ")
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{name} is not available: ")
+    verb = SCRIPTS[name].verb
+    assert printed.endswith(f". Use `ottla {verb}`.\n" if verb else ".\n")
 
 
 def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]) -> None:

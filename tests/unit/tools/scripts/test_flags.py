@@ -29,8 +29,8 @@ SPEC = Spec(
 
 
 def test_values_follow_the_option_or_an_equals_sign() -> None:
-    """Both forms and unambiguous abbreviations are read; other words are ignored."""
-    options = parse(SPEC, ["--topic", "a", "--time=7", "other", "--list"])
+    """Both forms are read; other words are ignored."""
+    options = parse(SPEC, ["--topic", "a", "--timeout=7", "other", "--list"])
     assert (options["topic"], options["timeout"], "list" in options) == ("a", 7, True)
 
 
@@ -59,6 +59,8 @@ def test_required_value_may_start_with_a_dash() -> None:
         (["--topic"], "Option topic requires an argument"),
         (["--list=1"], "Option list does not accept an argument"),
         (["--t", "a"], "t is not a recognized option"),
+        (["--lis"], "lis is not a recognized option"),
+        (["--time=7"], "time is not a recognized option"),
     ],
 )
 def test_wrong_command_lines_have_joptsimples_sentences(

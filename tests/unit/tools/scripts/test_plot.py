@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ottla.testing import Cluster
+from ottla.tools.measuring import latencies, live, plot
 from ottla.tools.scripts import entry
-from ottla.tools.scripts.perf import latencies, live, plot
 from tests.unit.tools.test_mirror import produce
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.client.transport import RecordProducer, Settings, translated_errors
-from ottla.tools.scripts.session import unreachable_warning
 
 # Takes the error as text (None if there is none) and librdkafka's message.
 Report = Callable[[str | None, Any], None]
@@ -16,8 +15,10 @@ class MeasuredProducer(RecordProducer):
     The message knows its partition, its offset, and in `latency()` the seconds since it was sent.
     """
 
-    def __init__(self, bootstrap: str, settings: Settings, report: Report) -> None:
-        super().__init__(bootstrap, settings, unreachable_warning(bootstrap))
+    def __init__(
+        self, bootstrap: str, settings: Settings, report: Report, on_down: Callable[[], None]
+    ) -> None:
+        super().__init__(bootstrap, settings, on_down)
         self._report = report
 
     def poll(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The live line of a performance script, on a terminal."""
+"""The live line of a measurement, on a terminal."""
 
 import sys
 import time

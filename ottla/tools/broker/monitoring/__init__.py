@@ -1,0 +1,1 @@
+"""The metrics of brokers, read from their HTTP ports."""

@@ -1,0 +1,65 @@
+"""Servers that Apache Kafka's scripts have started with `-daemon`: their process ids are in a file."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+
+class ServerKind(NamedTuple):
+    """A server: its name in sentences, in those of Kafka's scripts, and in files.
+
+    `mark` is in the command line of its processes.
+    """
+
+    name: str
+    kafka_name: str
+    file_name: str
+    mark: bytes
+
+    @property
+    def pid_file(self) -> Path:
+        """The file with the process ids of those that `-daemon` started for this user."""
+        return Path(tempfile.gettempdir()) / f"ottla-{self.file_name}s-{os.getuid()}.pid"
+
+    def is_process(self, number: int) -> bool:
+        """Return True if the process runs and is such a server."""
+        try:
+            return self.mark in Path(f"/proc/{number}/cmdline").read_bytes()
+        except OSError:
+            return False
+
+
+ZOOKEEPER = ServerKind("ZooKeeper", "zookeeper", "zookeeper", b"QuorumPeerMain")
+
+
+def stop_daemons(
+    kind: ServerKind, selects: Callable[[list[str]], bool] = lambda line: True
+) -> list[int]:
+    """Ask the servers of this kind to stop, and return their process ids.
+
+    `selects` returns False for the command line of a server that must continue.
+    """
+    path = kind.pid_file
+    numbers = path.read_text(encoding="utf-8").split() if path.exists() else []
+    running = [int(number) for number in numbers if kind.is_process(int(number))]
+    selected = [number for number in running if selects(command_line_of(number))]
+    others = [number for number in running if number not in selected]
+    if others:
+        path.write_text("".join(f"{number}\n" for number in others), encoding="utf-8")
+    else:
+        path.unlink(missing_ok=True)
+    for number in selected:
+        os.kill(number, signal.SIGTERM)
+    return selected
+
+
+def command_line_of(number: int) -> list[str]:
+    """Return the command line of a process as a list; it is empty if the process has ended."""
+    try:
+        text = Path(f"/proc/{number}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return [os.fsdecode(word) for word in text.split(b"\0")[:-1]]

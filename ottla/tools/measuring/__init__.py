@@ -1,0 +1,1 @@
+"""Measurements of clients, of `ottla perf` and of Apache Kafka's performance scripts alike."""

@@ -1,0 +1,1 @@
+"""`ottla perf`: measure producers and consumers, verify them, and run workloads with faults."""
