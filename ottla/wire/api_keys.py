@@ -4,17 +4,16 @@ The versions are those that the codec reads and writes: Apache Kafka 4.3's, and 
 APIs that exist only with ZooKeeper. `ottla.server.transport.apis` decides which ones a broker
 advertises. The key's name in lower case is the API's file in `wire/messages/`, `server/handlers/`
 and `tests/handlers/`; in camel case it begins the names of the message classes. So a new API needs
-its key here, and no row.
+its key here, and no row. A file is imported when its API is first looked up: a broker does not
+need those that only Apache Kafka serves, and a client needs few.
 """
 
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.wire import messages
+from ottla.base.loading import load_module
 from ottla.wire.fields import NEVER, Message
-
-# Imports the modules that `messages.__all__` lists.
-from ottla.wire.messages import *  # noqa: F403
 
 
 class ApiKey(IntEnum):
@@ -116,7 +115,7 @@ class Api(NamedTuple):
 
 def _api(key: ApiKey) -> Api:
     stem = key.name.lower()
-    module, name = getattr(messages, stem), stem.title().replace("_", "")
+    module, name = load_module(f"ottla.wire.messages.{stem}"), stem.title().replace("_", "")
     request: type[Message] = getattr(module, f"{name}Request")
     response: type[Message] = getattr(module, f"{name}Response")
     assert request.API_KEY == response.API_KEY == key, f"{name} has another API key"
@@ -132,10 +131,32 @@ def _api(key: ApiKey) -> Api:
     )
 
 
-APIS: dict[int, Api] = {int(key): _api(key) for key in ApiKey}
+class _Apis(Mapping[int, Api]):
+    """The APIs by key; each is imported when it is first looked up."""
 
-REQUEST_OF: dict[type[Message], Api] = {api.request: api for api in APIS.values()}
-RESPONSE_OF: dict[type[Message], Api] = {api.response: api for api in APIS.values()}
+    def __init__(self) -> None:
+        self._imported: dict[int, Api] = {}
+
+    def __getitem__(self, key: int) -> Api:
+        api = self._imported.get(key)
+        if api is None:
+            if key not in self:
+                raise KeyError(key)
+            api = self._imported[key] = _api(ApiKey(key))
+        return api
+
+    def __contains__(self, key: object) -> bool:
+        return key in _KEYS
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(_KEYS)
+
+    def __len__(self) -> int:
+        return len(_KEYS)
+
+
+_KEYS = tuple(int(key) for key in ApiKey)
+APIS: Mapping[int, Api] = _Apis()
 
 
 def api_of(message: Message | type[Message]) -> Api:

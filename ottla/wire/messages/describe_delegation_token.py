@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (API key 41): the tokens of some owners, or of all (KIP-48).
+"""DescribeDelegationToken (API key 41): the tokens of some principals, or all (KIP-48).
 
 Versions 1-3; what each one added:
 
