@@ -1,23 +1,26 @@
 """The administration of a cluster as one object: a method for each admin API.
 
-Not done: delegation tokens; quorums of KRaft controllers; share groups and streams groups; the
-client's own metrics. Operations that a principal is authorized for are not returned. Ottla's broker
-has no access control lists and SCRAM users yet, and registrations that end with their session:
-their methods are for other clusters.
+Not done: `metrics` and `client_instance_id` do not exist, because this client neither collects
+metrics nor pushes them to brokers (KIP-714). Topics are described and deleted by name, not by id.
+A client cannot log in with a delegation token. Ottla's broker has no access control lists, SCRAM
+users, delegation tokens, KRaft quorum, share groups and streams groups, and its registrations end
+with their session: their methods are for other clusters.
 """
 
 from types import TracebackType
 from typing import Any
 
 from ottla.client.admin.methods.access import AccessMethods
-from ottla.client.admin.methods.cluster import ClusterMethods
+from ottla.client.admin.methods.cluster import ClusterMethods, QuorumMethods
 from ottla.client.admin.methods.groups import GroupMethods
 from ottla.client.admin.methods.settings import SettingsMethods
 from ottla.client.admin.methods.topics import TopicMethods
 from ottla.client.config.settings import Config
 
 
-class AdminClient(TopicMethods, GroupMethods, ClusterMethods, SettingsMethods, AccessMethods):
+class AdminClient(
+    TopicMethods, GroupMethods, ClusterMethods, QuorumMethods, SettingsMethods, AccessMethods
+):
     """Reads and changes a cluster; a context manager that closes its connections.
 
         with AdminClient(bootstrap_servers="localhost:9092") as admin:

@@ -1,8 +1,9 @@
-"""The methods of AdminClient for brokers, replicas and transactions."""
+"""The methods of AdminClient for brokers, controllers, replicas and transactions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin import cluster, configs, replicas, transactions
+from ottla.client.admin.apache import quorum
 from ottla.client.admin.config_values import ConfigValue
 from ottla.client.admin.methods.connected import Connected
 
@@ -14,13 +15,15 @@ _MAX_TIMEOUT_MS = 900_000
 class ClusterMethods(Connected):
     """Brokers, replicas and transactions."""
 
-    def describe_cluster(self) -> cluster.ClusterDescription:
-        """Return the cluster's id, controller and brokers."""
-        return cluster.describe_cluster(self._brokers)
-
-    def unregister_broker(self, node_id: int) -> None:
-        """Remove the registration of a broker that is gone from a KRaft cluster."""
-        cluster.unregister_broker(self._brokers, node_id)
+    def describe_cluster(
+        self, *, include_authorized_operations: bool = False, include_fenced_brokers: bool = False
+    ) -> cluster.ClusterDescription:
+        """Return the cluster's id, controller and brokers, optionally also the fenced ones."""
+        return cluster.describe_cluster(
+            self._brokers,
+            include_authorized_operations=include_authorized_operations,
+            include_fenced_brokers=include_fenced_brokers,
+        )
 
     def describe_config(
         self, resource: configs.Resource, *, names: Sequence[str] | None = None
@@ -70,6 +73,12 @@ class ClusterMethods(Connected):
         """Return the log directories of a broker, with the replicas in each."""
         return replicas.describe_log_dirs(self._brokers, node_id)
 
+    def describe_replica_log_dirs(
+        self, targets: Iterable[tuple[str, int, int]]
+    ) -> dict[tuple[str, int, int], replicas.ReplicaLogDirs]:
+        """Return the log directories of replicas: each is a topic, a partition and a broker."""
+        return replicas.describe_replica_log_dirs(self._brokers, targets)
+
     def elect_leaders(
         self, partitions: Iterable[Key] | None = None, *, unclean: bool = False
     ) -> list[Key]:
@@ -81,9 +90,11 @@ class ClusterMethods(Connected):
         """Move partitions to these brokers; None cancels a move."""
         replicas.alter_reassignments(self._brokers, targets)
 
-    def list_partition_reassignments(self) -> dict[Key, replicas.Reassignment]:
-        """Return the partitions whose replicas are being moved."""
-        return replicas.list_reassignments(self._brokers)
+    def list_partition_reassignments(
+        self, partitions: Iterable[Key] | None = None
+    ) -> dict[Key, replicas.Reassignment]:
+        """Return those of these partitions, or of all, whose replicas are being moved."""
+        return replicas.list_reassignments(self._brokers, partitions)
 
     def list_transactions(
         self,
@@ -133,8 +144,46 @@ class ClusterMethods(Connected):
         """Fence a transactional producer and abort its transaction; return producer id and epoch."""
         return transactions.fence_producer(self._brokers, transactional_id)
 
+    def force_terminate_transaction(self, transactional_id: str) -> None:
+        """Abort the open or prepared transaction of a transactional id, and fence its producer.
+
+        For transactions that their coordinator knows (KIP-939).
+        """
+        transactions.fence_producer(self._brokers, transactional_id)
+
     def abort_transaction(
         self, topic: str, partition: int, producer: transactions.ActiveProducer
     ) -> None:
         """Abort a transaction that its coordinator has forgotten, in one partition (KIP-664)."""
         transactions.abort_transaction(self._brokers, topic, partition, producer)
+
+
+class QuorumMethods(Connected):
+    """The nodes of KRaft clusters; Unsupported if the brokers do not serve them."""
+
+    def unregister_broker(self, node_id: int) -> None:
+        """Remove the registration of a broker that is gone from a KRaft cluster."""
+        cluster.unregister_broker(self._brokers, node_id)
+
+    def describe_metadata_quorum(self) -> quorum.Quorum:
+        """Return the leader, the voters and the observers of the metadata log."""
+        return quorum.describe_metadata_quorum(self._brokers)
+
+    def add_raft_voter(
+        self,
+        node_id: int,
+        directory_id: bytes,
+        endpoints: Iterable[quorum.RaftEndpoint],
+        *,
+        cluster_id: str | None = None,
+    ) -> None:
+        """Let a controller that runs as an observer vote; ApiError DUPLICATE_VOTER if it does."""
+        quorum.add_raft_voter(
+            self._brokers, node_id, directory_id, endpoints, cluster_id=cluster_id
+        )
+
+    def remove_raft_voter(
+        self, node_id: int, directory_id: bytes, *, cluster_id: str | None = None
+    ) -> None:
+        """Remove a controller from the voters; ApiError VOTER_NOT_FOUND if it is none of them."""
+        quorum.remove_raft_voter(self._brokers, node_id, directory_id, cluster_id=cluster_id)

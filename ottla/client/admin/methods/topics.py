@@ -17,9 +17,13 @@ class TopicMethods(Connected):
         listed = topics.list_topics(self._brokers)
         return [row for row in listed if include_internal or not row.is_internal]
 
-    def describe_topic(self, name: str) -> topics.Topic:
+    def describe_topic(
+        self, name: str, *, include_authorized_operations: bool = False
+    ) -> topics.Topic:
         """Return a topic with leaders, replicas and ISR; ApiError if there is none."""
-        return topics.describe_topic(self._brokers, name)
+        return topics.describe_topic(
+            self._brokers, name, include_authorized_operations=include_authorized_operations
+        )
 
     def create_topic(
         self,
