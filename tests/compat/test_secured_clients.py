@@ -1,5 +1,6 @@
 """The admin client, the scripts and groups of our own on secured listeners of Apache Kafka."""
 
+import base64
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -127,7 +128,7 @@ def test_a_user_is_authenticated(kafka: Secured, protocol: str, mechanism: str) 
 
 
 def test_delegation_tokens_are_issued_renewed_and_deleted(kafka: Secured) -> None:
-    """Only an authenticated user gets a token; its owner and its renewers may renew it."""
+    """Only an authenticated user gets a token, and a client logs in with it."""
     with AdminClient(kafka.settings("SASL_PLAINTEXT", "PLAIN")) as admin:
         token = admin.create_delegation_token(renewers=["User:bob"], max_lifetime_ms=3_600_000)
         assert (token.owner, token.requester) == ("User:ann", "User:ann")
@@ -136,6 +137,16 @@ def test_delegation_tokens_are_issued_renewed_and_deleted(kafka: Secured) -> Non
         wait_until(lambda: admin.describe_delegation_tokens() == [token])
         assert admin.describe_delegation_tokens(["User:bob"]) == [token]
         assert admin.describe_delegation_tokens(["User:eve"]) == []
+        settings = kafka.settings("SASL_PLAINTEXT", "SCRAM-SHA-256")
+        password = base64.b64encode(token.hmac).decode()
+        settings["sasl.jaas.config"] = (
+            f"{_JAAS}.scram.ScramLoginModule required "
+            f'username="{token.token_id}" password="{password}" tokenauth="true";'
+        )
+        assert "t" in topics_of(settings)
+        settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("true", "false")
+        with pytest.raises(ApiError, match="refuses the user"):
+            topics_of(settings)
         expiry_ms = admin.renew_delegation_token(token.hmac, period_ms=60_000)
         assert token.issue_ms < expiry_ms < token.max_ms
         wait_until(lambda: admin.describe_delegation_tokens()[0].expiry_ms == expiry_ms)
