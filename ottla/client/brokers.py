@@ -216,20 +216,26 @@ class Brokers:
         self._controller_id = -1
         self._coordinators.clear()
 
-    def metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    def metadata(
+        self, topics: Sequence[str] | None = None, *, with_operations: bool = False
+    ) -> MetadataResponse:
         """Return the metadata of these topics (None: of all) and update the brokers; creates no
-        topic.
+        topic. `with_operations` requests the operations that the user is authorized for (KIP-430).
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        request = MetadataRequest(
+            topics=named,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=with_operations,
+        )
         response = self.ask(request, MetadataResponse)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         self._controller_id = response.controller_id
         return response
 
-    def topic(self, name: str) -> MetadataResponseTopic:
+    def topic(self, name: str, *, with_operations: bool = False) -> MetadataResponseTopic:
         """Return a topic's metadata; ApiError if it does not exist."""
-        (topic,) = self.metadata([name]).topics
+        (topic,) = self.metadata([name], with_operations=with_operations).topics
         if topic.error_code:
             code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -328,7 +334,9 @@ class Controllers(Brokers):
     A broker in their place is an ApiError: MISMATCHED_ENDPOINT_TYPE.
     """
 
-    def metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    def metadata(
+        self, topics: Sequence[str] | None = None, *, with_operations: bool = False
+    ) -> MetadataResponse:
         """Raise ApiError: controllers do not serve metadata of topics."""
         raise unsupported_by_controllers()
 

@@ -4,17 +4,16 @@ The versions are those that the codec reads and writes: Apache Kafka 4.3's, and 
 APIs that exist only with ZooKeeper. `ottla.server.transport.apis` decides which ones a broker
 advertises. The key's name in lower case is the API's file in `wire/messages/`, `server/handlers/`
 and `tests/handlers/`; in camel case it begins the names of the message classes. So a new API needs
-its key here, and no row.
+its key here, and no row. A file is imported when its API is first looked up: a broker does not
+need those that only Apache Kafka serves, and a client needs few.
 """
 
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.wire import messages
+from ottla.base.loading import load_module
 from ottla.wire.fields import NEVER, Message
-
-# Imports the modules that `messages.__all__` lists.
-from ottla.wire.messages import *  # noqa: F403
 
 
 class ApiKey(IntEnum):
@@ -58,6 +57,10 @@ class ApiKey(IntEnum):
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -68,6 +71,7 @@ class ApiKey(IntEnum):
     ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
+    DESCRIBE_QUORUM = 55
     ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
@@ -82,6 +86,13 @@ class ApiKey(IntEnum):
     PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_DESCRIBE = 77
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    STREAMS_GROUP_DESCRIBE = 89
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
 
 
 class Api(NamedTuple):
@@ -104,7 +115,7 @@ class Api(NamedTuple):
 
 def _api(key: ApiKey) -> Api:
     stem = key.name.lower()
-    module, name = getattr(messages, stem), stem.title().replace("_", "")
+    module, name = load_module(f"ottla.wire.messages.{stem}"), stem.title().replace("_", "")
     request: type[Message] = getattr(module, f"{name}Request")
     response: type[Message] = getattr(module, f"{name}Response")
     assert request.API_KEY == response.API_KEY == key, f"{name} has another API key"
@@ -120,10 +131,32 @@ def _api(key: ApiKey) -> Api:
     )
 
 
-APIS: dict[int, Api] = {int(key): _api(key) for key in ApiKey}
+class _Apis(Mapping[int, Api]):
+    """The APIs by key; each is imported when it is first looked up."""
 
-REQUEST_OF: dict[type[Message], Api] = {api.request: api for api in APIS.values()}
-RESPONSE_OF: dict[type[Message], Api] = {api.response: api for api in APIS.values()}
+    def __init__(self) -> None:
+        self._imported: dict[int, Api] = {}
+
+    def __getitem__(self, key: int) -> Api:
+        api = self._imported.get(key)
+        if api is None:
+            if key not in self:
+                raise KeyError(key)
+            api = self._imported[key] = _api(ApiKey(key))
+        return api
+
+    def __contains__(self, key: object) -> bool:
+        return key in _KEYS
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(_KEYS)
+
+    def __len__(self) -> int:
+        return len(_KEYS)
+
+
+_KEYS = tuple(int(key) for key in ApiKey)
+APIS: Mapping[int, Api] = _Apis()
 
 
 def api_of(message: Message | type[Message]) -> Api:

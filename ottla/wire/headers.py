@@ -24,8 +24,21 @@ RESPONSE_OBJECT_BUDGET = 100 * OBJECT_BUDGET
 _REQUEST = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 _CORRELATION_AND_TAGS = struct.Struct(">iB")
-_FLEXIBLE_SINCE = {key: api.flexible_since for key, api in APIS.items()}
+_UNKNOWN = 32_768
+"""The first flexible version of an unknown API: none."""
 _NO_CLIENT_ID = -1
+
+
+class _FlexibleSince(dict[int, int]):
+    """The first flexible version of each API that has been requested."""
+
+    def __missing__(self, api_key: int) -> int:
+        if api_key not in APIS:
+            return _UNKNOWN
+        return self.setdefault(api_key, APIS[api_key].flexible_since)
+
+
+_FLEXIBLE_SINCE = _FlexibleSince()
 
 
 class RequestHeader(NamedTuple):
@@ -51,7 +64,7 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
             end = position + size_bytes
             client_id = str(buffer[position:end], "utf-8")
             position = end
-        if api_version >= _FLEXIBLE_SINCE.get(api_key, api_version + 1):
+        if api_version >= _FLEXIBLE_SINCE[api_key]:
             if buffer[position]:
                 position, _ = skip_tags(buffer, position, OBJECT_BUDGET)
             else:

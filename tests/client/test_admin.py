@@ -1,6 +1,7 @@
 """The admin client: one method for each admin API."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, Consumer, OffsetAndMetadata, Producer
+from ottla.client.admin.acls import AclOperation
 from ottla.client.admin.configs import Resource, ResourceType
 from ottla.client.errors import ClientError, Closed, Fenced, Unsupported
 from ottla.testing import Cluster
@@ -183,6 +185,74 @@ def test_access_control_needs_a_broker_that_has_it(cluster: Cluster) -> None:
             admin.describe_acls()
         with pytest.raises(Unsupported, match="does not offer DescribeUserScramCredentials"):
             admin.describe_user_scram_credentials()
+
+
+@pytest.mark.parametrize(
+    ("api", "call"),
+    [
+        ("CreateDelegationToken", lambda admin: admin.create_delegation_token()),
+        ("RenewDelegationToken", lambda admin: admin.renew_delegation_token(b"h")),
+        ("ExpireDelegationToken", lambda admin: admin.expire_delegation_token(b"h")),
+        ("DescribeDelegationToken", lambda admin: admin.describe_delegation_tokens()),
+        ("DescribeQuorum", lambda admin: admin.describe_metadata_quorum()),
+        ("AddRaftVoter", lambda admin: admin.add_raft_voter(1, bytes(16), [])),
+        ("RemoveRaftVoter", lambda admin: admin.remove_raft_voter(1, bytes(16))),
+        ("ShareGroupDescribe", lambda admin: admin.describe_share_group("g")),
+        ("DescribeShareGroupOffsets", lambda admin: admin.list_share_group_offsets("g")),
+        ("AlterShareGroupOffsets", lambda admin: admin.alter_share_group_offsets("g", {})),
+        ("DeleteShareGroupOffsets", lambda admin: admin.delete_share_group_offsets("g", [])),
+        ("StreamsGroupDescribe", lambda admin: admin.describe_streams_group("g")),
+    ],
+)
+def test_apis_of_apache_kafka_need_its_brokers(
+    cluster: Cluster, api: str, call: Callable[[AdminClient], object]
+) -> None:
+    """Ottla's broker does not serve them: the error names the broker and the missing request."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        with pytest.raises(Unsupported) as caught:
+            call(admin)
+        assert str(caught.value) == f"The broker at {cluster.bootstrap} does not offer {api}."
+
+
+def test_authorized_operations_are_reported(cluster: Cluster, topic: str) -> None:
+    """Without an authorizer every operation of the resource is authorized."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.alter_group_offsets(topic, {(topic, 0): 0})
+        described = admin.describe_topic(topic, include_authorized_operations=True)
+        assert {AclOperation.READ, AclOperation.WRITE} <= (described.authorized_operations or set())
+        group = admin.describe_group(topic, include_authorized_operations=True)
+        assert group.authorized_operations == {
+            AclOperation.READ,
+            AclOperation.DELETE,
+            AclOperation.DESCRIBE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        }
+        whole = admin.describe_cluster(include_authorized_operations=True)
+        assert AclOperation.CLUSTER_ACTION in (whole.authorized_operations or set())
+        assert admin.describe_cluster().authorized_operations is None
+
+
+def test_a_transaction_is_terminated_by_force(cluster: Cluster, topic: str) -> None:
+    """The producer is fenced, and its transaction is aborted."""
+    settings = {"bootstrap_servers": cluster.bootstrap, "transactional_id": topic}
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        with pytest.raises(Fenced), Producer(**settings) as producer, producer.transaction():
+            producer.send(topic, b"a", partition=0).result(10)
+            admin.force_terminate_transaction(topic)
+        assert admin.describe_transaction(topic).state == "Empty"
+        # The record and the marker of its abort.
+        assert admin.list_offsets({(topic, 0): -1}, read_committed=True)[topic, 0].offset == 2
+
+
+def test_log_directories_of_replicas(cluster: Cluster, topic: str) -> None:
+    """Each replica has one directory while it is not being moved."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        node = admin.describe_cluster().brokers[0].node_id
+        (found,) = admin.describe_replica_log_dirs([(topic, 0, node)]).values()
+        assert found.current in [row.path for row in admin.describe_log_dirs(node)]
+        assert (found.future, found.future_offset_lag) == (None, -1)
+        assert admin.list_partition_reassignments([(topic, 0)]) == {}
 
 
 def test_no_transaction_hangs(cluster: Cluster, topic: str) -> None:

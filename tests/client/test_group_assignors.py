@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from ottla.client import (
     TopicPartition,
 )
 from ottla.client.errors import ClientError, CommitFailed
+from ottla.client.group.assignors import PartitionRacks
 from ottla.testing import Cluster
 from tests.client.test_consumer import PATIENCE_S, consumer_of, fill, poll_until, read, values_of
 
@@ -121,6 +122,32 @@ def test_own_assignor_decides(cluster: Cluster, topic: str) -> None:
     first.close()
     assert [size for _, size in one.seen] == [6, 0, 6]
     assert [generation for generation, _ in one.seen] == sorted({row[0] for row in one.seen})
+
+
+def test_an_assignor_receives_the_racks_of_members_and_partitions() -> None:
+    """The leader learns client.rack of each member, and the racks of the replicas (KIP-881)."""
+    racks: list[tuple[object, set[str | None]]] = []
+
+    class Near(Alphabetic):
+        def assign_near(
+            self, racks_of: PartitionRacks, members: Mapping[str, MemberSubscription]
+        ) -> Mapping[str, Sequence[tuple[str, int]]]:
+            racks.append((racks_of, {member.rack for member in members.values()}))
+            return super().assign_near(racks_of, members)
+
+    settings = {
+        "partition_assignment_strategy": [Near("a")],
+        "heartbeat_interval_ms": 50,
+        "group_id": "g",
+    }
+    with Cluster(options={"broker.rack": "east"}) as cluster:
+        cluster.create_topic("t", partitions=2)
+        with (
+            consumer_of(cluster, "t", client_rack="west", **settings) as first,
+            consumer_of(cluster, "t", **settings) as second,
+        ):
+            expected = ({"t": [frozenset({"east"})] * 2}, {"west", None})
+            polled_until(lambda: expected in racks, first, second)
 
 
 def test_error_of_an_assignor_is_raised_by_poll(cluster: Cluster, topic: str) -> None:

@@ -1,6 +1,8 @@
 """The admin client, the scripts and groups of our own on secured listeners of Apache Kafka."""
 
-from collections.abc import Iterator
+import base64
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,7 @@ class Secured(java.KafkaNode):
             f"ssl.truststore.location={self.client.with_suffix('.crt')}",
             "listener.name.ssl.ssl.client.auth=required",
             "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "delegation.token.secret.key=secret",
         ]
         for listener in ("sasl_ssl", "sasl_plaintext"):
             name = f"listener.name.{listener}"
@@ -106,6 +109,13 @@ def topics_of(settings: dict[str, Any]) -> list[str]:
         return [topic.name for topic in admin.list_topics()]
 
 
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Call until it returns true; each call is a request."""
+    deadline = time.monotonic() + 15
+    while not is_true():
+        assert time.monotonic() < deadline
+
+
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_a_user_is_authenticated(kafka: Secured, protocol: str, mechanism: str) -> None:
@@ -116,6 +126,41 @@ def test_a_user_is_authenticated(kafka: Secured, protocol: str, mechanism: str) 
     with pytest.raises(ApiError, match="refuses the user: Authentication failed") as refused:
         topics_of(settings)
     assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_delegation_tokens_are_issued_renewed_and_deleted(kafka: Secured) -> None:
+    """Only an authenticated user gets a token, and a client logs in with it."""
+    with AdminClient(kafka.settings("SASL_PLAINTEXT", "PLAIN")) as admin:
+        token = admin.create_delegation_token(renewers=["User:bob"], max_lifetime_ms=3_600_000)
+        assert (token.owner, token.requester) == ("User:ann", "User:ann")
+        assert token.max_ms == token.issue_ms + 3_600_000
+        # A change of metadata is visible a moment after it was confirmed.
+        wait_until(lambda: admin.describe_delegation_tokens() == [token])
+        assert admin.describe_delegation_tokens(["User:bob"]) == [token]
+        assert admin.describe_delegation_tokens(["User:eve"]) == []
+        settings = kafka.settings("SASL_PLAINTEXT", "SCRAM-SHA-256")
+        password = base64.b64encode(token.hmac).decode()
+        settings["sasl.jaas.config"] = (
+            f"{_JAAS}.scram.ScramLoginModule required "
+            f'username="{token.token_id}" password="{password}" tokenauth="true";'
+        )
+        assert "t" in topics_of(settings)
+        settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("true", "false")
+        with pytest.raises(ApiError, match="refuses the user"):
+            topics_of(settings)
+        expiry_ms = admin.renew_delegation_token(token.hmac, period_ms=60_000)
+        assert token.issue_ms < expiry_ms < token.max_ms
+        wait_until(lambda: admin.describe_delegation_tokens()[0].expiry_ms == expiry_ms)
+        assert admin.expire_delegation_token(token.hmac, period_ms=30_000) < expiry_ms
+        admin.expire_delegation_token(token.hmac)
+        wait_until(lambda: admin.describe_delegation_tokens() == [])
+        with pytest.raises(ApiError, match="There is no such delegation token") as caught:
+            admin.renew_delegation_token(token.hmac)
+        assert caught.value.code is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    with AdminClient(bootstrap_servers=kafka.bootstrap) as admin:
+        with pytest.raises(ApiError) as caught:
+            admin.create_delegation_token()
+        assert caught.value.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def test_a_client_shows_its_certificate(kafka: Secured) -> None:

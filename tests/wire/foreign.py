@@ -34,6 +34,12 @@ NOT_IN_KAFKA_PYTHON = (
     "AlterPartitionResponse",
     "AllocateProducerIds",
     "UnregisterBroker",
+    *(f"{verb}DelegationToken" for verb in ("Create", "Renew", "Expire", "Describe")),
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+    "ShareGroup",
+    *(f"{verb}ShareGroup" for verb in ("Describe", "Alter", "Delete")),
+    "StreamsGroup",
     *WITH_ZOOKEEPER,
 )
 # kafka-python fills `topic_names` of the first message itself; it reads an error of the second one
@@ -181,8 +187,9 @@ def _kafka_python_value(value: Any, type: fields.Type, parent: Any, version: int
         return [_kafka_python_value(item, type.item, parent, version) for item in value]
     if isinstance(value, Struct):
         # Ours has an additional name if request and response define the same name differently.
-        name = value.__class__.__name__
-        nested = getattr(parent, name, None) or getattr(parent, name.removeprefix(parent.__name__))
+        own = value.__class__.__name__
+        names = [name for name in vars(parent) if own.endswith(name)]
+        nested = getattr(parent, max(names, key=len))
         return to_kafka_python(value, nested, version)
     if type is fields.UUID:
         return uuid.UUID(bytes=value)

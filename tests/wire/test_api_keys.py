@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.wire import fields
-from ottla.wire.api_keys import APIS, REQUEST_OF, RESPONSE_OF, Api, ApiKey, api_of
+from ottla.wire.api_keys import APIS, Api, ApiKey, api_of
 from ottla.wire.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.wire import foreign, samples
@@ -166,6 +166,6 @@ def test_an_api_is_found_by_its_messages() -> None:
     """An API is found by an object or a class, of either direction."""
     fetch = APIS[ApiKey.FETCH]
     assert api_of(FetchRequest()) is api_of(FetchResponse) is fetch
-    assert REQUEST_OF[FetchRequest] is RESPONSE_OF[FetchResponse] is fetch
+    assert (fetch.request, fetch.response) == (FetchRequest, FetchResponse)
     assert fetch.is_ever_flexible
     assert not APIS[ApiKey.SASL_HANDSHAKE].is_ever_flexible

@@ -14,6 +14,9 @@ from ottla.wire.messages import create_acls as creating
 from ottla.wire.messages import delete_acls as deleting
 from ottla.wire.messages import describe_acls as describing
 
+# The value of a bit field of operations that was not requested.
+_NOT_REPORTED = -0x80000000
+
 
 class ResourceType(IntEnum):
     """The type of a resource; ANY is for filters, UNKNOWN for types of newer brokers."""
@@ -49,6 +52,20 @@ class AclOperation(IntEnum):
     @classmethod
     def _missing_(cls, value: object) -> "AclOperation":
         return cls.UNKNOWN
+
+
+def operations_of(bits: int) -> frozenset[AclOperation] | None:
+    """Return the operations of a bit field, in which bit n is operation n (KIP-430).
+
+    None if the broker did not report them; operations of newer brokers are left out.
+    """
+    if bits == _NOT_REPORTED:
+        return None
+    return frozenset(
+        operation
+        for operation in AclOperation
+        if operation > AclOperation.ALL and bits >> operation & 1
+    )
 
 
 class PermissionType(IntEnum):

@@ -4,8 +4,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
@@ -26,6 +28,12 @@ from ottla.wire.messages.leave_group import (
     MemberIdentity,
 )
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+# Few callers ask for authorized operations.
+if TYPE_CHECKING:
+    from ottla.client.admin import acls
+else:
+    acls = deferred_module("ottla.client.admin.acls")
 
 _CONSUMER = "consumer"
 _DEAD = "Dead"
@@ -81,6 +89,8 @@ class Group:
     protocol_type: str
     assignor: str
     members: tuple[Member, ...]
+    authorized_operations: "frozenset[acls.AclOperation] | None" = None
+    """What the user may do with the group, if it was requested (KIP-430)."""
 
 
 def list_groups(
@@ -107,16 +117,20 @@ def list_groups(
     return sorted(listings, key=lambda listing: listing.group_id)
 
 
-def describe_group(brokers: Brokers, group_id: str) -> Group:
-    """Return a group; ApiError GROUP_ID_NOT_FOUND if there is none."""
-    request = DescribeGroupsRequest(groups=[group_id])
+def describe_group(
+    brokers: Brokers, group_id: str, *, include_authorized_operations: bool = False
+) -> Group:
+    """Return a classic group or one of consumers; ApiError GROUP_ID_NOT_FOUND if there is none."""
+    request = DescribeGroupsRequest(
+        groups=[group_id], include_authorized_operations=include_authorized_operations
+    )
 
     def attempt() -> Group:
         response = brokers.ask_coordinator(group_id, request, DescribeGroupsResponse)
         (group,) = response.groups
         # Before version 6 (KIP-1043) a group that does not exist is described as dead.
         if group.group_state == _DEAD or group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            other = _consumer_group(brokers, group_id)
+            other = _consumer_group(brokers, group_id, include_authorized_operations)
             if other is not None:
                 return other
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group_id!r}.")
@@ -127,14 +141,19 @@ def describe_group(brokers: Brokers, group_id: str) -> Group:
             protocol_type=group.protocol_type,
             assignor=group.protocol_data,
             members=tuple(_member(row, group.protocol_type) for row in group.members),
+            authorized_operations=acls.operations_of(group.authorized_operations)
+            if include_authorized_operations
+            else None,
         )
 
     return brokers.retry(attempt)
 
 
-def _consumer_group(brokers: Brokers, group_id: str) -> Group | None:
+def _consumer_group(brokers: Brokers, group_id: str, with_operations: bool) -> Group | None:
     """Return a group of the consumer protocol (KIP-848); None if it or the API does not exist."""
-    request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+    request = ConsumerGroupDescribeRequest(
+        group_ids=[group_id], include_authorized_operations=with_operations
+    )
     try:
         response = brokers.ask_coordinator(group_id, request, ConsumerGroupDescribeResponse)
     except Unsupported:
@@ -148,6 +167,9 @@ def _consumer_group(brokers: Brokers, group_id: str) -> Group | None:
         state=group.group_state,
         protocol_type=_CONSUMER,
         assignor=group.assignor_name if group.members else "",
+        authorized_operations=acls.operations_of(group.authorized_operations)
+        if with_operations
+        else None,
         members=tuple(
             Member(
                 member_id=row.member_id,

@@ -29,6 +29,7 @@ from ottla.wire.messages.elect_leaders import (
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
 )
 
 Key = tuple[str, int]
@@ -71,6 +72,18 @@ class LogDirectory:
     usable_bytes: int
     replicas: Mapping[Key, ReplicaSize]
     error_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogDirs:
+    """The log directory of a replica, and the one to which it is being moved; None if there is
+    none.
+    """
+
+    current: str | None
+    current_offset_lag: int
+    future: str | None
+    future_offset_lag: int
 
 
 def elect_leaders(
@@ -192,10 +205,21 @@ def _raise_first(errors: Mapping[Key, ApiError]) -> None:
         raise ApiError(error.code, f"{topic}-{partition}: {error}")
 
 
-def list_reassignments(brokers: Brokers) -> dict[Key, Reassignment]:
-    """Return all partitions whose replicas are being moved."""
+def list_reassignments(
+    brokers: Brokers, partitions: Iterable[Key] | None = None
+) -> dict[Key, Reassignment]:
+    """Return those of these partitions, or of all, whose replicas are being moved."""
+    topics = None
+    if partitions is not None:
+        grouped: dict[str, list[int]] = defaultdict(list)
+        for name, partition in partitions:
+            grouped[name].append(partition)
+        topics = [
+            ListPartitionReassignmentsTopics(name=name, partition_indexes=rows)
+            for name, rows in grouped.items()
+        ]
     request = ListPartitionReassignmentsRequest(
-        timeout_ms=int(brokers.timeout_s * 1000), topics=None
+        timeout_ms=int(brokers.timeout_s * 1000), topics=topics
     )
 
     def attempt() -> dict[Key, Reassignment]:
@@ -253,6 +277,29 @@ def _log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
         )
         for result in response.results
     ]
+
+
+def describe_replica_log_dirs(
+    brokers: Brokers, replicas: Iterable[tuple[str, int, int]]
+) -> dict[tuple[str, int, int], ReplicaLogDirs]:
+    """Return the log directories of replicas: each is a topic, a partition and a broker.
+
+    A replica that the broker does not have is in no directory, with a lag of -1.
+    """
+    chosen = list(replicas)
+    directories = {
+        node_id: describe_log_dirs(brokers, node_id) for node_id in {row[2] for row in chosen}
+    }
+    result = {}
+    for topic, partition, node_id in chosen:
+        found: dict[bool, tuple[str | None, int]] = {}
+        for directory in directories[node_id]:
+            size = directory.replicas.get((topic, partition))
+            if size is not None:
+                found[size.is_future] = directory.path, size.offset_lag
+        current, future = found.get(False, (None, -1)), found.get(True, (None, -1))
+        result[topic, partition, node_id] = ReplicaLogDirs(*current, *future)
+    return result
 
 
 def move_replicas(brokers: Brokers, node_id: int, targets: Mapping[Key, str]) -> None:

@@ -1,7 +1,7 @@
 """Topics: list, describe, create, add partitions, delete."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ottla.base.loading import deferred_module
@@ -24,10 +24,13 @@ from ottla.wire.messages.create_topics import (
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.metadata import MetadataResponseTopic
 
-# Only notebooks show tables as HTML; msgspec takes a tenth of the time of `ottla topic list`.
+# Only notebooks show tables as HTML; msgspec takes a tenth of the time of `ottla topic list`. Few
+# callers ask for authorized operations.
 if TYPE_CHECKING:
     from ottla.client import records
+    from ottla.client.admin import acls
 else:
+    acls = deferred_module("ottla.client.admin.acls")
     records = deferred_module("ottla.client.records")
 
 # Use the broker's num.partitions and default.replication.factor (KIP-464).
@@ -54,6 +57,8 @@ class Topic:
     topic_id: bytes
     is_internal: bool
     partitions: tuple[Partition, ...]
+    authorized_operations: "frozenset[acls.AclOperation] | None" = None
+    """What the user may do with the topic, if it was requested (KIP-430)."""
 
     @property
     def replication_factor(self) -> int:
@@ -83,9 +88,15 @@ def list_topics(brokers: Brokers) -> list[Topic]:
     return sorted((_topic(row) for row in response.topics), key=lambda topic: topic.name)
 
 
-def describe_topic(brokers: Brokers, name: str) -> Topic:
+def describe_topic(
+    brokers: Brokers, name: str, *, include_authorized_operations: bool = False
+) -> Topic:
     """Return one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
-    return _topic(brokers.retry(lambda: brokers.topic(name)))
+    row = brokers.retry(lambda: brokers.topic(name, with_operations=include_authorized_operations))
+    if not include_authorized_operations:
+        return _topic(row)
+    operations = acls.operations_of(row.topic_authorized_operations)
+    return replace(_topic(row), authorized_operations=operations)
 
 
 def create_topic(

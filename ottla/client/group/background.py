@@ -19,14 +19,13 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.user_code import LoggedErrors
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.errors import ClientError, NotReachable, TimedOut
-from ottla.client.group.assignors import PartitionAssignor
+from ottla.client.group.assignors import PartitionAssignor, PartitionRacks
 from ottla.client.group.member import GroupSettings, Member, Verdict, leave
 from ottla.client.records import TopicPartition
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
-    MetadataResponseTopic,
 )
 
 Offsets = dict[TopicPartition, tuple[int, str]]
@@ -197,7 +196,7 @@ class GroupThread:
                 return
             try:
                 self._topics = self._matching()
-                assignment = self._member.join(self._topics, self._counts)
+                assignment = self._member.join(self._topics, self._racks)
             except (ApiError, ClientError) as error:
                 if not _is_passing(error):
                     raise
@@ -268,16 +267,19 @@ class GroupThread:
     # -- topics ---------------------------------------------------------------------------------
 
     def _refresh_s(self) -> float:
-        missing = self._member.is_leader and not self._member.counts.keys() >= set(self._topics)
+        missing = self._member.is_leader and not self._member.racks.keys() >= set(self._topics)
         return min(_MISSING_S, self._settings.refresh_s) if missing else self._settings.refresh_s
 
     def _look_at_topics(self) -> None:
-        """Have the group rebalance if its topics or the numbers of their partitions have changed."""
+        """Have the group rebalance if its topics, the numbers of their partitions or, for a member
+        with a rack, the racks of these have changed.
+        """
         is_old = self._matching() != self._topics
         if not is_old and self._member.is_leader:
-            is_old = self._counts(sorted({*self._member.counts, *self._topics})) != (
-                self._member.counts
-            )
+            known = self._member.racks
+            racks = self._racks(sorted({*known, *self._topics}))
+            is_old = _sizes(racks) != _sizes(known)
+            is_old |= bool(self._settings.rack) and racks != known
         if is_old:
             self._report_rejoin()
 
@@ -287,27 +289,36 @@ class GroupThread:
         if patterns:
             names |= {
                 topic.name or ""
-                for topic in self._described(None)
+                for topic in self._metadata(None).topics
                 if not topic.is_internal and any(map(_matches(topic.name or ""), patterns))
             }
         return sorted(names)
 
-    def _counts(self, topics: Sequence[str]) -> dict[str, int]:
-        """Return the number of partitions of each topic that exists."""
+    def _racks(self, topics: Sequence[str]) -> PartitionRacks:
+        """Return the racks of the partitions of each topic that exists."""
         if not topics:
             return {}
+        response = self._metadata(topics)
+        rack_of = {broker.node_id: broker.rack for broker in response.brokers}
         return {
-            topic.name or "": len(topic.partitions)
-            for topic in self._described(topics)
+            topic.name or "": [
+                frozenset(rack for node in row.replica_nodes if (rack := rack_of.get(node)))
+                for row in sorted(topic.partitions, key=lambda row: row.partition_index)
+            ]
+            for topic in response.topics
             if not topic.error_code
         }
 
-    def _described(self, topics: Sequence[str] | None) -> list[MetadataResponseTopic]:
+    def _metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(
             topics=named, allow_auto_topic_creation=self._settings.creates_topics
         )
-        return self._brokers.ask(request, MetadataResponse).topics
+        return self._brokers.ask(request, MetadataResponse)
+
+
+def _sizes(racks: PartitionRacks) -> dict[str, int]:
+    return {topic: len(rows) for topic, rows in racks.items()}
 
 
 def _matches(name: str) -> Callable[[re.Pattern[str]], bool]:

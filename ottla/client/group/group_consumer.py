@@ -316,6 +316,7 @@ def _settings_of(properties: dict[str, Any]) -> GroupSettings:
         refresh_s=seconds("topic.metadata.refresh.interval.ms", _REFRESH_MS),
         creates_topics=str(properties.get("allow.auto.create.topics", "true")).lower() == "true",
         security=security_of(properties),
+        rack=properties.get("client.rack"),
     )
 
 

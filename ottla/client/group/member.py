@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import PASSING, Brokers
-from ottla.client.group.assignors import MemberSubscription, PartitionAssignor
+from ottla.client.group.assignors import MemberSubscription, PartitionAssignor, PartitionRacks
 from ottla.client.records import TopicPartition
 from ottla.client.security.options import Security
 from ottla.wire import consumer_protocol
@@ -57,6 +57,7 @@ class GroupSettings(NamedTuple):
     refresh_s: float
     creates_topics: bool
     security: Security | None = None
+    rack: str | None = None
 
 
 class Verdict(Enum):
@@ -78,14 +79,14 @@ class Member:
         self.id = ""
         self.generation = NO_GENERATION
         self.is_leader = False
-        # In the leader: the number of partitions of the group's topics.
-        self.counts: dict[str, int] = {}
+        # In the leader: the racks of the partitions of the group's topics.
+        self.racks: PartitionRacks = {}
         self._settings = settings
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._brokers = brokers
 
     def join(
-        self, topics: Sequence[str], count_partitions: Callable[[Sequence[str]], dict[str, int]]
+        self, topics: Sequence[str], partition_racks: Callable[[Sequence[str]], PartitionRacks]
     ) -> list[TopicPartition] | None:
         """Join once; return the assignment, or None if the group has to be joined again.
 
@@ -107,9 +108,9 @@ class Member:
                 for member in joined.members
             }
             subscribed = {topic for member in members.values() for topic in member.topics}
-            self.counts = count_partitions(sorted(subscribed or topics))
+            self.racks = partition_racks(sorted(subscribed or topics))
             if not joined.skip_assignment:
-                assignments = assignor.assign(self.counts, members)
+                assignments = assignor.assign_near(self.racks, members)
         synced = self._ask_slowly(self._sync_request(assignor.name, assignments), SyncGroupResponse)
         if self._noted(synced.error_code) is not Verdict.FINE:
             return None
@@ -189,9 +190,11 @@ class Member:
         protocols = []
         for assignor in self._assignors.values():
             subscription = consumer_protocol.ConsumerProtocolSubscription(
-                topics=list(topics), user_data=assignor.user_data(topics)
+                topics=list(topics),
+                user_data=assignor.user_data(topics),
+                rack_id=settings.rack or None,
             )
-            metadata = consumer_protocol.encode_subscription(subscription, 1)
+            metadata = consumer_protocol.encode_subscription(subscription)
             protocols.append(JoinGroupRequestProtocol(name=assignor.name, metadata=metadata))
         return JoinGroupRequest(
             group_id=settings.group_id,
@@ -261,7 +264,10 @@ def _subscription_of(metadata: bytes, instance_id: str | None) -> MemberSubscrip
     subscription = consumer_protocol.decode_subscription(metadata)
     user_data = subscription.user_data
     return MemberSubscription(
-        tuple(subscription.topics), None if user_data is None else bytes(user_data), instance_id
+        tuple(subscription.topics),
+        None if user_data is None else bytes(user_data),
+        instance_id,
+        subscription.rack_id or None,
     )
 
 

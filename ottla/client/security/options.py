@@ -23,16 +23,20 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms of SCRAM, and Python's names of their hash functions."""
 _MECHANISMS = ("PLAIN", *HASHES)
-_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_JAAS = re.compile(r'\b(username|password|tokenauth)\s*=\s*"((?:[^"\\]|\\.)*)"')
 Options = Mapping[str, Any]
 
 
 class Credentials(NamedTuple):
-    """The mechanism of SASL, and the user."""
+    """The mechanism of SASL, and the user.
+
+    For a delegation token (KIP-48), they are its id and its HMAC in base64.
+    """
 
     mechanism: str
     username: str
     password: str
+    is_token: bool = False
 
 
 class Security(NamedTuple):
@@ -64,6 +68,10 @@ def security_of(options: Options) -> Security | None:
 
 def read_jaas(text: str) -> dict[str, str]:
     """Return `username` and `password` of sasl.jaas.config, as far as it has them."""
+    return {name: value for name, value in _jaas(text).items() if name != "tokenauth"}
+
+
+def _jaas(text: str) -> dict[str, str]:
     return {name: re.sub(r"\\(.)", r"\1", value) for name, value in _JAAS.findall(text)}
 
 
@@ -73,7 +81,7 @@ def _credentials_of(options: Options) -> Credentials:
         raise ConfigError(
             f"sasl.mechanism={mechanism} is not supported: use {', '.join(_MECHANISMS)}"
         )
-    jaas = read_jaas(str(options.get("sasl.jaas.config", "")))
+    jaas = _jaas(str(options.get("sasl.jaas.config", "")))
     found = {name: options.get(f"sasl.{name}", jaas.get(name)) for name in ("username", "password")}
     missing = [name for name, text in found.items() if text is None]
     if missing:
@@ -81,7 +89,10 @@ def _credentials_of(options: Options) -> Credentials:
             f"sasl.jaas.config has no {' and no '.join(missing)}: set it to "
             '\'…LoginModule required username="…" password="…";\''
         )
-    return Credentials(mechanism, str(found["username"]), str(found["password"]))
+    is_token = jaas.get("tokenauth", "").lower() == "true"
+    if is_token and mechanism not in HASHES:
+        raise ConfigError(f'tokenauth="true" needs sasl.mechanism={" or ".join(HASHES)}')
+    return Credentials(mechanism, str(found["username"]), str(found["password"]), is_token)
 
 
 def pem_key_store(options: Options) -> str | None:

@@ -37,7 +37,7 @@ def _plain(credentials: Credentials) -> Exchange:
 def _scram(credentials: Credentials, nonce: str) -> Exchange:
     name = HASHES[credentials.mechanism]
     user = credentials.username.replace("=", "=3D").replace(",", "=2C")
-    begin = f"n={user},r={nonce}"
+    begin = f"n={user},r={nonce}" + (",tokenauth=true" if credentials.is_token else "")
     server_first = (yield f"n,,{begin}".encode()).decode()
     fields = _fields(server_first)
     iterations = int(fields["i"]) if fields.get("i", "").isdecimal() else 0

@@ -2,7 +2,3 @@
 
 `ottla.wire.api_keys` finds the classes by the names of the keys.
 """
-
-from pkgutil import iter_modules
-
-__all__ = [module.name for module in iter_modules(__path__)]

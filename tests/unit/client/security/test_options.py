@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ottla.base.errors import ConfigError
-from ottla.client.security.options import Credentials, security_of
+from ottla.client.security.options import Credentials, read_jaas, security_of
 from tests.certificates import self_signed
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -39,6 +39,20 @@ def test_credentials_are_those_of_jaas_or_of_librdkafkas_options(options: dict[s
     assert security is not None
     assert security.tls is None
     assert security.credentials == Credentials("SCRAM-SHA-512", "ann", 'a"b')
+
+
+def test_a_delegation_token_is_marked_in_jaas() -> None:
+    """As in Java's clients, `tokenauth` is an option of the login module of SCRAM."""
+    text = f'{SCRAM} username="id" password="tokenauth=\\"false\\"" tokenauth="true";'
+    common = {"security.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": text}
+    security = security_of({**common, "sasl.mechanism": "SCRAM-SHA-256"})
+    assert security is not None
+    assert security.credentials == Credentials(
+        "SCRAM-SHA-256", "id", 'tokenauth="false"', is_token=True
+    )
+    assert read_jaas(text) == {"username": "id", "password": 'tokenauth="false"'}
+    with pytest.raises(ConfigError, match=r'tokenauth="true" needs sasl\.mechanism=SCRAM-'):
+        security_of({**common, "sasl.mechanism": "PLAIN"})
 
 
 def test_the_name_of_the_host_is_checked_unless_it_is_switched_off() -> None:

@@ -32,6 +32,12 @@ def test_scram_is_that_of_the_rfc() -> None:
         steps.send(FINAL)
 
 
+def test_a_delegation_token_is_an_extension_of_the_first_message() -> None:
+    """The server then looks for a token with this id, instead of a user (KIP-48)."""
+    steps = exchange(Credentials("SCRAM-SHA-512", "id", "hmac", is_token=True), NONCE)
+    assert next(steps) == b"n,,n=id,r=rOprNGfwEbeRWgbNEkqO,tokenauth=true"
+
+
 def test_separators_in_a_user_name_are_escaped() -> None:
     """RFC 5802: a comma is =2C, an equals sign =3D."""
     steps = exchange(Credentials("SCRAM-SHA-512", "a=b,c", "x"), NONCE)

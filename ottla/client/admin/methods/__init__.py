@@ -1,0 +1,1 @@
+"""The methods of AdminClient: a class for each subject."""
