@@ -1,6 +1,7 @@
 """Convert the error fields of responses to ApiError."""
 
 from ottla.base.errors import ERRORS, ApiError, ErrorCode
+from ottla.client.brokers import LeaderError
 
 
 def check(code: int, message: str | None = None, *, subject: str = "") -> None:
@@ -11,3 +12,13 @@ def check(code: int, message: str | None = None, *, subject: str = "") -> None:
     known = ErrorCode(code if code in ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR)
     text = message or (known.message if known == code else f"The broker answered error {code}.")
     raise ApiError(known, f"{subject}: {text}" if subject else text)
+
+
+def check_leader(code: int, message: str | None = None, *, subject: str) -> None:
+    """Raise ApiError unless `code` is 0; a LeaderError if the leader's error may pass."""
+    try:
+        check(code, message, subject=subject)
+    except ApiError as error:
+        if error.code.is_retriable:
+            raise LeaderError(error.code, str(error)) from error
+        raise
