@@ -2,17 +2,21 @@
 
 Delivery reports are served on the event loop: after every few records, and every 2 ms while records
 are unacknowledged. Futures and callbacks are completed there, without a change of thread.
+A serializer may ask a schema registry: the first record of a topic is prepared in a thread.
 """
 
 import asyncio
 import logging
 from asyncio import get_running_loop
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from ottla.base.errors import ApiError
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
@@ -48,6 +52,9 @@ class AsyncProducer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self._sent = 0
+        # Records that wait, in order: each has a future that is done when it is queued.
+        self._waiting: deque[tuple[ProducerRecord, AsyncDelivery, asyncio.Future[None]]] = deque()
+        self._sender: asyncio.Task[None] | None = None
         self._is_closed = False
 
     async def send(
@@ -220,16 +227,43 @@ class AsyncProducer:
             sent = preparation.intercepted(sent)
             future._observer = preparation.interceptors.on_acknowledgement
         try:
-            if preparation.partitioner and not preparation.topology.is_known(sent.topic):
-                await asyncio.to_thread(preparation.topology.partitions, sent.topic)
-            record = preparation.prepared(sent)
-            try:
-                self._queue(record, future)
-            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
-                await self._recover(record, future, error)
+            if self._waiting or not preparation.is_ready(sent):
+                await self._send_in_turn(sent, future)
+            else:
+                await self._queue_prepared(preparation.prepared(sent), future)
         except (ApiError, ClientError) as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
             raise
+
+    async def _send_in_turn(self, sent: ProducerRecord, future: AsyncDelivery) -> None:
+        """Send a record after those that wait for a registry or for the partitions of a topic."""
+        turn = get_running_loop().create_future()
+        self._waiting.append((sent, future, turn))
+        if len(self._waiting) == 1:
+            self._sender = asyncio.create_task(self._send_waiting())
+        await turn
+
+    async def _send_waiting(self) -> None:
+        while self._waiting:
+            sent, future, turn = self._waiting[0]
+            if not turn.done():
+                with LoggedErrors(partial(_fail, turn)):
+                    if self._preparation.is_ready(sent):
+                        record = self._preparation.prepared(sent)
+                    else:
+                        record = await asyncio.to_thread(self._preparation.prepared_first, sent)
+                    # It may have been cancelled meanwhile.
+                    if not turn.done():
+                        await self._queue_prepared(record, future)
+            if not turn.done():
+                turn.set_result(None)
+            self._waiting.popleft()
+
+    async def _queue_prepared(self, record: PreparedRecord, future: AsyncDelivery) -> None:
+        try:
+            self._queue(record, future)
+        except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+            await self._recover(record, future, error)
 
     def _queue(self, record: PreparedRecord, future: AsyncDelivery) -> None:
         self._produce(
@@ -278,6 +312,7 @@ class AsyncProducer:
             raise ClientError("the producer belongs to another event loop: create one for each")
         self._loop = loop
         self._ticker = None
+        self._waiting.clear()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -285,6 +320,11 @@ class AsyncProducer:
     def _check_open(self) -> None:
         if self._is_closed:
             _closed()
+
+
+def _fail(turn: "asyncio.Future[None]", error: Exception) -> None:
+    if not turn.done():
+        turn.set_exception(error)
 
 
 def _closed(*_: Any) -> None:
