@@ -483,6 +483,19 @@ def translate(error: KafkaError) -> OttlaError:
     return _translate(error)
 
 
+def unsent_error(error: KafkaError, topic: str | None, partition: int | None) -> OttlaError:
+    """Return our error for a record that was not delivered, with its topic and partition."""
+    code, has_partition = error.code(), partition is not None and partition >= 0
+    if code == UNKNOWN_PARTITION and has_partition:
+        text = f"There is no partition {partition} of topic {topic!r}."
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    is_unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not has_partition
+    if code == UNKNOWN_TOPIC or is_unknown:
+        text = f"There is no topic {topic!r}, and the cluster does not create it."
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return translate(error)
+
+
 @contextmanager
 def translated_errors() -> Iterator[None]:
     """Raise librdkafka's errors of the block as ours."""

@@ -5,9 +5,17 @@ from typing import Any
 
 import pytest
 
-from ottla.base.errors import OttlaError
-from ottla.client import AdminClient, Consumer, Producer, RebalanceListener, TopicPartition
-from ottla.client.errors import Closed
+from ottla.base.errors import ApiError, OttlaError
+from ottla.client import (
+    AdminClient,
+    AsyncProducer,
+    Consumer,
+    Producer,
+    RebalanceListener,
+    RetryingConsumer,
+    TopicPartition,
+)
+from ottla.client.errors import ClientError, Closed
 from ottla.testing import Cluster
 
 
@@ -82,6 +90,28 @@ def test_missing_partition_is_a_sentence(cluster: Cluster, topic: str) -> None:
     ):
         producer.partitions_for(topic)
         producer.send(topic, b"x", partition=99).result(20)
+
+
+def test_missing_partition_of_a_topic_that_was_not_looked_up(cluster: Cluster, topic: str) -> None:
+    """librdkafka reports it with the delivery, and the sentence is the same."""
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap) as producer,
+        pytest.raises(ApiError, match=f"There is no partition 99 of topic '{topic}'"),
+    ):
+        producer.send(topic, b"x", partition=99).result(20)
+
+
+async def test_missing_partition_of_a_topic_in_asyncio(cluster: Cluster, topic: str) -> None:
+    """The future of the record has the same sentence."""
+    async with AsyncProducer(bootstrap_servers=cluster.bootstrap) as producer:
+        with pytest.raises(ApiError, match=f"There is no partition 99 of topic '{topic}'"):
+            await (await producer.send(topic, b"x", partition=99))
+
+
+def test_retries_need_a_group() -> None:
+    """Nothing is opened: the error names the option."""
+    with pytest.raises(ClientError, match="retry topics need group_id"):
+        RetryingConsumer("t", print, delays_s=[1])
 
 
 def test_transactional_producer_sends_only_in_transactions(cluster: Cluster, topic: str) -> None:

@@ -273,22 +273,12 @@ def refusal(record: PreparedRecord, cause: Any) -> Exception:
             f"A record of {len(record.value or b'')} bytes for topic {record.topic!r} is larger "
             "than max.request.size: raise it, and the topic's max.message.bytes.",
         )
-    if cause.code() == transport.UNKNOWN_PARTITION and record.partition is not None:
-        return ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"There is no partition {record.partition} of topic {record.topic!r}.",
-        )
-    if cause.code() == transport.UNKNOWN_TOPIC:
-        return ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"There is no topic {record.topic!r}, and the cluster does not create it.",
-        )
     if cause.code() == transport.WRONG_STATE:
         return ClientError(
             "a producer with transactional_id sends records only in a transaction: use `with "
             "producer.transaction():`"
         )
-    return transport.translate(cause)
+    return transport.unsent_error(cause, record.topic, record.partition)
 
 
 def _closed(*_: Any) -> None:
