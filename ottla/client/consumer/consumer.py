@@ -317,7 +317,7 @@ class Consumer(AssignedPartitions):
             self.close()
 
     def interrupt(self) -> None:
-        """End a wait of another thread for the cluster, in a commit, a lookup or `close`."""
+        """End another thread's wait in a commit, lookup or `close`; only `abandon` may follow."""
         self._waits.stop()
         self._commits.hurry()
 

@@ -55,6 +55,7 @@ class AsyncProducer:
         # Records that wait, in order: each has a future that is done when it is queued.
         self._waiting: deque[tuple[ProducerRecord, AsyncDelivery, asyncio.Future[None]]] = deque()
         self._sender: asyncio.Task[None] | None = None
+        self._unclosed = parts.warning_unless_closed(self)
         self._is_closed = False
 
     async def send(
@@ -211,6 +212,7 @@ class AsyncProducer:
 
     def _stop(self, *, is_interrupted: bool) -> None:
         self._is_closed = True
+        self._unclosed.detach()
         self._is_plain, self._produce = True, _closed
         if self._ticker is not None:
             self._ticker.cancel()

@@ -51,6 +51,7 @@ class Producer:
         self._new_future = DeliveryFuture.class_for(self._server)
         self._is_plain = self._preparation.is_plain
         self._sent = 0
+        self._unclosed = parts.warning_unless_closed(self)
         self._is_closed = False
 
     def send(
@@ -212,6 +213,7 @@ class Producer:
 
     def _stop(self, *, is_interrupted: bool) -> None:
         self._is_closed = True
+        self._unclosed.detach()
         self._is_plain, self._produce = True, _closed
         self._server.close()
         self._parts.close(is_interrupted=is_interrupted)
