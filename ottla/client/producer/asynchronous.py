@@ -292,6 +292,7 @@ class AsyncProducer:
         raised = refusal(record, error.args[0])
         if not isinstance(raised, ApiError):
             raise raised from error
+        self._transactions.refuse(raised)
         future.finish(unsent(record.topic, record.partition), raised)
 
     def _serve(self) -> None:

@@ -259,6 +259,7 @@ class Producer:
         if not isinstance(raised, ApiError):
             raise raised from error
         # As in Kafka, errors of a single record are in its future.
+        self._transactions.refuse(raised)
         with self._server.user_code:
             future.finish(unsent(record.topic, record.partition), raised)
 
