@@ -182,3 +182,16 @@ async def test_order_is_kept_while_a_topic_is_looked_up(cluster: Cluster, topic:
         await asyncio.gather(*[producer.send(topic, b"%d" % number) for number in range(50)])
     values = [record.value for record in records_of(cluster, topic)]
     assert values == [b"%d" % number for number in range(50)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"value_serializer": lambda value: value}])
+async def test_order_is_kept_while_the_queue_is_full(
+    cluster: Cluster, topic: str, settings: dict[str, Any]
+) -> None:
+    """Tasks that wait for room send in the order in which they called."""
+    async with producer_of(cluster, queue_buffering_max_messages=10, **settings) as producer:
+        await (await producer.send(topic, b"first", key=b"k"))
+        sends = [producer.send(topic, b"%d" % number, key=b"k") for number in range(100)]
+        await asyncio.gather(*await asyncio.gather(*sends))
+    values = [record.value for record in records_of(cluster, topic)]
+    assert values == [b"first", *(b"%d" % number for number in range(100))]
