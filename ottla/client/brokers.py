@@ -54,6 +54,15 @@ PASSING = frozenset(
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
+
+
+class LeaderError(ApiError):
+    """A retriable error of a leader that the metadata names: a retry asks the leader of then.
+
+    Even UNKNOWN_TOPIC_OR_PARTITION: the leader does not know yet that it leads the partition.
+    """
+
+
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _GROUP_KEY = 0
@@ -92,6 +101,7 @@ class Brokers:
         self._seeds = parse_bootstrap(bootstrap)
         self._connections: dict[Address, Connection] = {}
         self._nodes: dict[int, Address] = {}
+        self._is_outdated = False
         self._controller_id = -1
         self._coordinators: dict[tuple[int, str], int] = {}
 
@@ -212,7 +222,10 @@ class Brokers:
             pause = min(pause * 2, _PAUSE_S_MAX)
 
     def forget(self) -> None:
-        """Forget the known controller and coordinators, so that they are looked up again."""
+        """Forget the known controller, coordinators and addresses, so that they are looked up
+        again.
+        """
+        self._is_outdated = True
         self._controller_id = -1
         self._coordinators.clear()
 
@@ -230,6 +243,7 @@ class Brokers:
         )
         response = self.ask(request, MetadataResponse)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
+        self._is_outdated = False
         self._controller_id = response.controller_id
         return response
 
@@ -268,9 +282,8 @@ class Brokers:
         return self._nodes[node_id]
 
     def node_ids(self) -> list[int]:
-        """Return the ids of all brokers."""
-        if not self._nodes:
-            self._find_nodes()
+        """Return the ids of the brokers that run now."""
+        self.retry(self._find_nodes)
         return sorted(self._nodes)
 
     def _find_nodes(self) -> None:
@@ -278,13 +291,13 @@ class Brokers:
 
     def _is_passing(self, error: ApiError | NotReachable | TimedOut) -> bool:
         if isinstance(error, ApiError):
-            return error.code in PASSING
+            return error.code in PASSING or isinstance(error, LeaderError)
         # Without metadata no broker has ever answered: the address is wrong, or all brokers are
         # down.
         return self._is_proven or bool(self._nodes)
 
     def _node(self, node_id: int) -> Connection:
-        if node_id not in self._nodes:
+        if node_id not in self._nodes or self._is_outdated:
             self._find_nodes()
         address = self.address(node_id)
         try:
@@ -323,8 +336,7 @@ class Brokers:
         response = self.ask(request, FindCoordinatorResponse, max_version=3)
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), response.error_message)
-        if response.node_id not in self._nodes:
-            self._nodes[response.node_id] = Address(response.host, response.port)
+        self._nodes[response.node_id] = Address(response.host, response.port)
         return int(response.node_id)
 
 
@@ -376,6 +388,7 @@ class Controllers(Brokers):
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), response.error_message)
         self._nodes = {row.broker_id: Address(row.host, row.port) for row in response.brokers}
+        self._is_outdated = False
         self._controller_id = response.controller_id
 
 

@@ -323,19 +323,9 @@ _TRANSIENT = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "REBALANCE_IN_PROGRESS",
 )
-# A lookup is repeated after these errors: a leader or a coordinator is taking over.
+# A lookup is repeated after these errors of librdkafka, and after those that Kafka calls retriable.
 _PASSING_LOOKUPS = frozenset(
-    {
-        "OFFSET_NOT_AVAILABLE",
-        "LEADER_NOT_AVAILABLE",
-        "NOT_LEADER_FOR_PARTITION",
-        "FENCED_LEADER_EPOCH",
-        "UNKNOWN_LEADER_EPOCH",
-        "COORDINATOR_NOT_AVAILABLE",
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "NOT_COORDINATOR",
-        "_TRANSPORT",
-    }
+    {"_ALL_BROKERS_DOWN", "_DESTROY_BROKER", "_RESOLVE", "_TIMED_OUT", "_TRANSPORT", "_WAIT_COORD"}
 )
 # librdkafka reports it for a partition without a leader, and for one that does not exist.
 _MAYBE_MISSING_S = 3.0
@@ -451,9 +441,15 @@ def is_transient(error: KafkaError) -> bool:
 
 def lookup_patience_s(error: KafkaError) -> float:
     """Return for how many seconds a lookup with this error is repeated: 0 if the error is final."""
-    if error.name() in _PASSING_LOOKUPS:
+    code = error.code()
+    if error.name() in _PASSING_LOOKUPS or (code in ERRORS and ERRORS[code].retriable):
         return math.inf
-    return _MAYBE_MISSING_S if error.name() == "_UNKNOWN_PARTITION" else 0.0
+    return _MAYBE_MISSING_S if is_missing(error) else 0.0
+
+
+def is_missing(error: KafkaError) -> bool:
+    """Return True if librdkafka's metadata has no leader of the partition, or no such partition."""
+    return error.code() in (UNKNOWN_PARTITION, UNKNOWN_TOPIC)
 
 
 def is_fenced_instance(error: KafkaError) -> bool:
@@ -485,6 +481,19 @@ def translate(error: KafkaError) -> OttlaError:
     if error.name() in _FENCED_NAMES:
         return Fenced(f"a newer client with the same id has taken over: {error.str()}")
     return _translate(error)
+
+
+def unsent_error(error: KafkaError, topic: str | None, partition: int | None) -> OttlaError:
+    """Return our error for a record that was not delivered, with its topic and partition."""
+    code, has_partition = error.code(), partition is not None and partition >= 0
+    if code == UNKNOWN_PARTITION and has_partition:
+        text = f"There is no partition {partition} of topic {topic!r}."
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    is_unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not has_partition
+    if code == UNKNOWN_TOPIC or is_unknown:
+        text = f"There is no topic {topic!r}, and the cluster does not create it."
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return translate(error)
 
 
 @contextmanager

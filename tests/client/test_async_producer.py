@@ -1,6 +1,7 @@
 """The producer for asyncio: the same records, futures of the event loop."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -99,3 +100,98 @@ def test_a_producer_belongs_to_one_event_loop(cluster: Cluster, topic: str) -> N
     assert asyncio.run(sent()) == 1
     asyncio.run(sent_in_another_loop())
     asyncio.run(producer.close())
+
+
+class SlowRegistry:
+    """A serializer whose first call for a topic waits until the event loop opens it."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.known: set[str] = set()
+        self.threads: list[int] = []
+
+    def serialize(self, topic: str, value: str | None) -> bytes | None:
+        """Return the value as bytes; None stays None, without a request."""
+        if value is None:
+            return None
+        if topic not in self.known:
+            assert self.opened.wait(10), "the event loop is blocked"
+            self.known.add(topic)
+        self.threads.append(threading.get_ident())
+        return value.encode()
+
+
+async def test_first_use_of_a_schema_does_not_block_the_event_loop(
+    cluster: Cluster, topic: str
+) -> None:
+    """Other tasks run while a serializer asks a registry; later records use the event loop."""
+    registry = SlowRegistry()
+    async with producer_of(cluster, value_serializer=registry) as producer:
+        # A tombstone needs no schema.
+        await producer.send(topic, None, key=b"k")
+        sent = asyncio.create_task(producer.send(topic, "a", key=b"k"))
+        await asyncio.sleep(0)
+        registry.opened.set()
+        await (await sent)
+        await (await producer.send(topic, "b", key=b"k"))
+    own = threading.get_ident()
+    assert [thread == own for thread in registry.threads] == [False, True]
+    assert [record.value for record in records_of(cluster, topic)] == [None, b"a", b"b"]
+
+
+async def test_records_wait_for_the_first_use_of_a_schema(cluster: Cluster, topic: str) -> None:
+    """A record that is sent later does not overtake, and those that are cancelled are not sent."""
+    registry = SlowRegistry()
+    async with producer_of(cluster, value_serializer=registry) as producer:
+        values = [f"{number}" for number in range(50)]
+        tasks = [asyncio.create_task(producer.send(topic, value, key=b"k")) for value in values]
+        await asyncio.sleep(0)
+        for number in (0, 7):
+            tasks[number].cancel()
+        registry.opened.set()
+        await tasks[1]
+        await producer.send(topic, "last", key=b"k")
+        await asyncio.wait(tasks)
+    expected = [value.encode() for value in [*values, "last"] if value not in "07"]
+    assert [record.value for record in records_of(cluster, topic)] == expected
+
+
+async def test_failed_first_use_of_a_schema_is_tried_again(cluster: Cluster, topic: str) -> None:
+    """A registry that is down fails the record that asked; those that wait for it ask again."""
+    calls: list[str] = []
+
+    def serialize(value: str) -> bytes:
+        calls.append(value)
+        if len(calls) == 1:
+            raise SerializationError("the schema registry did not answer")
+        return value.encode()
+
+    async with producer_of(cluster, value_serializer=serialize) as producer:
+        first, second = await asyncio.gather(
+            producer.send(topic, "a"), producer.send(topic, "b"), return_exceptions=True
+        )
+        assert isinstance(first, SerializationError)
+        assert not isinstance(second, BaseException)
+        await second
+    assert [record.value for record in records_of(cluster, topic)] == [b"b"]
+
+
+async def test_order_is_kept_while_a_topic_is_looked_up(cluster: Cluster, topic: str) -> None:
+    """A partitioner waits for the partitions of the topic; records sent meanwhile wait, too."""
+    async with producer_of(cluster, partitioner=lambda key, partitions: partitions[0]) as producer:
+        await asyncio.gather(*[producer.send(topic, b"%d" % number) for number in range(50)])
+    values = [record.value for record in records_of(cluster, topic)]
+    assert values == [b"%d" % number for number in range(50)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"value_serializer": lambda value: value}])
+async def test_order_is_kept_while_the_queue_is_full(
+    cluster: Cluster, topic: str, settings: dict[str, Any]
+) -> None:
+    """Tasks that wait for room send in the order in which they called."""
+    async with producer_of(cluster, queue_buffering_max_messages=10, **settings) as producer:
+        await (await producer.send(topic, b"first", key=b"k"))
+        sends = [producer.send(topic, b"%d" % number, key=b"k") for number in range(100)]
+        await asyncio.gather(*await asyncio.gather(*sends))
+    values = [record.value for record in records_of(cluster, topic)]
+    assert values == [b"first", *(b"%d" % number for number in range(100))]

@@ -1,13 +1,22 @@
 """Mistakes of newcomers: each is an error that names what is wrong, in Kafka's words."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ottla.base.errors import OttlaError
-from ottla.client import AdminClient, Consumer, Producer, RebalanceListener, TopicPartition
-from ottla.client.errors import Closed
+from ottla.base.errors import ApiError, OttlaError
+from ottla.client import (
+    AdminClient,
+    AsyncProducer,
+    Consumer,
+    Producer,
+    RebalanceListener,
+    RetryingConsumer,
+    TopicPartition,
+)
+from ottla.client.errors import ClientError, Closed
 from ottla.testing import Cluster
 
 
@@ -82,6 +91,53 @@ def test_missing_partition_is_a_sentence(cluster: Cluster, topic: str) -> None:
     ):
         producer.partitions_for(topic)
         producer.send(topic, b"x", partition=99).result(20)
+
+
+def test_missing_partition_of_a_topic_that_was_not_looked_up(cluster: Cluster, topic: str) -> None:
+    """librdkafka reports it with the delivery, and the sentence is the same."""
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap) as producer,
+        pytest.raises(ApiError, match=f"There is no partition 99 of topic '{topic}'"),
+    ):
+        producer.send(topic, b"x", partition=99).result(20)
+
+
+async def test_missing_partition_of_a_topic_in_asyncio(cluster: Cluster, topic: str) -> None:
+    """The future of the record has the same sentence."""
+    async with AsyncProducer(bootstrap_servers=cluster.bootstrap) as producer:
+        with pytest.raises(ApiError, match=f"There is no partition 99 of topic '{topic}'"):
+            await (await producer.send(topic, b"x", partition=99))
+
+
+def test_use_in_two_threads_is_refused(cluster: Cluster, topic: str) -> None:
+    """A thread that closes a consumer while another one iterates used to block both for ever."""
+    is_stopped = threading.Event()
+    settings = {"group_id": topic, "auto_offset_reset": "earliest"}
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False) as producer,
+        Consumer(topic, bootstrap_servers=cluster.bootstrap, **settings) as consumer,
+    ):
+
+        def read() -> None:
+            while not is_stopped.is_set():
+                consumer.poll(60)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        while not consumer.assignment:
+            thread.join(0.01)
+        for call in (consumer.close, consumer.positions, lambda: consumer.poll(1)):
+            with pytest.raises(ClientError, match="is for one thread"):
+                call()
+        is_stopped.set()
+        producer.send(topic, b"x")
+        thread.join()
+
+
+def test_retries_need_a_group() -> None:
+    """Nothing is opened: the error names the option."""
+    with pytest.raises(ClientError, match="retry topics need group_id"):
+        RetryingConsumer("t", print, delays_s=[1])
 
 
 def test_transactional_producer_sends_only_in_transactions(cluster: Cluster, topic: str) -> None:

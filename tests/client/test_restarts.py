@@ -1,6 +1,10 @@
 """Clients survive a broker that is killed: nothing acknowledged is lost, nothing is duplicated."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ottla.client import AdminClient, Consumer, Producer
 from ottla.testing import Cluster
@@ -54,3 +58,29 @@ def test_offsets_of_a_transaction_after_the_death_of_the_groups_coordinator() ->
                     cluster.kill(coordinator)
                     cluster.expire_session(coordinator)
             assert consumer.committed()["t", 0].offset == 2
+
+
+@pytest.mark.parametrize(
+    ("look_up", "found"),
+    [
+        (lambda consumer: consumer.end_offsets([("t", 0)]), 1),
+        (lambda consumer: consumer.beginning_offsets([("t", 0)]), 0),
+        (lambda consumer: consumer.offsets_for_times({("t", 0): 0}), 0),
+    ],
+    ids=["end", "beginning", "time"],
+)
+def test_lookup_after_the_death_of_the_leader(
+    look_up: Callable[[Consumer], Any], found: int
+) -> None:
+    """The metadata that the consumer has names the dead leader: it asks for newer metadata."""
+    with Cluster(brokers=3, options=OPTIONS) as cluster:
+        cluster.create_topic("t", partitions=1, replication_factor=3)
+        settings = {"bootstrap_servers": cluster.bootstrap, "default_api_timeout_ms": 30_000}
+        with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+            producer.send("t", b"record").result(30)
+        with Consumer(config=settings) as consumer:
+            assert consumer.end_offsets([("t", 0)]) == {("t", 0): 1}
+            leader = cluster.leader("t")
+            cluster.kill(leader)
+            cluster.expire_session(leader)
+            assert look_up(consumer) == {("t", 0): found}

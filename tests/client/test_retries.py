@@ -66,6 +66,29 @@ def test_failing_record_waits_and_becomes_a_dead_letter(cluster: Cluster, topic:
     assert dead.header(DUE) is None
 
 
+def test_retry_topics_are_created_before_the_consumer_subscribes(
+    cluster: Cluster, topic: str
+) -> None:
+    """A topic that is created after the subscription would be found minutes later."""
+    handled: list[str] = []
+
+    def handle(record: ConsumerRecord) -> None:
+        handled.append(record.topic)
+        raise ValueError("no")
+
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(topic, b"bad")
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    retrying = RetryingConsumer(topic, handle, delays_s=[0, 0], **settings)
+    deadline = time.monotonic() + 30
+    while len(handled) < 3:
+        assert time.monotonic() < deadline
+        retrying.step()
+    retrying.stop()
+    retrying.run()
+    assert handled == [topic, f"{topic}-retry-1", f"{topic}-retry-2"]
+
+
 def test_crash_between_copy_and_commit_repeats_the_record(cluster: Cluster, topic: str) -> None:
     """At least once: a process that dies after the copy, before the commit, makes a second copy."""
     for name in (f"{topic}-retry-1", f"{topic}-dlt"):

@@ -45,7 +45,7 @@ def test_trace_spans_producer_and_consumer(cluster: Cluster, topic: str) -> None
     assert conventions.items() <= sent.attributes.items()
     failed = spans[f"send {topic} failed"]
     assert failed.attributes is not None
-    assert {**conventions, "error.type": "ClientError"}.items() <= failed.attributes.items()
+    assert {**conventions, "error.type": "ApiError"}.items() <= failed.attributes.items()
     assert failed.status.status_code is trace.StatusCode.ERROR
     assert received.attributes is not None
     assert received.attributes["messaging.operation.type"] == "receive"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import AsyncConsumer, AsyncProducer, Consumer, Producer
 from ottla.client.errors import ClientError, Fenced
 from ottla.testing import Cluster
@@ -120,6 +121,39 @@ async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
         await producer.send_offsets(consumer, await consumer.positions())
         await producer.commit_transaction()
     assert committed_values(cluster, topic, 3) == [b"a", b"b", b"c"]
+
+
+def test_record_that_is_not_sent_aborts_its_transaction(cluster: Cluster, topic: str) -> None:
+    """A record that is too large has its error in its future, and none of the block is visible."""
+    with transactional(cluster, topic, max_request_size=1000) as producer:
+        with pytest.raises(ApiError, match="was aborted") as caught, producer.transaction():
+            producer.send(topic, b"small")
+            future = producer.send(topic, b"x" * 5000)
+        assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert isinstance(future.exception(), ApiError)
+        with pytest.raises(RuntimeError), producer.transaction():
+            producer.send(topic, b"x" * 5000)
+            raise RuntimeError("the application fails")
+        with producer.transaction():
+            producer.send(topic, b"next")
+    assert committed_values(cluster, topic, 1) == [b"next"]
+
+
+async def test_record_that_is_not_sent_aborts_its_transaction_in_asyncio(
+    cluster: Cluster, topic: str
+) -> None:
+    """The same for an AsyncProducer."""
+    settings = {"bootstrap_servers": cluster.bootstrap, "max_request_size": 1000}
+    async with AsyncProducer(**settings, transactional_id=topic, linger_ms=0) as producer:
+        with pytest.raises(ApiError, match="was aborted"):
+            async with producer.transaction():
+                await producer.send(topic, b"small")
+                future = await producer.send(topic, b"x" * 5000)
+        with pytest.raises(ApiError):
+            await future
+        async with producer.transaction():
+            await producer.send(topic, b"next")
+    assert committed_values(cluster, topic, 1) == [b"next"]
 
 
 @pytest.mark.parametrize("strategy", ["range", "sticky"])

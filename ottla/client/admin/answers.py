@@ -1,6 +1,7 @@
 """Convert the error fields of responses to ApiError."""
 
 from ottla.base.errors import ERRORS, ApiError, ErrorCode
+from ottla.client.brokers import LeaderError
 
 
 def check(code: int, message: str | None = None, *, subject: str = "") -> None:
@@ -20,3 +21,13 @@ def error_of(code: int, message: str | None = None) -> ApiError | None:
     except ApiError as error:
         return error
     return None
+
+
+def check_leader(code: int, message: str | None = None, *, subject: str) -> None:
+    """Raise ApiError unless `code` is 0; a LeaderError if the leader's error may pass."""
+    try:
+        check(code, message, subject=subject)
+    except ApiError as error:
+        if error.code.is_retriable:
+            raise LeaderError(error.code, str(error)) from error
+        raise

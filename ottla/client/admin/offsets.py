@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.base.errors import ErrorCode
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check, check_leader
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -185,7 +185,7 @@ def _found_offsets(
         for row in topic.partitions:
             if omits_unknown and row.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
                 continue
-            check(row.error_code, subject=f"{topic.name}-{row.partition_index}")
+            check_leader(row.error_code, subject=f"{topic.name}-{row.partition_index}")
             offsets[topic.name, row.partition_index] = FoundOffset(
                 row.offset, row.timestamp, row.leader_epoch
             )

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check_leader
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -47,6 +47,6 @@ def _starts(response: DeleteRecordsResponse) -> dict[tuple[str, int], int]:
     starts = {}
     for topic in response.topics:
         for row in topic.partitions:
-            check(row.error_code, subject=f"{topic.name}-{row.partition_index}")
+            check_leader(row.error_code, subject=f"{topic.name}-{row.partition_index}")
             starts[topic.name, row.partition_index] = row.low_watermark
     return starts

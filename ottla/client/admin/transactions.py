@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check, check_leader
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -152,7 +152,9 @@ def describe_producers(
             node = brokers.leaders([(topic, partition)])[topic, partition]
         response = brokers.ask_node(node, request, DescribeProducersResponse)
         (row,) = response.topics[0].partitions
-        check(row.error_code, row.error_message, subject=f"{topic}-{partition}")
+        # A replica that is named is not looked up again.
+        checked = check_leader if node_id is None else check
+        checked(row.error_code, row.error_message, subject=f"{topic}-{partition}")
         return [
             ActiveProducer(
                 producer.producer_id,
@@ -239,7 +241,7 @@ def abort_transaction(
         leader = brokers.leaders([(topic, partition)])[topic, partition]
         response = brokers.ask_node(leader, request, WriteTxnMarkersResponse)
         (row,) = response.markers[0].topics[0].partitions
-        check(row.error_code, subject=f"{topic}-{partition}")
+        check_leader(row.error_code, subject=f"{topic}-{partition}")
 
     brokers.retry(attempt)
 

@@ -1,6 +1,8 @@
 """The assigned partitions of a consumer: positions, seeks, pauses, and questions about offsets."""
 
-from collections.abc import Collection, Iterable, Mapping
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.client import transport
@@ -32,6 +34,8 @@ class AssignedPartitions:
         self._taken = 0
         self._undecoded: list[Any] = []
         self._is_closed = False
+        # The thread that polls or closes now.
+        self._thread: int | None = None
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -142,6 +146,19 @@ class AssignedPartitions:
         self._check_open()
         return self._lookups.partitions_for(topic)
 
+    def unread(self) -> list[ConsumerRecord]:
+        """Return the records of the last `fetch` that were not returned yet."""
+        unread, self._batch, self._taken = self._batch[self._taken :], [], 0
+        return unread
+
+    def fetched(self) -> Iterator[ConsumerRecord]:
+        """Yield the records of the last `fetch`; they count as processed one by one."""
+        # By index, because a seek or a rebalance may replace the list meanwhile.
+        while self._taken < len(self._batch):
+            record = self._batch[self._taken]
+            self._taken += 1
+            yield record
+
     def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
         self._strays.left(self._without_position(gone))
@@ -164,5 +181,27 @@ class AssignedPartitions:
         ]
 
     def _check_open(self) -> None:
+        self._refuse_if_closed()
+        self._check_thread()
+
+    def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise Closed("the consumer is closed: create a new one")
+
+    def _check_thread(self) -> None:
+        # The threads would wait for each other: one in librdkafka, the other for Python's lock.
+        if self._thread not in (None, threading.get_ident()):
+            raise ClientError(
+                "the consumer is for one thread, and another one polls or closes it: set a flag "
+                "there, and call poll with a timeout"
+            )
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Return a context in which calls of other threads are refused."""
+        self._check_thread()
+        before, self._thread = self._thread, threading.get_ident()
+        try:
+            yield
+        finally:
+            self._thread = before

@@ -181,7 +181,8 @@ class Consumer(AssignedPartitions):
             return self.unread()
         self._between_polls()
         limit = min(max_records or self._limit, _BATCH_RECORDS)
-        messages = self._undecoded or self._fetch(limit, timeout)
+        with self._in_use():
+            messages = self._undecoded or self._fetch(limit, timeout)
         if self._membership.errors:
             self._undecoded = messages
             self._membership.raise_error()
@@ -214,19 +215,6 @@ class Consumer(AssignedPartitions):
         if self._taken >= len(self._batch):
             self._batch, self._taken = self.poll(timeout, max_records=max_records), 0
 
-    def unread(self) -> list[ConsumerRecord]:
-        """Return the records of the last `fetch` that were not returned yet."""
-        unread, self._batch, self._taken = self._batch[self._taken :], [], 0
-        return unread
-
-    def fetched(self) -> Iterator[ConsumerRecord]:
-        """Yield the records of the last `fetch`; they count as processed one by one."""
-        # By index, because a seek or a rebalance may replace the list meanwhile.
-        while self._taken < len(self._batch):
-            record = self._batch[self._taken]
-            self._taken += 1
-            yield record
-
     def commit(self, offsets: Offsets | None = None) -> Committed:
         """Commit and wait: positions, records, or next offsets by partition; return what was
         committed.
@@ -252,14 +240,17 @@ class Consumer(AssignedPartitions):
             self._commits.start(chosen, callback)
 
     def group_metadata(self) -> Any:
-        """Return the membership in the form that `Producer.send_offsets` passes on."""
-        self._check_open()
+        """Return the membership in the form that `Producer.send_offsets` passes on; thread-safe."""
+        self._refuse_if_closed()
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
         """Commit positions if the consumer does that itself, leave the group, stop; idempotent."""
-        if self._is_closed:
-            return
+        if not self._is_closed:
+            with self._in_use():
+                self._leave()
+
+    def _leave(self) -> None:
         try:
             if self._commits_itself:
                 self._commit_positions(self._membership.assignment)
@@ -317,7 +308,7 @@ class Consumer(AssignedPartitions):
             self.close()
 
     def interrupt(self) -> None:
-        """End a wait of another thread for the cluster, in a commit, a lookup or `close`."""
+        """End another thread's wait in a commit, lookup or `close`; only `abandon` may follow."""
         self._waits.stop()
         self._commits.hurry()
 

@@ -1,20 +1,26 @@
 """Requests of a consumer that change nothing: partitions, ends, offsets by time, committed offsets.
 
-While a new leader or coordinator takes over, a lookup is repeated.
+While a new leader or coordinator takes over, a lookup is repeated with fresh metadata.
 """
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
-from ottla.client.errors import ClientError, TimedOut
+from ottla.client.errors import TimedOut
 from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
 Partitions = Iterable[tuple[str, int]]
 _PAUSE_S = 0.02
+_PAUSE_S_MAX = 0.5
+# librdkafka waits for the leader that it knows. The time of an attempt doubles each time.
+_FIRST_ATTEMPT_S = 1.0
+_log = logging.getLogger("ottla.client")
 
 
 class Lookups:
@@ -38,12 +44,17 @@ class Lookups:
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if there is none."""
-        metadata = self._call(lambda: self._consumer.list_topics(topic, self._timeout_s)).topics[
-            topic
-        ]
-        if metadata.error is not None:
-            raise transport.translate(metadata.error)
-        return sorted(metadata.partitions)
+
+        def request(timeout_s: float) -> list[int]:
+            metadata = self._consumer.list_topics(topic, timeout_s).topics[topic]
+            if metadata.error is None:
+                return sorted(metadata.partitions)
+            error = transport.translate(metadata.error)
+            if _is_unknown(error):
+                raise error
+            raise transport.LibrdkafkaError(metadata.error)
+
+        return self._call(request)
 
     def ends(self, partitions: Partitions) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset, and the offset after the last record, of each partition."""
@@ -52,18 +63,9 @@ class Lookups:
         return dict(zip(keys, map(self._ends, rows), strict=True))
 
     def _ends(self, row: Any) -> tuple[int, int]:
-        try:
-            first, last = self._call(
-                lambda: self._consumer.get_watermark_offsets(row, self._timeout_s)
-            )
-        except ClientError as error:
-            cause = error.__cause__
-            if not isinstance(cause, transport.LibrdkafkaError):
-                raise
-            if cause.args[0].code() != transport.UNKNOWN_PARTITION:
-                raise
-            text = f"There is no partition {row.topic}-{row.partition}."
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text) from error
+        first, last = self._call(
+            lambda timeout_s: self._consumer.get_watermark_offsets(row, timeout_s), [row]
+        )
         return int(first), int(last)
 
     def offsets_for_times(
@@ -71,16 +73,22 @@ class Lookups:
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset at or after a time (ms) in each partition; None if there is none."""
         rows = transport.partitions({key: int(at) for key, at in times.items()})
-        positions = self._call(lambda: self._consumer.offsets_for_times(rows, self._timeout_s))
-        return {key: offset if offset >= 0 else None for key, offset in _checked(positions).items()}
+        positions = self._call(
+            lambda timeout_s: _checked(self._consumer.offsets_for_times(rows, timeout_s)), rows
+        )
+        return {
+            TopicPartition(row.topic, row.partition): row.offset if row.offset >= 0 else None
+            for row in positions
+        }
 
     def committed(self, partitions: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of the group; partitions without one are missing."""
         rows = transport.partitions(dict.fromkeys(partitions, transport.STORED))
         if not rows:
             return {}
-        committed = self._call(lambda: self._consumer.committed(rows, self._timeout_s))
-        _checked(committed)
+        committed = self._call(
+            lambda timeout_s: _checked(self._consumer.committed(rows, timeout_s))
+        )
         return {
             TopicPartition(row.topic, row.partition): OffsetAndMetadata(
                 row.offset, row.metadata or ""
@@ -89,31 +97,54 @@ class Lookups:
             if row.offset >= 0
         }
 
-    def _call(self, request: Callable[[], T]) -> T:
+    def _call(self, request: Callable[[float], T], rows: Sequence[Any] = ()) -> T:
+        """Return the result of a request with a time-out, repeated while its errors may pass."""
         begin = time.monotonic()
+        attempt_s, pause_s = _FIRST_ATTEMPT_S, _PAUSE_S
         while True:
+            remaining_s = max(begin + self._timeout_s - time.monotonic(), _PAUSE_S)
             try:
-                return request() if self._is_in_callback() else self._waits.call(request)
+                return self._wait(partial(request, min(attempt_s, remaining_s)))
             except transport.LibrdkafkaError as error:
                 cause = error.args[0]
                 patience_s = min(self._timeout_s, transport.lookup_patience_s(cause))
                 if time.monotonic() - begin >= patience_s:
-                    raise _timed_out(transport.translate(cause)) from error
-            time.sleep(_PAUSE_S)
+                    raise _final(cause, error.args[1:] or rows) from error
+            time.sleep(pause_s)
+            attempt_s, pause_s = attempt_s * 2, min(pause_s * 2, _PAUSE_S_MAX)
+            # A request for a topic that librdkafka does not know would create it.
+            if not transport.is_missing(cause):
+                self._refresh({row.topic for row in rows})
+
+    def _wait(self, request: Callable[[], T]) -> T:
+        return request() if self._is_in_callback() else self._waits.call(request)
+
+    def _refresh(self, topics: Iterable[str]) -> None:
+        """Update librdkafka's metadata, which may name a dead leader for minutes."""
+        for topic in topics:
+            try:
+                self._wait(partial(self._consumer.list_topics, topic, _FIRST_ATTEMPT_S))
+            except transport.LibrdkafkaError as error:
+                _log.info("the metadata of topic %r cannot be updated: %s", topic, error)
 
 
-def _timed_out(error: Exception) -> Exception:
-    return TimedOut("no broker answered in time") if isinstance(error, TimedOut) else error
+def _final(cause: Any, rows: Sequence[Any]) -> Exception:
+    error = transport.translate(cause)
+    if isinstance(error, TimedOut):
+        return TimedOut("no broker answered in time")
+    if rows and (transport.is_missing(cause) or _is_unknown(error)):
+        text = f"There is no partition {rows[0].topic}-{rows[0].partition}."
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return error
 
 
-def _checked(rows: Iterable[Any]) -> dict[TopicPartition, int]:
-    offsets = {}
+def _is_unknown(error: Exception) -> bool:
+    return isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _checked(rows: Sequence[Any]) -> Sequence[Any]:
+    """Raise the error of the first row that has one, as librdkafka's error, with its row."""
     for row in rows:
         if row.error is not None:
-            error = transport.translate(row.error)
-            if isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                text = f"There is no partition {row.topic}-{row.partition}."
-                raise ApiError(error.code, text)
-            raise error
-        offsets[TopicPartition(row.topic, row.partition)] = int(row.offset)
-    return offsets
+            raise transport.LibrdkafkaError(row.error, row)
+    return rows

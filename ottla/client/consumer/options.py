@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 else:
     group_consumer = deferred_module("ottla.client.group.group_consumer")
 
+# allow.auto.create.topics is false, librdkafka's own default: with Kafka's, its consumers create no
+# topic when they subscribe, but create a deleted one again, also if they read it by a pattern.
 _DEFAULTS = {
     "auto.offset.reset": "latest",
     "isolation.level": "read_uncommitted",
-    "allow.auto.create.topics": "true",
     # A consumer whose queue is full must not pause for a second, which is librdkafka's default.
     "fetch.queue.backoff.ms": 10,
 }

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError
 from ottla.client.config.names import OF_THE_OTHER, Role
 from ottla.client.config.settings import Config, read_settings
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
-from ottla.client.errors import CommitFailed
+from ottla.client.errors import ClientError, CommitFailed
 from ottla.client.producer.producer import Producer
 from ottla.client.records import ConsumerRecord, Header, TopicPartition
 
@@ -87,9 +87,9 @@ class RetryingConsumer:
         RetryingConsumer("orders", handle, delays_s=[10, 60], group_id="billing").run()
 
     `retry_on` are the exceptions that mean "try again later"; others end `run`. Keys and values are
-    passed on as bytes: deserialize in the handler. Retry topics are created by the broker on first
-    use, or beforehand. A record that waits for its time holds up only its own retry topic's
-    partition, whose records all have the same delay.
+    passed on as bytes: deserialize in the handler. Retry topics are created by the broker before
+    the first poll, if it creates topics. A record that waits for its time holds up only its own
+    retry topic's partition, whose records all have the same delay.
     """
 
     def __init__(
@@ -111,14 +111,15 @@ class RetryingConsumer:
         self._waiting: dict[TopicPartition, int] = {}
         self._is_stopped = False
         merged = read_settings(Role.CONSUMER, config, settings).merged
+        if merged.get("group.id") is None:
+            raise ClientError("retry topics need group_id: its members divide the records")
         others = OF_THE_OTHER[Role.PRODUCER] | _NOT_FOR_COPIES
         shared = {name: value for name, value in merged.items() if name not in others}
         self._producer = Producer({**shared, "linger.ms": 0})
         settings["enable_auto_commit"] = False
         if "auto.offset.reset" not in merged:
             settings["auto_offset_reset"] = "earliest"
-        topics = self.plan.topics()
-        self._consumer = Consumer(*topics, config=config, listener=listener, **settings)
+        self._consumer = Consumer(config=config, listener=listener, **settings)
 
     def run(self) -> None:
         """Handle records until `stop` is called, in this thread."""
@@ -132,6 +133,8 @@ class RetryingConsumer:
 
     def step(self) -> int:
         """Poll once and handle its records; return how many were handled."""
+        if not self._consumer.subscription:
+            self._subscribe()
         self._resume_due()
         handled = 0
         paused: set[TopicPartition] = set()
@@ -152,6 +155,15 @@ class RetryingConsumer:
                 # The new owner of the partition handles the record again.
                 _log.warning("offset %d of %s was not committed: %s", record.offset, key, error)
         return handled
+
+    def _subscribe(self) -> None:
+        # librdkafka would find a topic that is created later only after metadata.max.age.ms.
+        for topic in self.plan.retry_topics:
+            try:
+                self._producer.partitions_for(topic)
+            except ApiError as error:
+                _log.warning("retry topic %r is not created, create it: %s", topic, error)
+        self._consumer.subscribe(self.plan.topics())
 
     def _handle(self, record: ConsumerRecord) -> None:
         try:

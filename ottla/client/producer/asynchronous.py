@@ -2,17 +2,21 @@
 
 Delivery reports are served on the event loop: after every few records, and every 2 ms while records
 are unacknowledged. Futures and callbacks are completed there, without a change of thread.
+A serializer may ask a schema registry: the first record of a topic is prepared in a thread.
 """
 
 import asyncio
 import logging
 from asyncio import get_running_loop
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
@@ -28,6 +32,15 @@ from ottla.client.records import Headers, ProducerRecord, unsent
 _SERVED_EVERY = 15
 _TICK_S = 0.002
 _log = logging.getLogger("ottla.client")
+
+
+class _Waiting(NamedTuple):
+    """A record that waits; `turn` is done when it is queued, has failed or is cancelled."""
+
+    sent: ProducerRecord | PreparedRecord
+    future: AsyncDelivery
+    turn: asyncio.Future[None]
+    deadline: Deadline
 
 
 class AsyncProducer:
@@ -48,6 +61,10 @@ class AsyncProducer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self._sent = 0
+        # The records that wait, in order.
+        self._waiting: deque[_Waiting] = deque()
+        self._sender: asyncio.Task[None] | None = None
+        self._unclosed = parts.warning_unless_closed(self)
         self._is_closed = False
 
     async def send(
@@ -77,9 +94,12 @@ class AsyncProducer:
                     partition_or_any = -1 if partition is None else partition
                     at = native_timestamp(timestamp)
                     self._produce(topic, value, key, partition_or_any, future, future, at, headers)
-            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+            except BufferError:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
-                await self._recover(record, future, error)
+                await self._send_in_turn(record, future)
+            except (TypeError, transport.LibrdkafkaError) as error:
+                record = PreparedRecord(topic, value, key, headers, partition, timestamp)
+                self._refuse(record, future, error)
         else:
             sent = ProducerRecord(topic, value, key, headers, partition, timestamp)
             await self._send_prepared(sent, future)
@@ -204,6 +224,7 @@ class AsyncProducer:
 
     def _stop(self, *, is_interrupted: bool) -> None:
         self._is_closed = True
+        self._unclosed.detach()
         self._is_plain, self._produce = True, _closed
         if self._ticker is not None:
             self._ticker.cancel()
@@ -220,16 +241,53 @@ class AsyncProducer:
             sent = preparation.intercepted(sent)
             future._observer = preparation.interceptors.on_acknowledgement
         try:
-            if preparation.partitioner and not preparation.topology.is_known(sent.topic):
-                await asyncio.to_thread(preparation.topology.partitions, sent.topic)
+            if self._waiting or not preparation.is_ready(sent):
+                await self._send_in_turn(sent, future)
+                return
             record = preparation.prepared(sent)
             try:
                 self._queue(record, future)
-            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
-                await self._recover(record, future, error)
+            except BufferError:
+                await self._send_in_turn(record, future)
+            except (TypeError, transport.LibrdkafkaError) as error:
+                self._refuse(record, future, error)
         except (ApiError, ClientError) as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
             raise
+
+    async def _send_in_turn(
+        self, sent: ProducerRecord | PreparedRecord, future: AsyncDelivery
+    ) -> None:
+        """Send a record after those that wait for room, a registry or the partitions of a topic."""
+        turn = get_running_loop().create_future()
+        self._waiting.append(_Waiting(sent, future, turn, Deadline(self._parts.max_block_s)))
+        if len(self._waiting) == 1:
+            # Later records wait, too, also if they need no preparation.
+            self._is_plain = False
+            self._sender = asyncio.create_task(self._send_waiting())
+        await turn
+
+    async def _send_waiting(self) -> None:
+        while self._waiting:
+            waiting = self._waiting[0]
+            turn = waiting.turn
+            if not turn.done():
+                with LoggedErrors(partial(_fail, turn)):
+                    record = await self._prepared(waiting.sent)
+                    # It may have been cancelled meanwhile.
+                    if not turn.done():
+                        await self._queue_with_patience(record, waiting)
+            if not turn.done():
+                turn.set_result(None)
+            self._waiting.popleft()
+        self._is_plain = self._is_closed or self._preparation.is_plain
+
+    async def _prepared(self, sent: ProducerRecord | PreparedRecord) -> PreparedRecord:
+        if isinstance(sent, PreparedRecord):
+            return sent
+        if self._preparation.is_ready(sent):
+            return self._preparation.prepared(sent)
+        return await asyncio.to_thread(self._preparation.prepared_first, sent)
 
     def _queue(self, record: PreparedRecord, future: AsyncDelivery) -> None:
         self._produce(
@@ -238,24 +296,26 @@ class AsyncProducer:
             future, future, native_timestamp(record.timestamp), record.headers,
         )  # fmt: skip
 
-    async def _recover(
-        self, record: PreparedRecord, future: AsyncDelivery, error: Exception
-    ) -> None:
-        deadline = Deadline(self._parts.max_block_s)
-        while isinstance(error, BufferError):
-            deadline.check(record.topic)
+    async def _queue_with_patience(self, record: PreparedRecord, waiting: _Waiting) -> None:
+        while True:
+            try:
+                return self._queue(record, waiting.future)
+            except BufferError:
+                waiting.deadline.check(record.topic)
+            except (TypeError, transport.LibrdkafkaError) as error:
+                return self._refuse(record, waiting.future, error)
             self._serve()
             await asyncio.sleep(_TICK_S)
-            try:
-                self._queue(record, future)
-                return
-            except (BufferError, transport.LibrdkafkaError) as again:
-                error = again
+            if waiting.turn.done():
+                return None
+
+    def _refuse(self, record: PreparedRecord, future: AsyncDelivery, error: Exception) -> None:
         if isinstance(error, TypeError):
             raise plain_type_error(record, error) from error
         raised = refusal(record, error.args[0])
         if not isinstance(raised, ApiError):
             raise raised from error
+        self._transactions.refuse(raised)
         future.finish(unsent(record.topic, record.partition), raised)
 
     def _serve(self) -> None:
@@ -278,6 +338,8 @@ class AsyncProducer:
             raise ClientError("the producer belongs to another event loop: create one for each")
         self._loop = loop
         self._ticker = None
+        self._waiting.clear()
+        self._is_plain = self._is_closed or self._preparation.is_plain
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -285,6 +347,11 @@ class AsyncProducer:
     def _check_open(self) -> None:
         if self._is_closed:
             _closed()
+
+
+def _fail(turn: "asyncio.Future[None]", error: Exception) -> None:
+    if not turn.done():
+        turn.set_exception(error)
 
 
 def _closed(*_: Any) -> None:

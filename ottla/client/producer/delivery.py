@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ottla.client import transport
 from ottla.client.errors import Closed
-from ottla.client.producer.futures import OnDelivery
+from ottla.client.producer.futures import OnDelivery, report_error
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import RecordMetadata, metadata_of
 
@@ -66,7 +65,8 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
             if self._waited is not None:
                 self._complete(self._waited)
             return
-        self.finish(RecordMetadata(report), None if error is None else transport.translate(error))
+        raised = None if error is None else report_error(error, report)
+        self.finish(RecordMetadata(report), raised)
 
     def finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
         """Complete the future: interceptors first, then the callback, then those that wait."""

@@ -38,6 +38,11 @@ class _Waiting:
         self.callbacks: list[Callable[[Any], object]] = []
 
 
+def report_error(error: Any, report: Any) -> Exception:
+    """Return our error for that of librdkafka's delivery report."""
+    return transport.unsent_error(error, report.topic(), report.partition())
+
+
 class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
     """A future of RecordMetadata; works with `concurrent.futures.wait` and `asyncio.wrap_future`.
 
@@ -67,7 +72,7 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
     def __call__(self, error: Any, report: Any) -> None:
         """Take librdkafka's delivery report."""
         if error is not None or self._observer is not None:
-            raised = None if error is None else transport.translate(error)
+            raised = None if error is None else report_error(error, report)
             self.finish(RecordMetadata(report), raised)
             return
         # The common case, for which a call more would be a tenth of the cost of a record.

@@ -1,6 +1,8 @@
 """The parts of a producer that do not depend on how it waits: in threads or on an event loop."""
 
+import logging
 import time
+import weakref
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from ottla.client.producer.transactions import Transactions
 
 _MAX_BLOCK_MS = 60_000.0
 _STEP_S = 0.05
+_log = logging.getLogger("ottla.client")
 
 
 class ProducerParts(NamedTuple):
@@ -45,6 +48,12 @@ class ProducerParts(NamedTuple):
             self.waits.stop()
             self.preparation.close()
 
+    def warning_unless_closed(self, owner: object) -> "weakref.finalize[[Any], object]":
+        """Return the finalizer that logs lost records if `owner` is never closed; `close` detaches
+        it.
+        """
+        return weakref.finalize(owner, _warn_of_unsent, self.producer)
+
     def check_transactional(self) -> None:
         """Raise ClientError if the producer has no transactional id."""
         if "transactional.id" not in self.settings.merged:
@@ -68,6 +77,15 @@ def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
         max_block_s,
         waits,
     )
+
+
+def _warn_of_unsent(producer: Any) -> None:
+    # The length also counts errors that were not served: it is no number of records.
+    if len(producer):
+        _log.warning(
+            "a producer was not closed, and unacknowledged records may be lost: use "
+            "`with`, or call close()"
+        )
 
 
 def _look_up(producer: Any, waits: transport.Waits, timeout_s: float, topic: str) -> list[int]:

@@ -35,6 +35,9 @@ class Preparation:
         )
         self._key = function_from("key.serializer", own.get("key.serializer"), merged)
         self._value = function_from("value.serializer", own.get("value.serializer"), merged)
+        # The topics whose keys and values have been serialized.
+        self._key_topics: set[str] = set()
+        self._value_topics: set[str] = set()
         self._ignores_keys = settings.flag("partitioner.ignore.keys", False)
         self.partitioner = partitioner_from(partitioner_of(own.get("partitioner.class")), merged)
 
@@ -47,6 +50,27 @@ class Preparation:
     def intercepted(self, record: ProducerRecord) -> ProducerRecord:
         """Return what the interceptors make of a record."""
         return self.interceptors.on_send(record)
+
+    def is_ready(self, record: ProducerRecord) -> bool:
+        """Return True if `prepared` need not wait for a schema registry or for the cluster."""
+        topic = record.topic
+        return (
+            (self._key is None or record.key is None or topic in self._key_topics)
+            and (self._value is None or record.value is None or topic in self._value_topics)
+            and (self.partitioner is None or self.topology.is_known(topic))
+        )
+
+    def prepared_first(self, record: ProducerRecord) -> PreparedRecord:
+        """Prepare a record in a thread that may wait; its topic is ready afterwards."""
+        if self.partitioner is not None:
+            self.topology.partitions(record.topic)
+        result = self.prepared(record)
+        # A serde sends its schema to the registry with the first value that is not None.
+        if record.key is not None:
+            self._key_topics.add(record.topic)
+        if record.value is not None:
+            self._value_topics.add(record.topic)
+        return result
 
     def prepared(self, record: ProducerRecord) -> PreparedRecord:
         """Return the bytes and the partition of a record; SerializationError names the topic."""

@@ -51,6 +51,7 @@ class Producer:
         self._new_future = DeliveryFuture.class_for(self._server)
         self._is_plain = self._preparation.is_plain
         self._sent = 0
+        self._unclosed = parts.warning_unless_closed(self)
         self._is_closed = False
 
     def send(
@@ -212,6 +213,7 @@ class Producer:
 
     def _stop(self, *, is_interrupted: bool) -> None:
         self._is_closed = True
+        self._unclosed.detach()
         self._is_plain, self._produce = True, _closed
         self._server.close()
         self._parts.close(is_interrupted=is_interrupted)
@@ -257,6 +259,7 @@ class Producer:
         if not isinstance(raised, ApiError):
             raise raised from error
         # As in Kafka, errors of a single record are in its future.
+        self._transactions.refuse(raised)
         with self._server.user_code:
             future.finish(unsent(record.topic, record.partition), raised)
 
@@ -273,22 +276,12 @@ def refusal(record: PreparedRecord, cause: Any) -> Exception:
             f"A record of {len(record.value or b'')} bytes for topic {record.topic!r} is larger "
             "than max.request.size: raise it, and the topic's max.message.bytes.",
         )
-    if cause.code() == transport.UNKNOWN_PARTITION and record.partition is not None:
-        return ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"There is no partition {record.partition} of topic {record.topic!r}.",
-        )
-    if cause.code() == transport.UNKNOWN_TOPIC:
-        return ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"There is no topic {record.topic!r}, and the cluster does not create it.",
-        )
     if cause.code() == transport.WRONG_STATE:
         return ClientError(
             "a producer with transactional_id sends records only in a transaction: use `with "
             "producer.transaction():`"
         )
-    return transport.translate(cause)
+    return transport.unsent_error(cause, record.topic, record.partition)
 
 
 def _closed(*_: Any) -> None:

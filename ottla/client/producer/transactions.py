@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from ottla.base.errors import ApiError
 from ottla.client import transport
 from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
 from ottla.client.records import OffsetAndMetadata
@@ -52,6 +53,8 @@ class Transactions:
         self.is_open = False
         # True if `abandon` has not completed an abort.
         self._must_abort = False
+        # The error of a record that librdkafka did not take, and so does not miss.
+        self._refusal: ApiError | None = None
 
     def initialize(self) -> None:
         """Register the transactional id: fences older producers, aborts what they left open."""
@@ -71,7 +74,15 @@ class Transactions:
         self.is_open = True
 
     def commit(self) -> None:
-        """Make the records and offsets visible, all or none; TransactionAborted if that failed."""
+        """Make the records and offsets visible, all or none; TransactionAborted if that failed.
+
+        Raises the ApiError of a record that was refused, after an abort.
+        """
+        refusal = self._refusal
+        if refusal is not None:
+            self.abort()
+            text = f"The transaction was aborted, because a record was not sent: {refusal}"
+            raise ApiError(refusal.code, text) from refusal
         try:
             self._call(self._producer.commit_transaction)
         except TransactionAborted:
@@ -79,8 +90,14 @@ class Transactions:
             raise
         self.is_open = False
 
+    def refuse(self, error: ApiError) -> None:
+        """Let the commit fail, as in Kafka: a record of the open transaction was not queued."""
+        if self.is_open:
+            self._refusal = self._refusal or error
+
     def abort(self) -> None:
         """Discard the records and offsets of the transaction."""
+        self._refusal = None
         self._call(self._producer.abort_transaction)
         self.is_open = self._must_abort = False
 
@@ -90,7 +107,7 @@ class Transactions:
         If this fails, the next transaction completes the abort before it begins, or the coordinator
         aborts after `transaction.timeout.ms`.
         """
-        self.is_open = False
+        self.is_open, self._refusal = False, None
         try:
             self._producer.abort_transaction(transport.INTERRUPTED_S)
         except transport.LibrdkafkaError as error:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check, check_leader
 from ottla.client.brokers import Brokers
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
@@ -191,7 +191,7 @@ def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) ->
         for row in response.markers:
             for topic in row.topics:
                 for item in topic.partitions:
-                    check(item.error_code, subject=name)
+                    check_leader(item.error_code, subject=name)
 
     with connection.brokers() as brokers:
         brokers.retry(lambda: attempt(brokers))

@@ -4,6 +4,7 @@ Errors are passed to the application's exception handlers. If a handler fails, t
 names the record and its topic.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from ottla.streams.serdes import DefaultSerdes, Serde, changes, resolve
 from ottla.streams.settings.handlers import (
     ErrorHandlerContext,
     ExceptionHandlers,
+    LogAndFailExceptionHandler,
+    LogAndFailProcessingExceptionHandler,
     Response,
     Result,
     SerializationOrigin,
@@ -25,6 +28,7 @@ from ottla.streams.settings.handlers import (
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.topology.topology import Sink, Source
 
+_log = logging.getLogger(__name__)
 # The errors of serdes, which are functions of the user: as in Kafka, any error reaches the handler.
 UNFIT = (Exception,)
 
@@ -61,6 +65,8 @@ class Failures:
         self._handlers = handlers
         self._task = task
         self._decided: BaseException | None = None
+        self.follows = False
+        """True while another task reads the same records: its calls of the handlers count."""
 
     def _context(self, node: str) -> ErrorHandlerContext:
         metadata, raw = self._task.metadata, self._task.raw
@@ -99,7 +105,11 @@ class Failures:
     def skips_unreadable(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that cannot be deserialized."""
         context = self._context_of(node, (topic, raw.partition, raw.offset), raw)
-        return self._resumes(self._handlers.deserialization.handle_error(context, raw, error))
+        handler = self._handlers.deserialization
+        # The default needs no call to be known.
+        if self.follows and not isinstance(handler, LogAndFailExceptionHandler):
+            return _skipped(context, error)
+        return self._resumes(handler.handle_error(context, raw, error))
 
     def skips_unwritable(
         self,
@@ -128,8 +138,10 @@ class Failures:
         if error is self._decided or isinstance(error, SerializationError):
             # The handler of a node below has decided.
             return False
-        handler = self._handlers.processing
-        if self._resumes(handler.handle_error(self._context(node), record, error)):
+        handler, context = self._handlers.processing, self._context(node)
+        if self.follows and not isinstance(handler, LogAndFailProcessingExceptionHandler):
+            return _skipped(context, error)
+        if self._resumes(handler.handle_error(context, record, error)):
             return True
         self._decided = error
         return False
@@ -160,6 +172,11 @@ class Failures:
                 return
             note_record(error, None, node)
             raise
+
+
+def _skipped(context: ErrorHandlerContext, error: Exception) -> bool:
+    _log.info("the handler of another task decides on a record: %s: %r", context, error)
+    return True
 
 
 class Reader:

@@ -286,6 +286,16 @@ class Task:
         if waiting.head is None:
             self._advance(waiting)
 
+    def follow(self, topic: str, raw: TopicRecord) -> None:
+        """Add a record of a global topic that another task reads, too: only the exception handlers
+        of that task are called.
+        """
+        self._failures.follows = True
+        try:
+            self.add(topic, raw)
+        finally:
+            self._failures.follows = False
+
     def _advance(self, waiting: _Waiting) -> None:
         waiting.fill()
         if waiting.head is not None:

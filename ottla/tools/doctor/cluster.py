@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import topics
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check_leader
 from ottla.client.admin.cluster import Broker, ClusterDescription, describe_cluster
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
@@ -246,7 +246,7 @@ def _stamp(brokers: Brokers, topic: str) -> int:
         # From version 13 on, topics have ids instead of names.
         response = brokers.ask_node(leader, request, ProduceResponse, max_version=12)
         (stored,) = response.responses[0].partition_responses
-        check(stored.error_code, stored.error_message)
+        check_leader(stored.error_code, stored.error_message, subject=f"{topic}-0")
         return int(stored.log_append_time_ms)
 
     return brokers.retry(attempt)

@@ -104,8 +104,13 @@ def _warnings(limits: Limits) -> Iterator[Rule]:
         "ottla_damaged_partitions > 0",
         "0s",
         "warning",
-        "{{ $value }} partitions of {{ $labels.instance }} have damaged records",
-        "/healthz of the broker names them.",
+        "{{ $value }} partitions of {{ $labels.instance }} have damaged records or failed "
+        "maintenance, or must be recovered at the next start",
+        "/healthz of the broker has the reason of each. If it is unusable until the next start, "
+        "raise LimitNOFILE (ulimit -n) and restart the broker: no client can use the partition "
+        "before. If upkeep failed, report the traceback in the log and restart the broker. If a "
+        "file is damaged, its other records are served: let another replica lead and replace this "
+        "one by a reassignment, or wait until retention deletes the segment.",
     )
     yield Rule(
         "OttlaGroupBehind",

@@ -11,10 +11,11 @@ import click
 
 from ottla.base.errors import OttlaError
 from ottla.tools import options
-from ottla.tools.log import segments, sidecars
+from ottla.tools.log import comparison, segments, sidecars
 from ottla.tools.output import Output, Progress, note
 
 _SEGMENT_SUFFIXES = (".log",)
+_INDEX_SUFFIXES = (".index", ".timeindex")
 _OFFSETS_TOPIC = "__consumer_offsets-"
 
 
@@ -24,6 +25,8 @@ _OFFSETS_TOPIC = "__consumer_offsets-"
 @options.formatted
 def command(output: Output, files: tuple[str, ...], with_records: bool) -> None:
     """Print and check segments, indexes, producer snapshots and checkpoints.
+
+    An index is compared with the segment beside it.
 
     \b
     ottla log dump ottla-data/orders-0/00000000000000000000.log --records
@@ -47,6 +50,8 @@ def command(output: Output, files: tuple[str, ...], with_records: bool) -> None:
 def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
     columns = segments.RECORD_COLUMNS if with_records else segments.BATCH_COLUMNS
     is_offsets_topic = path.absolute().parent.name.startswith(_OFFSETS_TOPIC)
+    complaints: list[str] = []
+    last_offset = sidecars.base_offset_of(path.name) - 1
     descriptor = os.open(path, os.O_RDONLY)
     try:
         size = os.fstat(descriptor).st_size
@@ -57,6 +62,8 @@ def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
             output.stream(columns) as rows,
         ):
             for batch in walk:
+                complaints += _disorder(batch, last_offset)
+                last_offset = max(last_offset, batch.header.last_offset)
                 if with_records:
                     rows.extend(segments.record_rows(batch, is_offsets_topic=is_offsets_topic))
                 else:
@@ -64,7 +71,6 @@ def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
                 progress.advance(batch.header.size_bytes)
     finally:
         os.close(descriptor)
-    complaints = []
     if walk.invalid:
         noun = "batch has" if walk.invalid == 1 else "batches have"
         complaints.append(f"{walk.invalid} {noun} a wrong checksum: see the rows marked BAD")
@@ -74,6 +80,16 @@ def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
             "a broker truncates them at startup"
         )
     return complaints
+
+
+def _disorder(batch: segments.FoundBatch, last_offset: int) -> list[str]:
+    first = batch.header.base_offset
+    if first > last_offset:
+        return []
+    return [
+        f"the batch at position {batch.position} begins with offset {first}, although the next "
+        f"one is {last_offset + 1}"
+    ]
 
 
 def _dump_sidecar(output: Output, path: Path) -> list[str]:
@@ -88,4 +104,10 @@ def _dump_sidecar(output: Output, path: Path) -> list[str]:
         return [f"the file is damaged: {error}"]
     empty = "" if content.complaints else f"{path.name} is empty."
     output.rows(content.rows, content.columns, empty=empty)
-    return content.complaints
+    if path.suffix not in _INDEX_SUFFIXES:
+        return content.complaints
+    try:
+        return content.complaints + comparison.differences(path, content.rows)
+    except FileNotFoundError:
+        note(f"{path.with_suffix('.log')} is not there: the index is not compared with its segment")
+        return content.complaints

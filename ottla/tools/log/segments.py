@@ -46,12 +46,14 @@ class FoundBatch(NamedTuple):
 
 
 class SegmentWalk:
-    """A walk through a file of `size` bytes; at its end, `position` is where it stopped."""
+    """A walk through a file of `size` bytes from `position` on, which at its end is where it
+    stopped.
+    """
 
-    def __init__(self, read: Read, size: int) -> None:
+    def __init__(self, read: Read, size: int, position: int = 0) -> None:
         self._read = read
         self.size = size
-        self.position = 0
+        self.position = position
         self.invalid = 0
 
     def __iter__(self) -> Iterator[FoundBatch]:

@@ -211,3 +211,51 @@ def test_metadata_never_creates_a_topic(broker: Any) -> None:
     with Brokers(broker.bootstrap) as brokers:
         brokers.topic("a")
     assert broker.requests[-1][2].allow_auto_topic_creation is False
+
+
+def test_moved_broker_is_looked_up_again(
+    new_broker: Callable[..., Any], free_port: Address
+) -> None:
+    """A broker that has restarted with another address is found by a retry."""
+    first, moved = new_broker(1), new_broker(2)
+    current, moved.address = moved.address, free_port
+    first.peers = [first, moved]
+
+    def metadata(request: Any) -> MetadataResponse:
+        response = first.metadata(request)
+        moved.address = current
+        return response
+
+    first.answers["Metadata"] = metadata
+    moved.answers["DeleteGroups"] = _deleted
+    request = DeleteGroupsRequest(groups_names=["g"])
+    with Brokers(first.bootstrap) as brokers:
+        brokers.retry(lambda: brokers.ask_node(2, request, DeleteGroupsResponse))
+    assert moved.names() == ["DeleteGroups"]
+
+
+def test_moved_coordinator_is_asked_at_its_new_address(
+    new_broker: Callable[..., Any], free_port: Address
+) -> None:
+    """The response of FindCoordinator is newer than the metadata."""
+    first, moved = new_broker(1), new_broker(2)
+    current, moved.address = moved.address, free_port
+    first.peers = [first, moved]
+    first.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+        node_id=2, host=current.host, port=current.port
+    )
+    moved.answers["DeleteGroups"] = _deleted
+    request = DeleteGroupsRequest(groups_names=["g"])
+    with Brokers(first.bootstrap) as brokers:
+        brokers.metadata()
+        brokers.ask_coordinator("g", request, DeleteGroupsResponse)
+    assert moved.names() == ["DeleteGroups"]
+
+
+def test_node_ids_are_those_of_now(pair: tuple[Any, Any]) -> None:
+    """A client that runs for days does not ask brokers that have left."""
+    first, _ = pair
+    with Brokers(first.bootstrap) as brokers:
+        assert brokers.node_ids() == [1, 2]
+        first.peers = [first]
+        assert brokers.node_ids() == [1]

@@ -94,3 +94,12 @@ def test_each_librdkafka_error_is_converted(code: int, kind: type[OttlaError]) -
     """No exception of confluent_kafka leaves the module."""
     translated = transport._translate(confluent_kafka.KafkaError(code))
     assert type(translated) is kind
+
+
+@pytest.mark.parametrize("code", [KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART])
+def test_record_for_a_missing_topic_names_it(code: int) -> None:
+    """librdkafka gives up after half a minute with the broker's code, and later with its own."""
+    error = transport.unsent_error(KafkaError(code), "t", -1)
+    assert str(error) == "There is no topic 't', and the cluster does not create it."
+    assert isinstance(error, ApiError)
+    assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

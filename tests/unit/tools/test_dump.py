@@ -134,6 +134,9 @@ def test_an_offset_index_has_absolute_offsets(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Space that Kafka preallocates is omitted."""
+    batches = [_batch(100, "a" * 11), _batch(101, "b" * 249), _batch(102, *"cdef")]
+    assert [len(data) for data in batches[:2]] == [80, 320]
+    (folder / f"{NAME}.log").write_bytes(b"".join(batches))
     path = folder / f"{NAME}.index"
     path.write_bytes(struct.pack(">iiii", 1, 80, 5, 400) + bytes(80))
     assert _dump_sidecar(capsys, path) == (
@@ -165,6 +168,68 @@ def test_a_time_index_has_readable_times(folder: Path, capsys: pytest.CaptureFix
         "time": "2023-11-14T22:13:20.000Z",
         "offset": 102,
     }
+
+
+def test_index_is_compared_with_its_segment(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An entry has the last offset of the batch at its position."""
+    second = len(_batch(100, "a", "b"))
+    path = folder / f"{NAME}.index"
+    path.write_bytes(struct.pack(">iiii", 1, 0, 2, second))
+    assert _dump_sidecar(capsys, path)[::2] == (0, "")
+    path.write_bytes(struct.pack(">iiii", 0, 0, 2, second))
+    code, rows, errors = _dump_sidecar(capsys, path)
+    assert (code, len(rows)) == (1, 2)
+    assert "offset 100 is in the index, and the batch at its position ends with" in errors
+    assert "delete it while the broker is stopped" in errors
+
+
+@pytest.mark.parametrize("position", [1, 100_000, -5])
+def test_index_that_points_to_no_batch_is_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str], position: int
+) -> None:
+    """The position is in the middle of a batch, behind the last one or before the first."""
+    path = folder / f"{NAME}.index"
+    path.write_bytes(struct.pack(">ii", 1, position))
+    code, _, errors = _dump_sidecar(capsys, path)
+    assert (code, f"no complete batch is at position {position} " in errors) == (1, True)
+
+
+def test_time_index_is_compared_with_its_segment(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An entry has the largest timestamp and the last offset of a batch."""
+    path = folder / f"{NAME}.timeindex"
+    path.write_bytes(struct.pack(">qiqi", 1_700_000_000_000, 0, 1_700_000_000_001, 2))
+    code, rows, errors = _dump_sidecar(capsys, path)
+    assert (code, len(rows)) == (1, 2)
+    assert "offset 100 is in the index, and no batch of the segment ends with it" in errors
+    assert "timestamp 1700000000001 is in the index, and the largest one of its batch is" in errors
+
+
+def test_index_without_its_segment_is_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A note says that it was not compared."""
+    (folder / f"{NAME}.log").unlink()
+    path = folder / f"{NAME}.index"
+    path.write_bytes(struct.pack(">ii", 1, 80))
+    code, rows, errors = _dump_sidecar(capsys, path)
+    assert (code, len(rows), "is not compared with its segment" in errors) == (0, 1, True)
+
+
+def test_offsets_of_a_segment_that_do_not_rise_are_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Compaction leaves gaps, and never an offset twice."""
+    path = folder / f"{NAME}.log"
+    path.write_bytes(_batch(100, "a") + _batch(105, "b") + _batch(105, "c"))
+    code, rows, errors = _dump(capsys, path)
+    assert (code, len(rows), errors.count("\n")) == (1, 3, 1)
+    assert (
+        "the batch at position 140 begins with offset 105, although the next one is 106" in errors
+    )
 
 
 def test_a_producer_snapshot_is_checked_and_shown(

@@ -80,6 +80,18 @@ def test_rules_are_yaml_with_a_remedy_each() -> None:
     assert "_total_bytes < 20" in text
 
 
+def test_alert_of_damaged_partitions_covers_each_reason() -> None:
+    """The gauge counts damaged records, failed maintenance, and logs that must be recovered."""
+    (rule,) = [
+        rule for rule in alert_rules.rules(Limits()) if rule.name == "OttlaDamagedPartitions"
+    ]
+    for reason in ("damaged records", "failed maintenance", "recovered at the next start"):
+        assert reason in rule.summary
+    for reason in ("/healthz", "unusable until the next start", "upkeep failed", "is damaged"):
+        assert reason in rule.remedy
+    assert "restart the broker" in rule.remedy
+
+
 @needs_promtool
 def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     """Prometheus' own checker finds nothing to complain about."""

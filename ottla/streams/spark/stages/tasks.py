@@ -279,16 +279,18 @@ class _Run:
     def _fill_globals(self, task: Task, topic: str, origins: dict[int, list[Envelope]]) -> None:
         """Apply the records of a global topic, which every task reads.
 
-        Only the first task counts dropped records and writes dead letters: Kafka Streams reads
-        global topics once.
+        Only the first task calls exception handlers, counts dropped records and writes dead
+        letters: Kafka Streams reads global topics once.
         """
         produced, dropped = len(self._produced), self.dropped.total
-        for record in self._records(topic, origins):
-            task.add(topic, record)
         routes = self._layout.routes_of(topic)
         readers = (route for route in routes if route.routing is Routing.TO_ALL)
         reader = self._layout.sub_topologies[next(readers).sub_topology_number]
-        if (reader.first_task, 0) != (self._sub_topology.first_task, self._partition):
+        is_first = (reader.first_task, 0) == (self._sub_topology.first_task, self._partition)
+        add = task.add if is_first else task.follow
+        for record in self._records(topic, origins):
+            add(topic, record)
+        if not is_first:
             del self._produced[produced:]
             self.dropped.total = dropped
 

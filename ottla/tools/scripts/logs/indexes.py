@@ -2,15 +2,14 @@
 
 import itertools
 import struct
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.logs.findings import Findings
-from ottla.tools.scripts.logs.segments import Segment, largest_timestamp
+from ottla.tools.scripts.logs.findings import Findings, TimeComparison
+from ottla.tools.scripts.logs.segments import Segment
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.wire.records import batch
 
@@ -40,9 +39,7 @@ def dump_index(path: Path, options: Options, findings: Findings) -> None:
             _check_offset_index(path, base, rows)
             return
         for relative, position in _used(rows, 0):
-            last_offset = segment.batch_at(position).header.last_offset
-            if last_offset != base + relative:
-                findings.positions[str(path.absolute())][base + relative] = last_offset
+            findings.compare_offset(str(path.absolute()), segment, base + relative, position)
             if "verify-index-only" not in options:
                 out(f"offset: {base + relative} position: {position}")
 
@@ -60,25 +57,11 @@ def dump_time_index(path: Path, options: Options, findings: Findings) -> None:
         if "index-sanity-check" in options:
             _check_time_index(path, base, rows)
             return
-        positions = [(item.header.last_offset, item.position) for item in segment.batches()]
-        # The first batch that contains an offset or a later one, also if offsets do not rise.
-        largest = list(itertools.accumulate((last for last, _ in positions), max))
-        name, before = str(path.absolute()), -1
+        comparison = TimeComparison(str(path.absolute()), segment, findings)
         for time_ms, relative in _used(rows, 1):
-            offset = base + relative
-            at = bisect_left(largest, offset)
-            last_offset, position = positions[at] if at < len(positions) else (-1, 0)
-            if last_offset != offset:
-                findings.missing[name].append((offset, last_offset))
-            else:
-                timestamp = largest_timestamp(segment.batch_at(position))
-                if timestamp != time_ms:
-                    findings.timestamps[name].append((time_ms, timestamp))
-                if before >= time_ms:
-                    findings.unordered[name].append((time_ms, before))
+            comparison.compare(time_ms, base + relative)
             if "verify-index-only" not in options:
-                out(f"timestamp: {time_ms} offset: {offset}")
-            before = time_ms
+                out(f"timestamp: {time_ms} offset: {base + relative}")
 
 
 def dump_transactions(path: Path, options: Options, findings: Findings) -> None:

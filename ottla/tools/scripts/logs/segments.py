@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from ottla.base.errors import OttlaError
-from ottla.wire.records import batch, records
+from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
 
 # Offset, size and magic of every format; the offset and the size precede what the size counts.
@@ -82,11 +82,3 @@ class Segment:
                 "a broker rebuilds a missing index at its start"
             )
         return found
-
-
-def largest_timestamp(item: Batch) -> int:
-    """Return the largest timestamp of the records of a batch; -1 if it has none."""
-    if item.header.has_log_append_time:
-        return item.header.max_timestamp
-    opened = records.decode_batch(item.data, header=item.header)
-    return max((record.timestamp for record in opened), default=-1)

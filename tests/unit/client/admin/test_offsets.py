@@ -14,6 +14,7 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.wire.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -119,3 +120,38 @@ def test_rejected_commit_names_group_and_partition(cluster: Any, brokers: Broker
     with pytest.raises(ApiError, match="Group 'g', t-0") as caught:
         offsets.commit_offsets(brokers, "g", {("t", 0): CommittedOffset(3)})
     assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    ],
+)
+def test_offsets_are_looked_up_again_with_fresh_metadata(
+    cluster: Any, brokers: Brokers, code: ErrorCode
+) -> None:
+    """A leader may not know its partition yet, or not lead it any more."""
+    answers = iter([_refused(code), _refused(code), _list_offsets])
+    cluster.answers["ListOffsets"] = lambda request: next(answers)(request)
+    listed = offsets.list_offsets(brokers, {("t", 0): offsets.LATEST})
+    assert listed["t", 0].offset == 10
+    assert cluster.names() == ["Metadata", "ListOffsets"] * 3
+
+
+def test_lookup_of_an_unknown_topic_is_not_repeated(cluster: Any, brokers: Brokers) -> None:
+    """The metadata says that there is no topic of this name: that is an answer."""
+    missing = MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="unknown")
+    cluster.answers["Metadata"] = lambda request: MetadataResponse(topics=[missing])
+    with pytest.raises(ApiError, match="There is no topic 'unknown'"):
+        offsets.list_offsets(brokers, {("unknown", 0): offsets.LATEST})
+    assert cluster.names() == ["Metadata"]
+
+
+def _refused(code: ErrorCode) -> Callable[[Any], ListOffsetsResponse]:
+    row = ListOffsetsPartitionResponse(partition_index=0, error_code=code)
+    return lambda request: ListOffsetsResponse(
+        topics=[ListOffsetsTopicResponse(name="t", partitions=[row])]
+    )

@@ -9,8 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ottla.streams import Serdes, StreamsBuilder
-from ottla.streams.settings.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
+from ottla.streams import Processor, Record, Serdes, Stores, StreamsBuilder
+from ottla.streams.model.errors import DeserializationError
+from ottla.streams.settings.handlers import (
+    ErrorHandlerContext,
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    Response,
+)
 from ottla.streams.spark.connector.sink_counts import SinkCounts, append_counts
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
@@ -22,7 +28,7 @@ from ottla.streams.spark.layout.envelopes import (
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
-from ottla.streams.task.task import TaskSettings, TopicRecord
+from ottla.streams.task.task import Task, TaskSettings, TopicRecord
 from tests.streams.staged import StagedRun
 
 
@@ -183,3 +189,57 @@ def test_a_dropped_record_of_a_global_topic_is_counted_once() -> None:
     assert len(run.produced["dead"]) == 1
     run.run({("one", 2): [TopicRecord(b"a", b"k", 2)], ("two", 1): [TopicRecord(b"a", b"k", 2)]})
     assert len(run.produced["out"]) == 2
+
+
+class _Counting:
+    """Skips what cannot be read or processed, and notes the records."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def handle_error(self, context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+        """Skip the record."""
+        self.records.append((context.topic, context.offset))
+        return Response.resume()
+
+
+class _Refusing(Processor[Any, Any, Any, Any]):
+    """A processor of a global store that takes no record."""
+
+    def process(self, record: Record[Any, Any]) -> None:
+        """Refuse a record."""
+        raise ValueError("refused")
+
+
+def test_an_exception_handler_sees_a_record_of_a_global_topic_once() -> None:
+    """Every task reads it; as in Kafka's global thread, the handler is called for it once."""
+    unreadable, refused = _Counting(), _Counting()
+    builder = StreamsBuilder()
+    places = builder.global_table("places", key=Serdes.string(), value=Serdes.long())
+    builder.add_global_store(Stores.key_value("all"), "refused", _Refusing)
+    words = builder.stream("words", key=Serdes.string(), value=Serdes.string())
+    words.join(places, lambda value: value, lambda one, two: one).to("out")
+    handlers = ExceptionHandlers(unreadable, refused)
+    application = Application(builder.build(), TaskSettings("app", exception_handlers=handlers))
+    run = StagedRun(application, topics={"words": 3, "places": 1, "refused": 1})
+    rows = [
+        TopicRecord(b"k", b"unreadable", 1),
+        TopicRecord(b"k", b"\0" * 8, 1),
+    ]
+    run.run({("places", 0): rows, ("refused", 0): [TopicRecord(b'"k"', b'"v"', 1)]})
+    assert unreadable.records == [("places", 0)]
+    assert refused.records == [("refused", 0)]
+    assert run.dropped == 2
+    run.run({("words", partition): [TopicRecord(b"a", b"k", 2)] for partition in range(3)})
+    assert len(run.produced["out"]) == 3
+
+
+def test_an_unreadable_record_of_a_global_topic_fails_the_batch_by_default() -> None:
+    """Each task that cannot read it fails, not only the first."""
+    builder = StreamsBuilder()
+    places = builder.global_table("places", key=Serdes.string(), value=Serdes.long())
+    words = builder.stream("words", key=Serdes.string(), value=Serdes.string())
+    words.join(places, lambda value: value, lambda one, two: one).to("out")
+    task = Task(builder.build(), TaskSettings("app"), lambda record: None, lambda: 0)
+    with pytest.raises(DeserializationError):
+        task.follow("places", TopicRecord(b"k", b"unreadable", 1))
