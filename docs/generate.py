@@ -239,7 +239,8 @@ def scripts_page() -> str:
         'sentences become `{"messages": […]}`. `--plot FILE.svg` of the three performance tests draws '
         "what they measured. Apache Kafka's tools have neither. Standard output, standard error and exit codes are compared with recordings of Apache "
         "Kafka's tools (`tests/compat/scripts/transcripts`). Help texts, stack traces "
-        "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).\n\n"
+        "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md). Ottla runs on "
+        "Linux only, so there are no `.bat` files for Windows.\n\n"
         "Each script starts in less than 150 ms; `python -m bench.scripts --store` measures all of them "
         "(`bench/results/2026-11-25-231321-scripts.md`).",
         [_table(["Script", "Purpose", "The same with ottla", "In Apache Kafka"], rows)],
