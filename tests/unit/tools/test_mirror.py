@@ -40,7 +40,7 @@ def records_of(cluster: Cluster, topic: str, partition: int = 0) -> list[Any]:
     with RecordConsumer(cluster.bootstrap, settings=settings) as consumer:
         consumer.assign({(topic, partition): 0})
         while True:
-            for event in consumer.poll(5.0, limit=100):
+            for event in consumer.poll(0.1, limit=100):
                 if isinstance(event, EndOfPartition):
                     return values
                 values.append(event)
