@@ -23,7 +23,9 @@ from ottla.tools.signals import StopSignals
 
 def produce(cluster: Cluster, topic: str, values: Sequence[bytes], **options: Any) -> None:
     """Write records to a topic."""
-    with Producer(bootstrap_servers=cluster.bootstrap, linger_ms=50) as producer:
+    # Before its first record, librdkafka takes half a second to begin with idempotence.
+    settings = {"linger_ms": 50, "enable_idempotence": False}
+    with Producer(bootstrap_servers=cluster.bootstrap, **settings) as producer:
         for value in values:
             producer.send(topic, value, **options)
 
