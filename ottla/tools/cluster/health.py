@@ -13,6 +13,8 @@ from ottla.tools import options
 from ottla.tools.output import Output
 
 _SHOWN = 5
+# A broker that has just died is in the metadata until its session ends: to wait for it is useless.
+_PATIENCE_S = 2.0
 Row = dict[str, str]
 
 
@@ -84,6 +86,7 @@ def _minimum_isr(brokers: Brokers, topic: str) -> int:
 def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Iterator[Row]:
     bad: list[str] = []
     count = 0
+    brokers.timeout_s = min(brokers.timeout_s, _PATIENCE_S)
     for item in described.brokers:
         try:
             directories = replicas.describe_log_dirs(brokers, item.node_id)
@@ -92,7 +95,7 @@ def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Ite
             continue
         count += len(directories)
     if bad:
-        yield _row("fail", "log directories", "; ".join(bad), "replace the disk, and restart the broker")  # fmt: skip
+        yield _row("fail", "log directories", "; ".join(bad), "start the broker; if a disk has failed, replace it first")  # fmt: skip
     else:
         yield _row("ok", "log directories", f"{count} online")
 

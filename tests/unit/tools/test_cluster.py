@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.client.admin import offsets, replicas
+from ottla.client.admin.cluster import describe_cluster
 from ottla.testing import Cluster
 from ottla.tools.cluster import health
 from tests.unit.tools.test_mirror import produce
@@ -44,6 +45,18 @@ def test_broker_that_is_down_is_reported(run: Any, monkeypatch: pytest.MonkeyPat
     assert done.code == 1
     assert {"brokers", "replicas", "minimum ISR"} <= set(failed)
     assert all(row["remedy"] for row in failed.values())
+
+
+def test_broker_that_has_just_died_delays_no_report() -> None:
+    """Until its session ends it counts as running, but it is not waited for as a leader would be."""
+    with Cluster(brokers=2) as cluster, cluster.admin() as brokers:
+        described = describe_cluster(brokers)
+        cluster.kill(2)
+        (row,) = health._directories(brokers, described)
+        assert brokers.timeout_s <= 2
+    assert row["state"] == "fail"
+    assert row["found"].startswith("broker 2: ")
+    assert row["remedy"].startswith("start the broker")
 
 
 def test_long_lists_are_cut() -> None:
