@@ -35,8 +35,9 @@ _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX
 # KRaft's metadata log, which is not a partition of Ottla.
 _FOREIGN = ("__cluster_metadata-0",)
 
-# From this number of logs on, they are flushed together when they are closed.
-_TOGETHER_MIN = 500
+# From this number of logs on, they are flushed together when they are closed. One by one, 1 000
+# take a second; together, they wait for what other programs have left to write.
+_TOGETHER_MIN = 2000
 
 _log = logging.getLogger(__name__)
 

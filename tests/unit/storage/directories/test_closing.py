@@ -83,11 +83,14 @@ async def test_an_unexpected_exception_leaves_no_directory_clean(
     assert len(world.directories().logs()) == 5
 
 
-async def test_many_logs_are_flushed_by_syncs_of_the_file_system() -> None:
+async def test_many_logs_are_flushed_by_syncs_of_the_file_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Thousands of single syncs take long, so a few of the whole file system replace them."""
+    monkeypatch.setattr(log_directory, "_TOGETHER_MIN", 100)
     world, files = simulated()
     directories = open_many(world, ["/a"])
-    logs = create_filled(directories, 500)
+    logs = create_filled(directories, 100)
     files.faults.fail("sync", path="/a/t-", times=-1)
     files.faults.fail("sync_directory", path="/a/t-", times=-1)
     await directories.close_in_background(files)
