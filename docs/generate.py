@@ -242,7 +242,7 @@ def scripts_page() -> str:
         "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md). Ottla runs on "
         "Linux only, so there are no `.bat` files for Windows.\n\n"
         "Each script starts in less than 150 ms; `python -m bench.scripts --store` measures all of them "
-        "(`bench/results/2026-11-25-231321-scripts.md`).",
+        "(`bench/results/2026-11-26-025817-scripts.md`).",
         [_table(["Script", "Purpose", "The same with ottla", "In Apache Kafka"], rows)],
     )
 
