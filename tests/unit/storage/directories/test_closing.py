@@ -1,4 +1,4 @@
-"""The clean shutdown of log directories: what is durable after it, and how it fails."""
+"""Clean shutdowns of log directories: all data is durable then, and failures are reported."""
 
 import errno
 from pathlib import Path
