@@ -72,7 +72,7 @@ class Lookups:
         self, times: Mapping[tuple[str, int], float]
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset at or after a time (ms) in each partition; None if there is none."""
-        rows = transport.partitions({key: int(at) for key, at in times.items()})
+        rows = transport.partitions({key: _milliseconds(at) for key, at in times.items()})
         positions = self._call(
             lambda timeout_s: _checked(self._consumer.offsets_for_times(rows, timeout_s)), rows
         )
@@ -126,6 +126,15 @@ class Lookups:
                 self._wait(partial(self._consumer.list_topics, topic, _FIRST_ATTEMPT_S))
             except transport.LibrdkafkaError as error:
                 _log.info("the metadata of topic %r cannot be updated: %s", topic, error)
+
+
+def _milliseconds(moment: Any) -> int:
+    if not isinstance(moment, int | float):
+        raise TypeError(
+            f"a time is a number of milliseconds since 1970, not {moment!r}: of a datetime it is "
+            "`int(moment.timestamp() * 1000)`"
+        )
+    return int(moment)
 
 
 def _final(cause: Any, rows: Sequence[Any]) -> Exception:

@@ -1,5 +1,6 @@
 """Lookups: repeated while a leader takes over, and final for errors that do not pass."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace as Namespace
 from typing import Any
 
@@ -80,6 +81,13 @@ def test_error_names_the_partition_that_is_missing() -> None:
     consumer = Answers(*[[7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]] * 100)
     with pytest.raises(ApiError, match="There is no partition t-9"):
         Lookups(consumer, 0.05, Waits()).offsets_for_times({("t", 0): 1, ("t", 9): 1})
+
+
+def test_a_time_that_is_not_a_number_is_explained() -> None:
+    """The sentence says how many milliseconds a datetime is."""
+    moment = datetime(2026, 11, 26, tzinfo=UTC)
+    with pytest.raises(TypeError, match=r"milliseconds since 1970, not datetime.*timestamp\(\)"):
+        Lookups(Answers(), 10.0, Waits()).offsets_for_times({("t", 0): moment})  # type: ignore[dict-item]
 
 
 def test_partitions_of_a_topic_without_leaders_are_looked_up_again() -> None:
