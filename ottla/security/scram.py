@@ -43,7 +43,7 @@ class ScramMechanism(Enum):
 
 
 class ScramCredential(NamedTuple):
-    """What a server needs to check a password without knowing it."""
+    """The values by which a server checks a password that it does not know."""
 
     salt: bytes
     stored_key: bytes

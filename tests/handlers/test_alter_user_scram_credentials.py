@@ -100,9 +100,9 @@ async def test_deletion_of_a_credential_that_does_not_exist_is_an_error() -> Non
     """Neither the user nor the mechanism need exist."""
     async with admin_broker() as broker:
         await alter(broker, upsertion())
-        assert await alter(broker, deletions=(("user", 2), ("nobody", 1))) == [
+        assert await alter(broker, deletions=(("user", 2), ("unknown", 1))) == [
             ("user", ErrorCode.RESOURCE_NOT_FOUND),
-            ("nobody", ErrorCode.RESOURCE_NOT_FOUND),
+            ("unknown", ErrorCode.RESOURCE_NOT_FOUND),
         ]
 
 

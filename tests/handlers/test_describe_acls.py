@@ -7,7 +7,7 @@ from tests.handlers.admin import admin_broker
 
 
 async def test_security_is_disabled() -> None:
-    """An empty list would read as "nobody is denied anything by a list"."""
+    """An empty list would mean that there is an authorizer."""
     async with admin_broker() as broker:
         response = describe_acls.handle(broker.context(3), DescribeAclsRequest())
         assert response.error_code == ErrorCode.SECURITY_DISABLED
