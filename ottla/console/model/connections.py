@@ -88,7 +88,7 @@ class ClusterSettings:
 
     @property
     def security_protocol(self) -> str:
-        """The protocol of connections to the brokers: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        """The protocol of connections to brokers: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         return self.options.get("security.protocol", _PLAINTEXT).upper()
 
     @classmethod
