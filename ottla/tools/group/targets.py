@@ -9,7 +9,7 @@ import click
 from ottla.base.loading import deferred
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
-from ottla.tools.group.plan import Bounds, Move, Partition, Target, plan_moves
+from ottla.client.resets import Bounds, Move, Partition, Target, plan_moves
 from ottla.tools.moments import parse_duration, parse_moment
 
 _target_of = deferred("ottla.tools.group.expressions", "target_of")
