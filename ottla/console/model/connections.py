@@ -148,7 +148,7 @@ class ClusterConnection:
             if isinstance(error, ApiError) and error.code in _REFUSALS:
                 raise LoginRefused(
                     f"Cluster {self.name!r} refuses the login of the console ({error}): correct "
-                    "the options of SASL in its file of --command-config, and restart the console."
+                    "the options of SASL in its properties file (--command-config), and restart it."
                 ) from error
             raise
         except (NotReachable, TimedOut) as error:

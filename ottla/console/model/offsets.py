@@ -1,9 +1,7 @@
 """Offsets of a group: every strategy of kafka-consumer-groups as a plan, its execution, its undo."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +13,7 @@ from ottla.client.admin.offsets import (
     committed_offsets,
     delete_offsets,
 )
+from ottla.client.config.durations import parse_duration
 from ottla.client.resets import Bounds as PartitionBounds
 from ottla.client.resets import Move, Target, plan_moves
 from ottla.console.model.changes import Change
@@ -44,7 +43,7 @@ class ResetRequest:
 
     `partitions` selects them; `topics` selects all partitions of topics; without both, all
     committed partitions are meant. `offset` is for TO_OFFSET, `shift` for SHIFT_BY (negative:
-    back), `timestamp_ms` for TO_DATETIME, `duration` for BY_DURATION (ISO 8601, "PT1H30M"),
+    back), `timestamp_ms` for TO_DATETIME, `duration` for BY_DURATION ("PT1H30M", "90m"),
     `offsets` for FROM_FILE, which is also the way to set each partition separately.
     """
 
@@ -229,25 +228,7 @@ _ARGUMENTS = {
     Strategy.BY_DURATION: "duration",
     Strategy.FROM_FILE: "offsets",
 }
-# Weeks exclude other parts in ISO 8601; years and months have no fixed length.
-_DURATION = re.compile(
-    r"P(?=\d|T)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
 _IDLE_STATES = frozenset({"Empty", "Dead", ""})
-
-
-def parse_duration(text: str) -> int:
-    """Return the milliseconds of an ISO 8601 duration such as "P1DT2H"; ConfigError otherwise.
-    Pure.
-    """
-    match = _DURATION.fullmatch(text.strip().upper())
-    if match is None:
-        raise ConfigError(
-            f"{text!r} is not a duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
-        )
-    parts = {name: float(value) for name, value in match.groupdict().items() if value}
-    return int(timedelta(**parts).total_seconds() * 1000)
 
 
 def request_of(
@@ -346,7 +327,7 @@ def _moves(
         case Strategy.TO_DATETIME | Strategy.BY_DURATION:
             target, amount = Target.TIME, request.timestamp_ms or 0
             if request.strategy is Strategy.BY_DURATION:
-                amount = connection.now_ms() - parse_duration(request.duration or "")
+                amount = connection.now_ms() - _duration_ms(request.duration or "")
             results = find_offsets(connection, leaders, max(0, amount))
             # No record is as young: the group continues at the end.
             at_time = {key: row.offset for key, row in results.items() if row.offset >= 0}
@@ -355,6 +336,13 @@ def _moves(
             target, amount = Target.EARLIEST if is_start else Target.LATEST, 0
     try:
         return _planned(target, amount, leaders, bounds, committed, at_time)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _duration_ms(text: str) -> int:
+    try:
+        return parse_duration(text)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
