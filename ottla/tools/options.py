@@ -22,7 +22,7 @@ _EXPLAINED_MAX = 400
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
 _configure = deferred("ottla.tools.profile.client_config", "configure")
-_parse_duration = deferred("ottla.tools.moments", "parse_duration")
+_parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
     "-b",

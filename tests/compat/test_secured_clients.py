@@ -1,22 +1,32 @@
-"""The admin client, the scripts and groups of our own on secured listeners of Apache Kafka."""
+"""Clients, scripts, groups of our own and the console on secured listeners of Apache Kafka."""
 
 import base64
+import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import AdminClient, Consumer, ConsumerRecord, Producer
 from ottla.client.admin.scram import ScramMechanism, ScramUpsertion
 from ottla.client.config.properties import write_properties
 from ottla.client.errors import NotReachable
+from ottla.console.accounts import passwords
+from ottla.console.model.connections import ClusterSettings
+from ottla.console.server import ConsoleServer
+from ottla.console.state import ConsoleSettings
 from ottla.tools import main
 from ottla.tools.scripts import entry
 from tests.certificates import self_signed
 from tests.compat import java
+from tests.console.chromium import admin_page, chromium, without_errors
+from tests.console.session import PASSWORD as CONSOLE_PASSWORD
+from tests.console.session import ConsoleSession
 
 pytestmark = [
     pytest.mark.compat,
@@ -270,3 +280,163 @@ def test_a_profile_serves_every_kind_of_verb(
     run_verb(capsys, *copy, "--to-config", str(file))
     assert run_verb(capsys, "topic", "search", f"{topic}-copy", "--value", "two").count("two") == 1
     assert main.run(["topic", "list", "-b", settings["bootstrap.servers"]]) == 1
+
+
+REFUSAL = "refuses the login of the console"
+# A part of the password that HTML and JSON do not escape.
+SECRET = PASSWORD.partition('"')[2]
+
+
+@pytest.fixture(scope="module")
+def console(kafka: Secured) -> Iterator[ConsoleServer]:
+    """Return a console of the same cluster by TLS and a certificate, by SASL, with a wrong
+    password, and in plain text at the port of SASL.
+    """
+    former = passwords._COST, passwords._PARALLEL
+    passwords._COST, passwords._PARALLEL = 16, 1
+    login = kafka.settings("SASL_SSL", "SCRAM-SHA-512")
+    wrong = login | {"sasl.jaas.config": login["sasl.jaas.config"].replace("b,c=d", "b,c=e")}
+    clusters = {"certified": certified(kafka), "local": login, "wrong": wrong, "plain": {}}
+    settings = ConsoleSettings(
+        tuple(
+            ClusterSettings(
+                name, kafka.addresses["SSL" if name == "certified" else "SASL_SSL"], row
+            )
+            for name, row in clusters.items()
+        ),
+        ":memory:",
+        port=0,
+        first_password=CONSOLE_PASSWORD,
+        sample_s=3600.0,
+    )
+    server = ConsoleServer(settings)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        passwords._COST, passwords._PARALLEL = former
+
+
+def call(session: ConsoleSession, method: str, path: str, body: Any = None) -> Any:
+    """Call the API; return the value of its response, which does not contain the password."""
+    credentials = base64.b64encode(f"admin:{CONSOLE_PASSWORD}".encode()).decode()
+    headers = {"authorization": f"Basic {credentials}", "content-type": "application/json"}
+    text = "" if body is None else json.dumps(body)
+    response = session.request(method, f"/api/{path}", text, headers)
+    assert SECRET not in response.text
+    return response.json
+
+
+def ask_tool(session: ConsoleSession, name: str, **arguments: Any) -> Any:
+    """Call a tool of the MCP server."""
+    params = {"name": name, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return call(session, "POST", "mcp", message)["result"]["structuredContent"]
+
+
+def admin_of(console: ConsoleServer) -> ConsoleSession:
+    """Return a session of the console's admin."""
+    session = ConsoleSession(console.url)
+    session.login("admin", CONSOLE_PASSWORD)
+    return session
+
+
+@pytest.mark.parametrize("name", ["certified", "local"])
+def test_the_console_works_on_a_secured_cluster(console: ConsoleServer, name: str) -> None:
+    """Pages, changes, records through librdkafka, search, live tail, SQL, API and MCP server."""
+    session, topic = admin_of(console), f"console-{name}"
+    cluster = f"v1/clusters/{name}"
+    call(session, "POST", f"{cluster}/topics", {"topic": {"name": topic, "partitions": 1}})
+    record = {"topic": topic, "value": '{"price": 7}'}
+    messages = f"{cluster}/topics/{topic}/messages"
+    produced = call(session, "POST", messages, {"request": record})
+    assert "error" not in produced
+    assert [row["value"]["text"] for row in call(session, "GET", messages)["rows"]] == [
+        record["value"]
+    ]
+    query = "seek=oldest&operator0=contains&text0=price&field0=value"
+    found = session.events(f"/c/{name}/topics/{topic}/search.events?{query}")
+    assert sum(data["count"] for event, data in found if event == "records") == 1
+    rows = call(session, "POST", f"{cluster}/sql", {"sql": f'SELECT sum(price) FROM "{topic}"'})
+    assert rows["rows"] == [[7]]
+    for page in ("overview", "brokers", "topics", f"topics/{topic}", "groups", "streams",
+                 "transactions?hanging=1", "acls", "quotas", "reassignments", "brokers/1/settings",
+                 f"topics/{topic}/partitions/0"):  # fmt: skip
+        response = session.get(f"/c/{name}/{page}")
+        assert (response.status, response.alert) == (200, ""), page
+        assert SECRET not in response.text
+    console.console.sampler.sample(console.console.clusters.get(name))
+    assert call(session, "GET", f"{cluster}/topics/{topic}/history")["total"] >= 1
+    assert ask_tool(session, "read_messages", cluster=name, topic=topic)["rows"]
+    clusters = ask_tool(session, "list_clusters")["items"]
+    protocols = [(row["name"], row["security_protocol"]) for row in clusters]
+    assert protocols == [
+        ("certified", "SSL"),
+        ("local", "SASL_SSL"),
+        ("wrong", "SASL_SSL"),
+        ("plain", "PLAINTEXT"),
+    ]
+    assert topic in session.get("/audit").text
+    assert SECRET not in session.get("/audit.csv").text
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.wait(0.1):
+            call(session, "POST", messages, {"request": record | {"value": "fresh"}})
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for event, data in session.events(f"/c/{name}/topics/{topic}/tail.events"):
+            if event == "records" and data["count"]:
+                assert "fresh" in data["html"]
+                break
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_the_console_reports_a_wrong_password(console: ConsoleServer) -> None:
+    """On pages and in the API: with the broker's reason, and with the remedy."""
+    session = admin_of(console)
+    response = session.get("/c/wrong/topics")
+    assert response.status == 503
+    assert REFUSAL in response.alert
+    assert "Authentication failed" in response.alert
+    assert "--command-config" in response.alert
+    assert "does not answer" not in response.text.partition("<main")[2]
+    assert "b,c=e" not in response.text
+    error = call(session, "GET", "v1/clusters/wrong/topics")["error"]
+    assert error["code"] == "CLUSTER_REFUSES_LOGIN"
+    assert error["message"] == response.alert
+    start = session.get("/").text
+    assert REFUSAL in start
+    assert "b,c=e" not in start
+
+
+def test_the_console_reports_a_wrong_protocol(console: ConsoleServer) -> None:
+    """A port of TLS does not answer in plain text: the sentence names the option."""
+    response = admin_of(console).get("/c/plain/topics")
+    assert response.status == 503
+    assert "security.protocol=PLAINTEXT" in response.alert
+
+
+def test_a_browser_shows_a_secured_cluster(console: ConsoleServer) -> None:
+    """The overview names the protocol; topics and records are shown, and the refused login."""
+    session = admin_of(console)
+    call(session, "POST", "v1/clusters/local/topics", {"topic": {"name": "seen", "partitions": 1}})
+    record = {"topic": "seen", "key": "k", "value": "through TLS"}
+    call(session, "POST", "v1/clusters/local/topics/seen/messages", {"request": record})
+    with chromium() as browser, admin_page(browser, console.url) as watched:
+        with without_errors(watched) as page:
+            expect(page.get_by_role("link", name="seen", exact=True)).to_be_visible()
+            page.goto("/c/local/topics/seen/messages?seek=oldest")
+            expect(page.get_by_text("through TLS").first).to_be_visible()
+            page.goto("/c/local/overview")
+            expect(page.get_by_text("SASL_SSL", exact=True)).to_be_visible()
+            assert watched.violations() == []
+        page.goto("/c/wrong/overview")
+        expect(page.get_by_role("heading", name="The cluster refuses the console")).to_be_visible()
+        expect(page.get_by_role("alert")).to_contain_text(REFUSAL)
+        assert watched.violations() == []

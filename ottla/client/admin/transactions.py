@@ -1,6 +1,6 @@
 """Transactions and producers: list, describe, fence, and abort what hangs (KIP-664)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from ottla.client.brokers import Brokers
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
+    ProducerState,
     TopicRequest,
 )
 from ottla.wire.messages.describe_transactions import (
@@ -155,19 +156,21 @@ def describe_producers(
         # A replica that is named is not looked up again.
         checked = check_leader if node_id is None else check
         checked(row.error_code, row.error_message, subject=f"{topic}-{partition}")
-        return [
-            ActiveProducer(
-                producer.producer_id,
-                producer.producer_epoch,
-                producer.last_sequence,
-                producer.last_timestamp,
-                producer.current_txn_start_offset,
-                producer.coordinator_epoch,
-            )
-            for producer in row.active_producers
-        ]
+        return [active_producer(producer) for producer in row.active_producers]
 
     return brokers.retry(attempt)
+
+
+def active_producer(row: ProducerState) -> ActiveProducer:
+    """Return a producer of a response of DescribeProducers."""
+    return ActiveProducer(
+        row.producer_id,
+        row.producer_epoch,
+        row.last_sequence,
+        row.last_timestamp,
+        row.current_txn_start_offset,
+        row.coordinator_epoch,
+    )
 
 
 def find_open_transaction(
@@ -194,17 +197,15 @@ def find_hanging_transactions(
     transactions may still be completed. With `node_id`, the replicas of that broker are read
     instead of the leaders.
     """
-    suspects = [
-        HangingTransaction(topic, partition, producer)
+    producers = {
+        (topic, partition): describe_producers(brokers, topic, partition, node_id=node_id)
         for topic, partition in partitions
-        for producer in describe_producers(brokers, topic, partition, node_id=node_id)
-        if producer.transaction_start_offset >= 0
-        and now_ms - producer.last_timestamp > max_timeout_ms
-    ]
+    }
+    suspects = long_open(producers, now_ms=now_ms, max_timeout_ms=max_timeout_ms)
     if not suspects:
         return []
     producer_ids = sorted({row.producer.producer_id for row in suspects})
-    known: dict[int, Collection[tuple[str, int]]] = {}
+    known: set[tuple[int, str, int]] = set()
     for listing in list_transactions(brokers, producer_ids=producer_ids):
         try:
             state = describe_transaction(brokers, listing.transactional_id)
@@ -212,11 +213,35 @@ def find_hanging_transactions(
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
             continue
-        known[listing.producer_id] = state.partitions
+        known |= {(listing.producer_id, *key) for key in state.partitions}
+    return without_known(suspects, known)
+
+
+def long_open(
+    producers: Mapping[tuple[str, int], Iterable[ActiveProducer]],
+    *,
+    now_ms: int,
+    max_timeout_ms: float,
+) -> list[HangingTransaction]:
+    """Return the transactions that have been open in partitions for longer than a timeout. Pure."""
     return [
-        row
-        for row in suspects
-        if (row.topic, row.partition) not in known.get(row.producer.producer_id, ())
+        HangingTransaction(topic, partition, producer)
+        for (topic, partition), rows in producers.items()
+        for producer in rows
+        if producer.transaction_start_offset >= 0
+        and now_ms - producer.last_timestamp > max_timeout_ms
+    ]
+
+
+def without_known(
+    suspects: Iterable[HangingTransaction], known: Container[tuple[int, str, int]]
+) -> list[HangingTransaction]:
+    """Return the transactions that hang: no coordinator has their partition. Pure.
+
+    `known` has the producer ids of the coordinators' transactions with each of their partitions.
+    """
+    return [
+        row for row in suspects if (row.producer.producer_id, row.topic, row.partition) not in known
     ]
 
 
@@ -246,13 +271,15 @@ def abort_transaction(
     brokers.retry(attempt)
 
 
-def fence_producer(brokers: Brokers, transactional_id: str) -> tuple[int, int]:
+def fence_producer(
+    brokers: Brokers, transactional_id: str, *, timeout_ms: int = _FENCING_TIMEOUT_MS
+) -> tuple[int, int]:
     """Fence the producer with this transactional id and abort its transaction (KIP-664).
 
-    Return the producer id and the new epoch.
+    Return the producer id and the new epoch. `timeout_ms` is that of the id's next transaction.
     """
     request = InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
     )
 
     def attempt() -> tuple[int, int]:

@@ -10,7 +10,17 @@ from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
 from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.classes import assignors_of
-from ottla.client.config.names import IGNORED, KNOWN, OF_THE_OTHER, OWN, RENAMED, Role, dotted
+from ottla.client.config.names import (
+    IDENTIFICATION,
+    IGNORED,
+    KNOWN,
+    NO_IDENTIFICATION,
+    OF_THE_OTHER,
+    OWN,
+    RENAMED,
+    Role,
+    dotted,
+)
 from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import pem_key_store, read_jaas
 
@@ -143,6 +153,8 @@ def _native(role: Role, name: str, value: Any) -> dict[str, Any]:
         return {RENAMED[name]: 0}
     if name == "request.timeout.ms" and role is Role.CONSUMER:
         return {"socket.timeout.ms": value}
+    if name == IDENTIFICATION:
+        return {name: value or NO_IDENTIFICATION}
     if name == "buffer.memory":
         # librdkafka also limits the number of records, which bounds the memory of tiny ones.
         return {"queue.buffering.max.kbytes": max(1, int(value) // 1024)}

@@ -38,6 +38,10 @@ class Credentials(NamedTuple):
     password: str
     is_token: bool = False
 
+    def __repr__(self) -> str:
+        """Return the text without the password, for logs and traces."""
+        return f"Credentials({self.mechanism!r}, {self.username!r}, '******', {self.is_token})"
+
 
 class Security(NamedTuple):
     """How a connection is secured: a TLS context or None, and credentials or None."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
-from ottla.console.model.connections import ClusterUnavailable, UnknownCluster
+from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
 from ottla.console.model.offsets import PlanOutdated
 from ottla.console.web.respond import status_of
 
@@ -62,6 +62,11 @@ def failure_of(error: Exception) -> Failure:
 
 _KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
     (UnknownCluster, "UNKNOWN_CLUSTER", "List the clusters and check the name."),
+    (
+        LoginRefused,
+        "CLUSTER_REFUSES_LOGIN",
+        "Correct the cluster's file of --command-config and restart the console.",
+    ),
     (
         (ClusterUnavailable, NotReachable, TimedOut),
         "CLUSTER_UNAVAILABLE",

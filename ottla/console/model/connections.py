@@ -1,6 +1,9 @@
 """Connections to clusters: settings, a pool of broker connections, a cache, and the catalogue.
 
-Not done: TLS and SASL, which the client's own codec (`ottla.client.brokers`) does not support.
+All connections to a cluster have the security of its options: the blocking ones of pages and
+samples, and those of librdkafka's producers.
+
+Not done: a changed file of options has no effect until the console restarts.
 """
 
 import re
@@ -13,11 +16,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ottla.base.errors import ApiError, ConfigError, OttlaError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
+from ottla.client.config.connections import connection_options
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
-from ottla.client.transport import open_consumer, open_producer
+from ottla.client.transport import open_producer
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -30,12 +34,23 @@ _PARALLEL_MAX = 8
 _REFRESHING_MAX = 2
 _REFRESH_AFTER_S = 0.05
 _PLAINTEXT = "PLAINTEXT"
+_REFUSALS = frozenset(
+    {
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ErrorCode.ILLEGAL_SASL_STATE,
+    }
+)
 # How long requests to all brokers leave out a broker that did not respond.
 _DOWN_S = 3.0
 
 
 class ClusterUnavailable(OttlaError):
     """No broker of a cluster responds; the message names the cluster and the cause."""
+
+
+class LoginRefused(ClusterUnavailable):
+    """A broker refuses the user, the password or the mechanism of a cluster's options."""
 
 
 class UnknownCluster(OttlaError):
@@ -48,12 +63,13 @@ class ClusterSettings:
 
     `zookeeper` is a ZooKeeper connection string; `http_urls` are the base URLs of the brokers' HTTP
     ports by node id (Ottla only), which serve exact lag, search and clients. `options` are client
-    options by their Kafka names. The constructor raises ConfigError for an invalid name or address.
+    options by their Kafka names, with passwords: those of connections have an effect. The
+    constructor raises ConfigError for an invalid name or address, or a wrong option.
     """
 
     name: str
     bootstrap: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     zookeeper: str | None = None
     http_urls: Mapping[int, str] = field(default_factory=dict)
     is_read_only: bool = False
@@ -65,19 +81,24 @@ class ClusterSettings:
                 "dots, dashes and underscores"
             )
         parse_bootstrap(self.bootstrap)
-        protocol = self.options.get("security.protocol", _PLAINTEXT)
-        if protocol.upper() != _PLAINTEXT:
-            raise ConfigError(
-                f"cluster {self.name!r}: security.protocol={protocol} is not supported yet; "
-                "the console connects to PLAINTEXT listeners only"
-            )
+        try:
+            connection_options(self.options)
+        except ConfigError as error:
+            raise ConfigError(f"cluster {self.name!r}: {error}") from error
+
+    @property
+    def security_protocol(self) -> str:
+        """The protocol of connections to brokers: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return self.options.get("security.protocol", _PLAINTEXT).upper()
 
     @classmethod
     def parse(cls, text: str) -> "ClusterSettings":
         """Return the settings of `NAME=HOST:PORT[,HOST:PORT…]`; ConfigError if it is malformed."""
         name, equals, bootstrap = text.partition("=")
         if not equals:
-            raise ConfigError(f"{text!r} is not a cluster: write NAME=HOST:PORT, as in local=:9092")
+            raise ConfigError(
+                f"{text!r} is not a cluster: write NAME=HOST:PORT, as in local=localhost:9092"
+            )
         return cls(name.strip(), bootstrap.strip())
 
 
@@ -99,6 +120,7 @@ class ClusterConnection:
         self.name = settings.name
         self.bootstrap = settings.bootstrap
         self.timeout_s = timeout_s
+        self._options = connection_options(settings.options)
         self._clock = clock
         self._lock = threading.Lock()
         self._idle: list[Brokers] = []
@@ -112,22 +134,28 @@ class ClusterConnection:
     @contextmanager
     def brokers(self) -> Iterator[Brokers]:
         """Lend connections to the brokers to one thread; raises ClusterUnavailable if none
-        responds.
+        responds, and LoginRefused.
 
-        ApiError and Unsupported pass through.
+        Other ApiErrors and Unsupported pass through.
         """
         lent = self._lend()
         is_intact = False
         try:
             yield lent
             is_intact = True
-        except (ApiError, Unsupported):
+        except (ApiError, Unsupported) as error:
             is_intact = True
+            if isinstance(error, ApiError) and error.code in _REFUSALS:
+                raise LoginRefused(
+                    f"Cluster {self.name!r} refuses the login of the console ({error}): correct "
+                    "the options of SASL in its properties file (--command-config), and restart it."
+                ) from error
             raise
         except (NotReachable, TimedOut) as error:
             raise ClusterUnavailable(
                 f"Cluster {self.name!r} at {self.bootstrap} does not respond: {error}. Check that "
-                "its brokers are running and that this machine reaches their addresses."
+                "its brokers are running, that this machine reaches their addresses, and that "
+                f"their listener has security.protocol={self.settings.security_protocol}."
             ) from error
         finally:
             self._take_back(lent, is_intact=is_intact)
@@ -231,20 +259,6 @@ class ClusterConnection:
         if self._closing.wait(seconds):
             raise Closed(f"the connection to cluster {self.name!r} is closed")
 
-    def open_consumer(self, options: Mapping[str, Any] | None = None) -> Any:
-        """Return a new librdkafka consumer without a group; the caller closes it."""
-        own = {
-            "group.id": "ottla-console-without-group",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "fetch.queue.backoff.ms": 10,
-            # Another page must not wait for the metadata of every topic.
-            "topic.metadata.refresh.sparse": True,
-            "allow.auto.create.topics": False,
-        }
-        return open_consumer({**self._rdkafka(), **own, **(options or {})})
-
     def open_producer(self, options: Mapping[str, Any] | None = None) -> Any:
         """Return a new librdkafka producer with acks=all; the caller flushes it."""
         own = {
@@ -266,10 +280,15 @@ class ClusterConnection:
         for brokers in idle:
             brokers.close()
 
+    @property
+    def _client_id(self) -> str:
+        return self._options.client_id or _CLIENT_ID
+
     def _rdkafka(self) -> dict[str, Any]:
         return {
+            **self._options.librdkafka,
             "bootstrap.servers": self.bootstrap,
-            "client.id": self.settings.options.get("client.id", _CLIENT_ID),
+            "client.id": self._client_id,
         }
 
     def _lend(self) -> Brokers:
@@ -278,8 +297,12 @@ class ClusterConnection:
                 raise Closed(f"the connection to cluster {self.name!r} is closed")
             if self._idle:
                 return self._idle.pop()
-        client_id = self.settings.options.get("client.id", _CLIENT_ID)
-        return Brokers(self.bootstrap, timeout_s=self.timeout_s, client_id=client_id)
+        return Brokers(
+            self.bootstrap,
+            timeout_s=self.timeout_s,
+            client_id=self._client_id,
+            security=self._options.security,
+        )
 
     def _take_back(self, lent: Brokers, *, is_intact: bool) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from ottla.client.admin.topics import Partition
+from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.statistics import CODECS
@@ -20,7 +21,6 @@ from ottla.console.model.requests.nodes import ask_nodes
 from ottla.console.model.requests.offsets import find_offsets
 from ottla.console.model.requests.producers import read_producers
 from ottla.console.model.requests.records import FetchLimits, fetch, whole_batches
-from ottla.wire.messages.describe_producers import ProducerState
 from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -222,8 +222,8 @@ def _end_of_epoch(
     return ask_nodes(connection, [leader], ask).get(leader)
 
 
-def _producer(row: ProducerState) -> ProducerRow:
-    start = row.current_txn_start_offset
+def _producer(row: ActiveProducer) -> ProducerRow:
+    start = row.transaction_start_offset
     return ProducerRow(
         producer_id=row.producer_id,
         producer_epoch=row.producer_epoch,

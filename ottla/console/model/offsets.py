@@ -1,9 +1,7 @@
 """Offsets of a group: every strategy of kafka-consumer-groups as a plan, its execution, its undo."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +13,9 @@ from ottla.client.admin.offsets import (
     committed_offsets,
     delete_offsets,
 )
+from ottla.client.config.durations import parse_duration
+from ottla.client.resets import Bounds as PartitionBounds
+from ottla.client.resets import Move, Target, plan_moves
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key as Key
@@ -42,7 +43,7 @@ class ResetRequest:
 
     `partitions` selects them; `topics` selects all partitions of topics; without both, all
     committed partitions are meant. `offset` is for TO_OFFSET, `shift` for SHIFT_BY (negative:
-    back), `timestamp_ms` for TO_DATETIME, `duration` for BY_DURATION (ISO 8601, "PT1H30M"),
+    back), `timestamp_ms` for TO_DATETIME, `duration` for BY_DURATION ("PT1H30M", "90m"),
     `offsets` for FROM_FILE, which is also the way to set each partition separately.
     """
 
@@ -115,12 +116,12 @@ def plan_reset(connection: ClusterConnection, request: ResetRequest) -> OffsetPl
             f"{missing[0][0]}-{missing[0][1]} has no running leader: try again when it has one, or "
             "leave it out.",
         )
-    targets = _targets(connection, request, leaders, bounds, committed)
+    moves = _moves(connection, request, leaders, bounds, committed)
     return OffsetPlan(
         group_id=request.group_id,
         strategy=request.strategy,
         differences=tuple(
-            _difference(key, committed.get(key), targets[key], bounds) for key in sorted(leaders)
+            _difference(key, committed.get(key), moves.get(key), bounds) for key in sorted(leaders)
         ),
         obstacle=_obstacle(connection, request.group_id),
         planned_at_ms=connection.now_ms(),
@@ -177,13 +178,15 @@ def plan_undo(connection: ClusterConnection, executed: OffsetPlan) -> OffsetPlan
     with connection.brokers() as brokers:
         committed = committed_offsets(brokers, executed.group_id, require_stable=False)
     bounds = bounds_of(connection, _leaders_of_keys(connection, keys))
-    rows = []
-    for row in executed.differences:
-        key = row.topic, row.partition
-        known = committed.get(key)
-        current = None if known is None or known.offset < 0 else known.offset
-        if row.before != row.after and key in bounds.ends and key in bounds.starts:
-            rows.append(_difference(key, current, row.before, bounds))
+    current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
+    former = {
+        (row.topic, row.partition): row.before
+        for row in executed.differences
+        if row.before != row.after
+    }
+    undone = [key for key in former if key in bounds.ends and key in bounds.starts]
+    moves = _moves_to({key: former[key] for key in undone}, bounds, current)
+    rows = [_difference(key, current.get(key), moves.get(key), bounds) for key in undone]
     return OffsetPlan(
         group_id=executed.group_id,
         strategy=Strategy.FROM_FILE,
@@ -225,25 +228,7 @@ _ARGUMENTS = {
     Strategy.BY_DURATION: "duration",
     Strategy.FROM_FILE: "offsets",
 }
-# Weeks exclude other parts in ISO 8601; years and months have no fixed length.
-_DURATION = re.compile(
-    r"P(?=\d|T)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
 _IDLE_STATES = frozenset({"Empty", "Dead", ""})
-
-
-def parse_duration(text: str) -> int:
-    """Return the milliseconds of an ISO 8601 duration such as "P1DT2H"; ConfigError otherwise.
-    Pure.
-    """
-    match = _DURATION.fullmatch(text.strip().upper())
-    if match is None:
-        raise ConfigError(
-            f"{text!r} is not a duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
-        )
-    parts = {name: float(value) for name, value in match.groupdict().items() if value}
-    return int(timedelta(**parts).total_seconds() * 1000)
 
 
 def request_of(
@@ -318,56 +303,82 @@ def _leaders_of_keys(connection: ClusterConnection, keys: Sequence[Key]) -> dict
     return leaders
 
 
-def _targets(
+def _moves(
     connection: ClusterConnection,
     request: ResetRequest,
     leaders: Mapping[Key, int],
     bounds: Bounds,
     committed: Mapping[Key, int],
-) -> dict[Key, int | None]:
-    """Return the requested offset of each partition, which may be outside its bounds."""
+) -> dict[Key, Move]:
+    """Return the move of each partition, except of those that get no committed offset."""
+    at_time: Mapping[Key, int] = {}
     match request.strategy:
-        case Strategy.TO_EARLIEST:
-            return {key: bounds.starts[key] for key in leaders}
-        case Strategy.TO_LATEST:
-            return {key: bounds.ends[key] for key in leaders}
-        case Strategy.TO_CURRENT:
-            return {key: committed.get(key, bounds.ends[key]) for key in leaders}
-        case Strategy.TO_OFFSET:
-            return dict.fromkeys(leaders, request.offset)
-        case Strategy.SHIFT_BY:
-            if lost := sorted(set(leaders) - set(committed)):
-                raise ConfigError(
-                    f"{lost[0][0]}-{lost[0][1]} has no committed offset to shift: choose another "
-                    "strategy, or leave it out"
-                )
-            return {key: committed[key] + (request.shift or 0) for key in leaders}
-        case Strategy.FROM_FILE:
-            return {key: request.offsets.get(key, committed.get(key)) for key in leaders}
         case Strategy.DELETE:
-            return dict.fromkeys(leaders, None)
-    moment = request.timestamp_ms or 0
-    if request.strategy is Strategy.BY_DURATION:
-        moment = connection.now_ms() - parse_duration(request.duration or "")
-    results = find_offsets(connection, leaders, max(0, moment))
-    # No record is as young: the group continues at the end.
-    return {
-        key: results[key].offset
-        if key in results and results[key].offset >= 0
-        else bounds.ends[key]
-        for key in leaders
-    }
+            return {}
+        case Strategy.FROM_FILE:
+            offsets = {key: request.offsets.get(key, committed.get(key)) for key in leaders}
+            return _moves_to(offsets, bounds, committed)
+        case Strategy.TO_CURRENT:
+            target, amount, at_time = Target.FILE, 0, committed
+        case Strategy.TO_OFFSET:
+            target, amount = Target.OFFSET, request.offset or 0
+        case Strategy.SHIFT_BY:
+            target, amount = Target.SHIFT, request.shift or 0
+        case Strategy.TO_DATETIME | Strategy.BY_DURATION:
+            target, amount = Target.TIME, request.timestamp_ms or 0
+            if request.strategy is Strategy.BY_DURATION:
+                amount = connection.now_ms() - _duration_ms(request.duration or "")
+            results = find_offsets(connection, leaders, max(0, amount))
+            # No record is as young: the group continues at the end.
+            at_time = {key: row.offset for key, row in results.items() if row.offset >= 0}
+        case _:
+            is_start = request.strategy is Strategy.TO_EARLIEST
+            target, amount = Target.EARLIEST if is_start else Target.LATEST, 0
+    try:
+        return _planned(target, amount, leaders, bounds, committed, at_time)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _duration_ms(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _moves_to(
+    offsets: Mapping[Key, int | None], bounds: Bounds, committed: Mapping[Key, int]
+) -> dict[Key, Move]:
+    """Return the moves to given offsets."""
+    known = {key: offset for key, offset in offsets.items() if offset is not None}
+    return _planned(Target.FILE, 0, known, bounds, committed, known)
+
+
+def _planned(
+    target: Target,
+    amount: int,
+    keys: Iterable[Key],
+    bounds: Bounds,
+    committed: Mapping[Key, int],
+    at_time: Mapping[Key, int],
+) -> dict[Key, Move]:
+    within = {key: PartitionBounds(bounds.starts[key], bounds.ends[key]) for key in keys}
+    moves = plan_moves(target, amount, bounds=within, current=committed, at_time=at_time)
+    return {(move.topic, move.partition): move for move in moves}
 
 
 def _difference(
-    key: Key, before: int | None, target: int | None, bounds: Bounds
+    key: Key, before: int | None, move: Move | None, bounds: Bounds
 ) -> OffsetDifference:
     start, end = bounds.starts[key], bounds.ends[key]
-    after, note = target, ""
-    if target is not None and target < start:
-        after, note = start, f"{target} is deleted: moved to the log start offset {start}"
-    elif target is not None and target > end:
-        after, note = end, f"{target} is past the end: moved to the end {end}"
+    after, note = None, ""
+    if move is not None:
+        after = move.target
+        if move.requested is not None and move.requested < after:
+            note = f"{move.requested} is deleted: moved to the log start offset {start}"
+        elif move.requested is not None and move.requested > after:
+            note = f"{move.requested} is past the end: moved to the end {end}"
     return OffsetDifference(
         topic=key[0],
         partition=key[1],

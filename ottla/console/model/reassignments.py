@@ -158,9 +158,10 @@ def execute(
                 f"{move.topic}-{move.partition} has the replicas {_text(replicas or ()) or 'none'} "
                 f"now, not {_text(move.before)} as in the plan. Make the plan again.",
             )
-    if throttle_bytes_per_s is not None:
-        throttles.limit(connection, moves, throttle_bytes_per_s)
     targets = {(move.topic, move.partition): move.after for move in moves}
+    if throttle_bytes_per_s is not None:
+        current = {(move.topic, move.partition): move.before for move in moves}
+        throttles.limit(connection, targets, current, throttle_bytes_per_s)
     with connection.brokers() as brokers:
         admin.alter_reassignments(brokers, targets)
     connection.forget()

@@ -1,35 +1,27 @@
 """Transactions: open and hanging ones, and their abort (KIP-664)."""
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.answers import check, check_leader
+from ottla.base.errors import ConfigError
+from ottla.client.admin import transactions as admin
+from ottla.client.admin.answers import check
+from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.groups import find_transaction_coordinator
-from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
+from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
 from ottla.console.model.requests.nodes import ask_nodes
 from ottla.console.model.requests.producers import read_producers
-from ottla.wire.messages.describe_producers import ProducerState
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
 from ottla.wire.messages.describe_transactions import TransactionState as DescribedTransaction
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
     TransactionState,
-)
-from ottla.wire.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
 
 
@@ -124,21 +116,28 @@ def find_hanging(
     if topic is not None:
         leaders = leaders_of(read_topic(connection, topic))
     now_ms = connection.now_ms()
-    suspects = [
-        _hanging(key, row, now_ms)
-        for key, rows in read_producers(connection, leaders).items()
-        for row in rows
-        if row.current_txn_start_offset >= 0 and now_ms - row.last_timestamp > max_timeout_s * 1000
-    ]
+    producers = read_producers(connection, leaders)
+    suspects = admin.long_open(producers, now_ms=now_ms, max_timeout_ms=max_timeout_s * 1000)
     if not suspects:
         return []
     known = {
-        (row.producer_id, *key)
-        for row in list_transactions(connection)
-        if row.state in _OPEN_STATES
-        for key in row.partitions
+        (row.producer_id, *key) for row in list_transactions(connection) for key in row.partitions
     }
-    return [row for row in suspects if (row.producer_id, row.topic, row.partition) not in known]
+    return [_hanging(row, now_ms) for row in admin.without_known(suspects, known)]
+
+
+def check_hanging(connection: ClusterConnection, hanging: HangingTransaction) -> None:
+    """Raise ConfigError unless a transaction hangs, of whatever age.
+
+    An abort marker for a transaction that its coordinator knows would break its atomicity.
+    """
+    found = find_hanging(connection, topic=hanging.topic, max_timeout_s=_ANY_AGE_S)
+    wanted = hanging.partition, hanging.producer_id, hanging.start_offset
+    if wanted not in {(row.partition, row.producer_id, row.start_offset) for row in found}:
+        raise ConfigError(
+            f"the transaction of producer {hanging.producer_id} at offset {hanging.start_offset} of "
+            f"{hanging.topic}-{hanging.partition} does not hang: list the hanging transactions again"
+        )
 
 
 def abort_open(connection: ClusterConnection, transactional_id: str) -> Change:
@@ -147,18 +146,8 @@ def abort_open(connection: ClusterConnection, transactional_id: str) -> Change:
     ApiError CONCURRENT_TRANSACTIONS if the transaction is still being completed after the timeout.
     """
     before = describe_transaction(connection, transactional_id)
-    request = InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=max(1, before.timeout_ms)
-    )
-
-    def attempt(brokers: Brokers) -> None:
-        response = brokers.ask_transaction_coordinator(
-            transactional_id, request, InitProducerIdResponse
-        )
-        check(response.error_code, subject=f"Transactional id {transactional_id!r}")
-
     with connection.brokers() as brokers:
-        _retry_concurrent(connection, lambda: brokers.retry(lambda: attempt(brokers)))
+        admin.fence_producer(brokers, transactional_id, timeout_ms=max(1, before.timeout_ms))
     after = describe_transaction(connection, transactional_id)
     return Change(
         connection.name,
@@ -174,31 +163,20 @@ def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) ->
 
     ApiError INVALID_PRODUCER_EPOCH if the producer has continued meanwhile.
     """
-    marker = WritableTxnMarker(
-        producer_id=hanging.producer_id,
-        producer_epoch=hanging.producer_epoch,
-        transaction_result=False,
-        topics=[WritableTxnMarkerTopic(name=hanging.topic, partition_indexes=[hanging.partition])],
-        coordinator_epoch=max(0, hanging.coordinator_epoch),
+    producer = ActiveProducer(
+        hanging.producer_id,
+        hanging.producer_epoch,
+        -1,
+        hanging.last_timestamp_ms,
+        hanging.start_offset,
+        hanging.coordinator_epoch,
     )
-    name = f"{hanging.topic}-{hanging.partition}"
-
-    def attempt(brokers: Brokers) -> None:
-        key = hanging.topic, hanging.partition
-        leader = brokers.leaders([key])[key]
-        request = WriteTxnMarkersRequest(markers=[marker])
-        response = brokers.ask_node(leader, request, WriteTxnMarkersResponse)
-        for row in response.markers:
-            for topic in row.topics:
-                for item in topic.partitions:
-                    check_leader(item.error_code, subject=name)
-
     with connection.brokers() as brokers:
-        brokers.retry(lambda: attempt(brokers))
+        admin.abort_transaction(brokers, hanging.topic, hanging.partition, producer)
     return Change(
         connection.name,
         "transaction.abort-hanging",
-        name,
+        f"{hanging.topic}-{hanging.partition}",
         before={
             "producer_id": str(hanging.producer_id),
             "producer_epoch": str(hanging.producer_epoch),
@@ -207,23 +185,10 @@ def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) ->
     )
 
 
+# Also transactions with a timestamp in the future.
+_ANY_AGE_S = float("-inf")
 # A prepared transaction has been decided, but not all partitions have their marker yet.
 _OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
-_CONCURRENT_PAUSE_S = 0.1
-
-
-def _retry_concurrent(connection: ClusterConnection, attempt: Callable[[], None]) -> None:
-    """Retry while the previous transaction is still being completed."""
-    deadline = time.monotonic() + connection.timeout_s
-    while True:
-        try:
-            attempt()
-            return
-        except ApiError as error:
-            is_over = time.monotonic() > deadline
-            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or is_over:
-                raise
-        connection.pause(_CONCURRENT_PAUSE_S)
 
 
 def _listed(node: int, row: TransactionState) -> TransactionRow:
@@ -260,14 +225,15 @@ def _described(node: int, row: DescribedTransaction, now_ms: int) -> Transaction
     )
 
 
-def _hanging(key: Key, row: ProducerState, now_ms: int) -> HangingTransaction:
+def _hanging(row: admin.HangingTransaction, now_ms: int) -> HangingTransaction:
+    producer = row.producer
     return HangingTransaction(
-        topic=key[0],
-        partition=key[1],
-        producer_id=row.producer_id,
-        producer_epoch=row.producer_epoch,
-        coordinator_epoch=row.coordinator_epoch,
-        start_offset=row.current_txn_start_offset,
-        last_timestamp_ms=row.last_timestamp,
-        age_s=(now_ms - row.last_timestamp) / 1000,
+        topic=row.topic,
+        partition=row.partition,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        coordinator_epoch=producer.coordinator_epoch,
+        start_offset=producer.transaction_start_offset,
+        last_timestamp_ms=producer.last_timestamp,
+        age_s=(now_ms - producer.last_timestamp) / 1000,
     )

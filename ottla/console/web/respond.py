@@ -14,7 +14,7 @@ from ottla.console.accounts.sessions import Session
 from ottla.console.accounts.users import AccountError
 from ottla.console.fields import Fields
 from ottla.console.formats import as_json
-from ottla.console.model.connections import ClusterUnavailable, UnknownCluster
+from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
 from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language, language, preferred
@@ -256,17 +256,23 @@ def _shown(
 def _failure(view: View, page: Page, error: Exception) -> Reply:
     status = status_of(error)
     if status == 503:
-        return _error_page(view, page, status, str(error), template="unavailable.html")
+        data = {"is_login_refused": isinstance(error, LoginRefused)}
+        return _error_page(view, page, status, str(error), "unavailable.html", data)
     return _error_page(view, page, status, layout.sentence(error))
 
 
 def _error_page(
-    view: View, page: Page, status: int, reason: str, template: str = "error.html"
+    view: View,
+    page: Page,
+    status: int,
+    reason: str,
+    template: str = "error.html",
+    data: Mapping[str, Any] | None = None,
 ) -> Reply:
     if view.connection is None and view.path.get("cluster") in view.console.clusters.names():
         view.connection = view.console.clusters.get(view.path["cluster"])
     context = layout.context(view, page.section, 0)
-    context |= {"error": "", "notice": "", "status": status, "reason": reason}
+    context |= {"error": "", "notice": "", "status": status, "reason": reason, **(data or {})}
     headers = {"refresh": str(_RETRY_S), "retry-after": str(_RETRY_S)} if status == 503 else {}
     return Reply(status, render(template, context), headers=headers)
 

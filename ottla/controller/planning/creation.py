@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
+from ottla.base.replicas import placement
 from ottla.base.rng import Rng
 from ottla.base.uuids import random_uuid
-from ottla.cluster import election, names, placement
+from ottla.cluster import election, names
 from ottla.cluster.image import (
     BrokerImage,
     ClusterImage,

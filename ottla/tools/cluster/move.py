@@ -11,14 +11,16 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.client.admin import replicas
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.broker_ids import parse_broker_ids
 from ottla.tools.cluster.moves import Plan, execute_moves, plan_of, refuse_existing, save
-from ottla.tools.cluster.progress import cancel_moves, show_progress
 from ottla.tools.output import Output, note
 
+_cancel_moves = deferred("ottla.tools.cluster.progress", "cancel_moves")
+_show_progress = deferred("ottla.tools.cluster.progress", "show_progress")
 _COLUMNS = ("topic", "partition", "from", "to")
 _STATUS_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
 _KINDS = ("to", "over", "plan", "cancel", "verify")
@@ -64,9 +66,9 @@ def command(
     _check(topic_partitions, option_values)
     plan = plan_of(brokers, topic_partitions, option_values)
     if option_values["verify"]:
-        return show_progress(brokers, output, plan, execute=execute)
+        return int(_show_progress(brokers, output, plan, execute=execute))
     if option_values["cancel"]:
-        cancel_moves(brokers, output, plan, execute=execute)
+        _cancel_moves(brokers, output, plan, execute=execute)
         return 0
     _move(brokers, output, plan, option_values, execute=execute)
     return 0

@@ -9,16 +9,13 @@ import click
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin import replicas
+from ottla.client.admin.moves import throttles
+from ottla.client.admin.moves.spreading import spread
 from ottla.client.brokers import Brokers
 from ottla.tools.broker_ids import running_brokers
-from ottla.tools.scripts.replicas import log_dir_moves, throttles
+from ottla.tools.scripts.replicas import log_dir_moves
 from ottla.tools.scripts.replicas.log_dir_moves import Directories, Replica
-from ottla.tools.scripts.replicas.moving import (
-    limit_traffic,
-    replicas_of,
-    replicas_of_topics,
-    spread,
-)
+from ottla.tools.scripts.replicas.moving import replicas_of, replicas_of_topics
 from ottla.tools.scripts.replicas.reassignment_plan import (
     Assignment,
     Targets,
@@ -123,7 +120,8 @@ def execute_moves(brokers: Brokers, plan: Plan, bytes_per_second: int | None) ->
     moved = {key: row for key, row in plan.targets.items() if row != plan.current[key]}
     if bytes_per_second is not None:
         moves = replicas.list_reassignments(brokers)
-        limit_traffic(brokers, moved, plan.current, moves, bytes_per_second)
+        live = brokers.node_ids()
+        throttles.throttle(brokers, moved, plan.current, moves, bytes_per_second, live=live)
         nodes = (replica.broker for replica in plan.directories)
         throttles.throttle_moves(brokers, nodes, bytes_per_second)
     if moved:

@@ -1,10 +1,11 @@
 """`ottla cluster move --verify` and `--cancel`: moves under way, and their limits."""
 
 from ottla.client.admin import replicas
+from ottla.client.admin.moves import throttles
 from ottla.client.brokers import Brokers
 from ottla.tools.cluster.moves import Plan, move_back
 from ottla.tools.output import Output, note
-from ottla.tools.scripts.replicas import log_dir_moves, throttles
+from ottla.tools.scripts.replicas import log_dir_moves
 from ottla.tools.scripts.replicas.log_dir_moves import Directories, Replica
 from ottla.tools.scripts.replicas.moving import limited, states
 from ottla.tools.scripts.replicas.reassignment_plan import TopicPartition

@@ -19,7 +19,10 @@ _run = deferred("ottla.tools.console.running", "run")
 @click.command("console")
 @click.option("--cluster", "clusters", multiple=True,
               metavar="NAME=HOST:PORT[,HOST:PORT…]",
-              help="A cluster, of Ottla or Apache Kafka; may be repeated.")  # fmt: skip
+              help="A cluster, of Ottla or Apache Kafka, or the name of a profile; may be repeated.")  # fmt: skip
+@click.option("--command-config", "client_configs", multiple=True, metavar="NAME=FILE",
+              callback=options.parse_pairs,
+              help="The properties file of a cluster with options of Kafka's clients, for TLS and SASL; may be repeated.")  # fmt: skip
 @click.option("--zookeeper", "zookeepers", multiple=True, metavar="NAME=HOST:PORT[,HOST:PORT…]",
               callback=options.parse_pairs,
               help="The ZooKeeper ensemble of a cluster, to browse its tree; may be repeated.")  # fmt: skip
@@ -48,7 +51,8 @@ def command(
     \b
     ottla console --cluster local=localhost:9092
     ottla console --cluster test=kafka1:9092 --cluster live=kafka7:9092,kafka8:9092 --read-only
+    ottla console --cluster live=kafka7:9093 --command-config live=client.properties
     """
     if not clusters and reset_password is None:
-        raise click.UsageError("Name a cluster with --cluster NAME=HOST:PORT.")
+        raise click.UsageError("Name a cluster with --cluster NAME=HOST:PORT, or a profile.")
     _run(output, clusters=clusters, reset_password=reset_password, **option_values)

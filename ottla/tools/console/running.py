@@ -21,13 +21,16 @@ from ottla.console.configuration import read_allowed_networks
 from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.tools import profiles
 from ottla.tools.console.command import PASSWORD_VARIABLE
 from ottla.tools.output import Output, note
+from ottla.tools.scripts.session import read_properties
 
 
 def run(
     output: Output,
     clusters: Sequence[str],
+    client_configs: Mapping[str, str],
     zookeepers: Mapping[str, str],
     http_urls: Mapping[str, str],
     data: str,
@@ -40,7 +43,7 @@ def run(
         return
     server = ConsoleServer(
         ConsoleSettings(
-            clusters_of(clusters, zookeepers, http_urls),
+            clusters_of(clusters, zookeepers, http_urls, client_configs),
             Path(data) / FILE_NAME,
             option_values["host"],
             option_values["port"],
@@ -64,13 +67,17 @@ def run(
 
 
 def clusters_of(
-    clusters: Sequence[str], zookeepers: Mapping[str, str], http_urls: Mapping[str, str]
+    clusters: Sequence[str],
+    zookeepers: Mapping[str, str],
+    http_urls: Mapping[str, str],
+    client_configs: Mapping[str, str],
 ) -> tuple[ClusterSettings, ...]:
     """Return the clusters of the options; ConfigError names the option that is wrong.
 
-    The keys of `zookeepers` are names of clusters, those of `http_urls` are NAME/BROKER.
+    The keys of `zookeepers` and `client_configs` are names of clusters, those of `http_urls` are
+    NAME/BROKER. The file of a profile is used unless `client_configs` has another one.
     """
-    parsed = [ClusterSettings.parse(text) for text in clusters]
+    parsed = [_cluster(text, client_configs) for text in clusters]
     names = {cluster.name for cluster in parsed}
     urls: dict[str, dict[int, str]] = {name: {} for name in names}
     for key, url in http_urls.items():
@@ -84,10 +91,31 @@ def clusters_of(
         urls[name][int(broker)] = url.rstrip("/")
     for name in zookeepers:
         _check_name("--zookeeper", name, names)
+    for name in client_configs:
+        _check_name("--command-config", name, names)
     return tuple(
         replace(item, zookeeper=zookeepers.get(item.name), http_urls=urls[item.name])
         for item in parsed
     )
+
+
+def _cluster(text: str, client_configs: Mapping[str, str]) -> ClusterSettings:
+    """Return a cluster of --cluster: NAME=HOST:PORT, or the name of a profile."""
+    config = ""
+    if "=" in text:
+        settings = ClusterSettings.parse(text)
+    else:
+        known = profiles.read()
+        if text not in known.addresses:
+            names = ", ".join(sorted(known.addresses)) or "none"
+            raise ConfigError(
+                f"{text!r} is not a cluster: write NAME=HOST:PORT, as in local=localhost:9092, or the name "
+                f"of a profile (there are: {names})"
+            )
+        settings = ClusterSettings(text, known.addresses[text])
+        config = known.configs.get(text, "")
+    path = client_configs.get(settings.name, config)
+    return replace(settings, options=read_properties(path)) if path else settings
 
 
 def _check_name(option: str, name: str, names: Container[str]) -> None:

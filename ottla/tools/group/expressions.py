@@ -1,6 +1,6 @@
 """Offset expressions (`ottla.tools.positions`) as targets of a reset."""
 
-from ottla.tools.group.plan import Target
+from ottla.client.resets import Target
 from ottla.tools.positions import Anchor, parse_position
 
 _TARGETS = {

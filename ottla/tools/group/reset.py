@@ -11,8 +11,8 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
+from ottla.client.resets import Move
 from ottla.tools import options
-from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import NAMES, as_typed, choose, planned, targeted, warnings
 from ottla.tools.output import Output, note
 from ottla.tools.topic_partitions import parse_topic_partitions

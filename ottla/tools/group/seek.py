@@ -12,8 +12,8 @@ import click
 
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
+from ottla.client.resets import Move, Partition, Target, plan_moves
 from ottla.tools import options
-from ottla.tools.group.plan import Move, Partition, Target, plan_moves
 from ottla.tools.group.reset import refuse_while_active, show_moves
 from ottla.tools.group.targets import bounds_of
 from ottla.tools.moments import parse_moment

@@ -9,9 +9,10 @@ import click
 from ottla.base.loading import deferred
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
-from ottla.tools.group.plan import Bounds, Move, Partition, Target, plan_moves
-from ottla.tools.moments import parse_duration, parse_moment
+from ottla.client.resets import Bounds, Move, Partition, Target, plan_moves
+from ottla.tools.moments import parse_moment
 
+_parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 _target_of = deferred("ottla.tools.group.expressions", "target_of")
 
 _OPTIONS = (
@@ -68,7 +69,7 @@ def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Tar
             case "to_datetime":
                 return Target.TIME, parse_moment(options[name], now_ms)
             case "by_duration":
-                return Target.TIME, now_ms - parse_duration(options[name])
+                return Target.TIME, now_ms - int(_parse_duration(options[name]))
             case "to_offset":
                 return Target.OFFSET, options[name]
             case "shift_by":

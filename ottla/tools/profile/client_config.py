@@ -6,16 +6,9 @@ Spark connect in plain text.
 
 from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
+from ottla.client.config.connections import connection_options
 from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import security_of
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.text_files import read_text
-
-# The file may be that of an application: its group, for one, is not that of a command.
-_OF_CONNECTIONS = (
-    "broker.address.", "client.", "connections.", "enable.ssl.", "metadata.", "reconnect.",
-    "sasl.", "security.", "socket.", "ssl.",
-)  # fmt: skip
 
 
 def configure(brokers: Brokers, path: str) -> None:
@@ -23,14 +16,11 @@ def configure(brokers: Brokers, path: str) -> None:
 
     Only options of connections have an effect. Raises ConfigError with the name of a wrong one.
     """
-    options = parse_properties(read_text(path), path, needs_values=False)
-    brokers.client_id = options.get("client.id", brokers.client_id)
-    brokers.security = security_of(options)
-    brokers.settings = {
-        name: value
-        for name, value in librdkafka_settings(options).items()
-        if name.startswith(_OF_CONNECTIONS)
-    }
+    options = connection_options(parse_properties(read_text(path), path, needs_values=False))
+    if options.client_id is not None:
+        brokers.client_id = options.client_id
+    brokers.security = options.security
+    brokers.settings = options.librdkafka
 
 
 def refuse_security(brokers: Brokers, purpose: str) -> None:

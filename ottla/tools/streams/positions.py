@@ -14,7 +14,7 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
-from ottla.tools.group.plan import Move, Partition, Target, plan_moves
+from ottla.client.resets import Move, Partition, Target, plan_moves
 from ottla.tools.group.targets import bounds_of, choose, planned, warnings
 from ottla.tools.text_files import is_number, read_text
 

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from ottla.base.loading import deferred
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
+from ottla.client.resets import Move
 from ottla.streams.application.reset import (
     CHECKPOINT,
     GROUP,
@@ -29,7 +30,6 @@ from ottla.streams.application.reset import (
 )
 from ottla.streams.settings.application import check_application_id, checkpoint_of
 from ottla.tools import options
-from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import targeted
 from ottla.tools.output import Output, note
 from ottla.tools.streams.client_config import ClientConfig, read_client_config

@@ -54,6 +54,34 @@ def test_an_open_transaction_is_aborted_and_its_producer_fenced(
     assert "transaction.abort" in [row.action for row in console.audit.entries()]
 
 
+def test_a_transaction_that_its_coordinator_knows_gets_no_abort_marker(
+    client_of: ClientOf, cluster: Cluster
+) -> None:
+    """A marker in one of its partitions would break its atomicity: the call fails."""
+    cluster.create_topic("transfers")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "known"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("transfers", b"half")
+    assert producer.flush(10) == 0
+    client = client_of("ada")
+    (row,) = client.get(f"{_LOCAL}/topics/transfers/partitions/0").json()["producers"]
+    hanging = {
+        "topic": "transfers",
+        "partition": 0,
+        "producer_id": row["producer_id"],
+        "producer_epoch": row["producer_epoch"],
+        "coordinator_epoch": row["coordinator_epoch"],
+        "start_offset": row["transaction_start_offset"],
+        "last_timestamp_ms": row["last_timestamp_ms"],
+        "age_s": 0.0,
+    }
+    refused = client.post(f"{_LOCAL}/hanging-transactions/abort", json={"hanging": hanging})
+    assert refused.status_code == 400
+    assert "does not hang" in refused.json()["error"]["message"]
+    producer.commit_transaction(10)
+
+
 def test_members_of_a_group_are_removed(
     client_of: ClientOf, cluster: Cluster, console: Console
 ) -> None:

@@ -98,6 +98,20 @@ def test_limit_of_traffic_is_removed_when_the_plan_is_complete(
         _until(lambda: _limits(brokers) == [])
 
 
+def test_limits_are_set_on_brokers_that_run(run: Any, cluster: Cluster) -> None:
+    """A broker that has died is the reason of many moves."""
+    cluster.create_topic("a", partitions=1, replication_factor=1)
+    run("cluster", "move", "a", "--to", "2,3", "--execute")
+    _until(lambda: _replicas(run, "a") == [[2, 3]])
+    cluster.kill(3)
+    line = ("cluster", "move", "a", "--to", "2,1", "--throttle", "50000000", "--execute")
+    # The metadata contains the broker until its session ends.
+    _until(lambda: run(*line).code == 0)
+    with cluster.admin() as brokers:
+        _until(lambda: _limits(brokers) == ["0:2,0:3", "50000000", "50000000"])
+    _until(lambda: _replicas(run, "a") == [[2, 1]])
+
+
 def test_plan_is_cancelled(run: Any, cluster: Cluster, tmp_path: Path) -> None:
     """A limit of one byte per second keeps the replica moving until the plan is cancelled."""
     cluster.create_topic("a")

@@ -1,9 +1,14 @@
 """The clusters that the options of `ottla console` describe."""
 
+from pathlib import Path
+
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.tools import main, profiles
 from ottla.tools.console.running import clusters_of
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def test_clusters_have_their_ensembles_and_http_ports() -> None:
@@ -12,6 +17,7 @@ def test_clusters_have_their_ensembles_and_http_ports() -> None:
         ("a=k1:9092", "b=k2:9092,k3:9092"),
         {"b": "z1:2181"},
         {"a/1": "http://k1:9644/", "a/2": "https://k4"},
+        {},
     )
     assert (first.name, first.zookeeper) == ("a", None)
     assert first.http_urls == {1: "http://k1:9644", 2: "https://k4"}
@@ -38,4 +44,75 @@ def test_a_wrong_option_is_named(
 ) -> None:
     """The message says how the option is written."""
     with pytest.raises(ConfigError, match=message):
-        clusters_of(("a=k1:9092",), zookeepers, http_urls)
+        clusters_of(("a=k1:9092",), zookeepers, http_urls, {})
+
+
+def write_options(folder: Path, user: str) -> str:
+    """Write a file of options with the user's name and the password `secret`; return its path."""
+    path = folder / f"{user}.properties"
+    jaas = f'{_PLAIN} required username="{user}" password="secret";'
+    path.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n",
+        "utf-8",
+    )
+    return str(path)
+
+
+def test_a_file_of_options_belongs_to_one_cluster(tmp_path: Path) -> None:
+    """The credentials of one cluster are not sent to another."""
+    file = write_options(tmp_path, "ann")
+    first, second = clusters_of(("a=k1:9092", "b=k2:9093"), {}, {}, {"b": file})
+    assert (first.security_protocol, first.options) == ("PLAINTEXT", {})
+    assert second.security_protocol == "SASL_PLAINTEXT"
+    assert "ann" in second.options["sasl.jaas.config"]
+    assert "secret" not in repr(second)
+
+
+def test_a_profile_is_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the address and the file of the profile; an option of the console names another."""
+    monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
+    file, other = write_options(tmp_path, "ann"), write_options(tmp_path, "bob")
+    profiles.write(profiles.Profiles({"live": "k7:9093"}, "", {"live": file}))
+    (cluster,) = clusters_of(("live",), {}, {}, {})
+    assert (cluster.name, cluster.bootstrap) == ("live", "k7:9093")
+    assert "ann" in cluster.options["sasl.jaas.config"]
+    (cluster,) = clusters_of(("live",), {}, {}, {"live": other})
+    assert "bob" in cluster.options["sasl.jaas.config"]
+    with pytest.raises(ConfigError, match=r"'live2' is not a cluster.*profile \(there are: live\)"):
+        clusters_of(("live2",), {}, {}, {})
+
+
+def test_a_file_of_options_names_a_cluster() -> None:
+    """As the other options of clusters do."""
+    with pytest.raises(ConfigError, match="--command-config names 'c', which no --cluster has"):
+        clusters_of(("a=k1:9092",), {}, {}, {"c": "file"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("security.protocol=TLS\n", "cluster 'a': security.protocol=TLS: use PLAINTEXT, SSL"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n", "GSSAPI is not supported: use"),
+        ("security.protocol=SSL\nssl.truststore.location=/none\n", "ssl.truststore cannot be read"),
+    ],
+)
+def test_a_wrong_file_of_options_stops_the_command(
+    tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence names the cluster and the option; no console is started, no folder is made."""
+    file = tmp_path / "client.properties"
+    file.write_text(text, "utf-8")
+    words = ["console", "--cluster", "a=k1:9092", "--command-config", f"a={file}"]
+    folder = tmp_path / "data"
+    assert main.run([*words, "--data", str(folder)]) == 1
+    assert message in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_missing_file_of_options_stops_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence has its path."""
+    words = ["console", "--cluster", "a=k1:9092", "--command-config", f"a={tmp_path}/none"]
+    assert main.run([*words, "--data", str(tmp_path / "data")]) == 1
+    assert f"{tmp_path}/none" in capsys.readouterr().err

@@ -13,10 +13,14 @@ from ottla.console.model.zookeeper import Znode, has_tree, read_znode
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """A cluster of the console; `has_zookeeper` if its ZooKeeper tree can be read."""
+    """A cluster of the console; `has_zookeeper` if its ZooKeeper tree can be read.
+
+    `security_protocol` is that of the connections to its brokers.
+    """
 
     name: str
     bootstrap: str
+    security_protocol: str
     is_read_only: bool
     has_zookeeper: bool
 
@@ -30,6 +34,7 @@ def list_clusters(catalogue: ClusterCatalogue) -> list[ClusterRow]:
         ClusterRow(
             connection.name,
             connection.bootstrap,
+            connection.settings.security_protocol,
             connection.settings.is_read_only,
             has_tree(connection),
         )

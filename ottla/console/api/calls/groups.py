@@ -69,6 +69,16 @@ def find_hanging(
     return transactions.find_hanging(connection, topic=topic, max_timeout_s=max_timeout_s)
 
 
+def abort_hanging(
+    connection: ClusterConnection, hanging: transactions.HangingTransaction
+) -> Change:
+    """Write an abort marker for a transaction that no coordinator knows, as kafka-transactions
+    does; fails if the transaction does not hang.
+    """
+    transactions.check_hanging(connection, hanging)
+    return transactions.abort_hanging(connection, hanging)
+
+
 def _plan(connection: ClusterConnection, request: ResetRequest) -> OffsetPlan:
     return offsets.plan_reset(connection, request)
 
@@ -116,7 +126,7 @@ OPERATIONS = (
         "POST",
         f"{CLUSTER_PATH}/hanging-transactions/abort",
         Role.ADMIN,
-        transactions.abort_hanging,
+        abort_hanging,
         "transactions",
     ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ConfigError
+from ottla.client.admin.moves.spreading import spread as spread_topics
 
 Key = tuple[str, int]
 Assignment = dict[Key, tuple[int, ...]]
@@ -63,23 +64,15 @@ def change_factor(current: Assignment, layout: Layout, factor: int) -> Assignmen
 
 
 def spread(current: Assignment, layout: Layout) -> Assignment:
-    """Assign all partitions again, round robin over brokers whose racks alternate."""
-    ring = _alternating(layout)
-    targets: Assignment = {}
-    start = 0
-    for topic in sorted({key[0] for key in current}):
-        numbers = sorted(key[1] for key in current if key[0] == topic)
-        for number in numbers:
-            factor = len(current[topic, number])
-            if factor > len(ring):
-                raise ConfigError(
-                    f"{topic}-{number} has {factor} replicas, more than the {len(ring)} brokers"
-                )
-            # The shift grows with each round, so that followers spread, too (Kafka's AdminUtils).
-            shift = 1 + number // len(ring) % max(1, len(ring) - 1)
-            targets[topic, number] = _round_robin(ring, start + number, shift, factor)
-        start += len(numbers)
-    return targets
+    """Assign all partitions again, as kafka-reassign-partitions --generate does."""
+    for (topic, number), replicas in sorted(current.items()):
+        if len(replicas) > len(layout.brokers):
+            raise ConfigError(
+                f"{topic}-{number} has {len(replicas)} replicas, more than the "
+                f"{len(layout.brokers)} brokers"
+            )
+    racks = {broker: layout.racks.get(broker) for broker in layout.brokers}
+    return spread_topics(dict(sorted(current.items())), racks)
 
 
 def balance(current: Assignment, layout: Layout) -> Assignment:
@@ -177,24 +170,3 @@ def _choose(replicas: Sequence[int], load: Counter[int], layout: Layout, key: Ke
 
 def _replaced(replicas: Sequence[int], old: int, new: int) -> tuple[int, ...]:
     return tuple(new if broker == old else broker for broker in replicas)
-
-
-def _alternating(layout: Layout) -> list[int]:
-    """Return the brokers so that neighbours are in different racks, if possible."""
-    by_rack: dict[str, list[int]] = {}
-    for broker in sorted(layout.brokers):
-        by_rack.setdefault(layout.racks.get(broker) or "", []).append(broker)
-    ring: list[int] = []
-    while any(by_rack.values()):
-        for rack in sorted(by_rack):
-            if by_rack[rack]:
-                ring.append(by_rack[rack].pop(0))
-    return ring
-
-
-def _round_robin(ring: Sequence[int], position: int, shift: int, factor: int) -> tuple[int, ...]:
-    size = len(ring)
-    leader = ring[position % size]
-    candidates = [ring[(position + shift + step) % size] for step in range(size)]
-    followers = [broker for broker in candidates if broker != leader]
-    return (leader, *followers[: factor - 1])

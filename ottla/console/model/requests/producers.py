@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
+from ottla.client.admin.transactions import ActiveProducer, active_producer
 from ottla.client.brokers import Brokers
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key
@@ -10,14 +11,13 @@ from ottla.console.model.requests.nodes import ask_nodes
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
-    ProducerState,
     TopicRequest,
 )
 
 
 def read_producers(
     connection: ClusterConnection, leaders: Mapping[Key, int]
-) -> dict[Key, list[ProducerState]]:
+) -> dict[Key, list[ActiveProducer]]:
     """Return the producers by partition, given the leaders; partitions that fail are absent."""
     by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for (topic, number), node in leaders.items():
@@ -32,7 +32,7 @@ def read_producers(
         return brokers.ask_node(node, request, DescribeProducersResponse)
 
     return {
-        (topic.name, row.partition_index): list(row.active_producers)
+        (topic.name, row.partition_index): [active_producer(item) for item in row.active_producers]
         for response in ask_nodes(connection, by_leader, ask).values()
         for topic in response.topics
         for row in topic.partitions

@@ -17,10 +17,10 @@ from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.security.options import security_of
 from ottla.tools.positions import Anchor, Position
 from ottla.tools.scripts.admin.topics import topic_pattern
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import WITHOUT_EFFECT, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.printing import as_json, err

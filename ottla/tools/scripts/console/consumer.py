@@ -15,13 +15,13 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.client.config.choices import reset_age_ms
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.errors import ClientError
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.included import IncludedTopics
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,

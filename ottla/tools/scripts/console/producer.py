@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.transport import RecordProducer
 from ottla.tools.scripts.console.line_reader import LineError, LineReader
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,

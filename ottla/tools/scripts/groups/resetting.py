@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.tools.moments import parse_duration
+from ottla.client.config.durations import parse_duration
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options, integer, long
 from ottla.tools.scripts.printing import as_json, left, out

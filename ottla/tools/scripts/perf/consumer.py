@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.consuming import Amount, ConsumerRun, rates
 from ottla.tools.scripts.console.included import IncludedTopics
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.latencies import MB, Window
 from ottla.tools.measuring.measured_producer import MeasuredProducer
@@ -18,7 +19,6 @@ from ottla.tools.measuring.producing import (
     send_records,
 )
 from ottla.tools.scripts.argparse4j import require, require_one
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
 from ottla.tools.scripts.perf.metrics import ClientStatistics, print_metrics, producer_metrics

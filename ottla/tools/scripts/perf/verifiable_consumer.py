@@ -1,10 +1,10 @@
 """`kafka-verifiable-consumer` (org.apache.kafka.tools.VerifiableConsumer)."""
 
 from ottla.base.errors import OttlaError
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.tools.measuring.verifiable import EventsOfConsumer
 from ottla.tools.scripts.argparse4j import require
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err

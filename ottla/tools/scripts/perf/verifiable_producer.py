@@ -1,9 +1,9 @@
 """`kafka-verifiable-producer` (org.apache.kafka.tools.VerifiableProducer)."""
 
 from ottla.base.errors import OttlaError
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun
 from ottla.tools.scripts.argparse4j import require, require_one
-from ottla.tools.scripts.console.settings import librdkafka_settings
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,

@@ -9,8 +9,6 @@ from ottla.client.admin import topics
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
-from ottla.cluster.placement import place_replicas
-from ottla.tools.scripts.replicas import throttles
 from ottla.tools.scripts.replicas.reassignment_plan import Assignment, TopicPartition, listed
 
 
@@ -40,20 +38,6 @@ def replicas_of(brokers: Brokers, plan: Assignment) -> Assignment:
     return {key: everything[key] for key in plan}
 
 
-def spread(current: Assignment, racks: Mapping[int, str | None]) -> Assignment:
-    """Return a plan that places whole topics on brokers, given with their racks. Pure.
-
-    A topic keeps its number of replicas. ApiError INVALID_REPLICATION_FACTOR if there are too few
-    brokers.
-    """
-    plan: Assignment = {}
-    for name in dict.fromkeys(topic for topic, _ in current):
-        mine = {key: replicas for key, replicas in current.items() if key[0] == name}
-        placed = place_replicas(racks, len(mine), len(mine[name, 0]), start=0)
-        plan |= {(name, number): tuple(replicas) for number, replicas in placed.items()}
-    return plan
-
-
 def states(
     brokers: Brokers, plan: Assignment, moves: Mapping[TopicPartition, Reassignment]
 ) -> dict[TopicPartition, tuple[int, ...] | None]:
@@ -72,21 +56,6 @@ def _replicas(brokers: Brokers, key: TopicPartition) -> tuple[int, ...]:
             return ()
         raise
     return next((row.replicas for row in partitions if row.partition == key[1]), ())
-
-
-def limit_traffic(
-    brokers: Brokers,
-    plan: Assignment,
-    current: Assignment,
-    moves: Mapping[TopicPartition, Reassignment],
-    bytes_per_second: int,
-) -> None:
-    """Limit the traffic of a plan, on the brokers that send and on those that receive (KIP-73)."""
-    pairs = {
-        key: (throttles.sources_of(current[key], moves.get(key)), replicas)
-        for key, replicas in plan.items()
-    }
-    throttles.throttle(brokers, pairs, bytes_per_second)
 
 
 def limited(brokers: Brokers, plan: Assignment) -> tuple[list[int], list[int], list[str]]:

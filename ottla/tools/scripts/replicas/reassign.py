@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from ottla.base.errors import ApiError, ConfigError, OttlaError
 from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.moves import throttles
+from ottla.client.admin.moves.spreading import spread
 from ottla.client.admin.replicas import try_reassignments
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import Exit, UsageError
@@ -23,14 +25,12 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.reassignments import list_reassignments
-from ottla.tools.scripts.replicas import log_dir_moves, throttles
+from ottla.tools.scripts.replicas import log_dir_moves
 from ottla.tools.scripts.replicas.log_dir_moves import Replica, find_directories
 from ottla.tools.scripts.replicas.moving import (
-    limit_traffic,
     limited,
     replicas_of,
     replicas_of_topics,
-    spread,
     states,
 )
 from ottla.tools.scripts.replicas.reassignment_plan import (
@@ -177,7 +177,8 @@ def _generate(brokers: Brokers, options: Options) -> None:
             "replica assignment without rack information."
         )
     current = replicas_of_topics(brokers, names)
-    proposed = spread(current, racks)
+    # As in Apache Kafka, all partitions of a topic get the number of replicas of the first.
+    proposed = spread({key: current[key[0], 0] for key in current}, racks)
     directories = find_directories(brokers, _brokers_of(current))
     out(f"Current partition replica assignment\n{plan_text(current, directories)}\n")
     out(f"Proposed partition reassignment configuration\n{plan_text(proposed)}")
@@ -207,7 +208,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
             "the throttle is removed."
         )
     if limit >= 0:
-        limit_traffic(brokers, plan, current, moves, limit)
+        throttles.throttle(brokers, plan, current, moves, limit)
         out(f"The inter-broker throttle limit was set to {limit} B/s")
     if moves_limit >= 0:
         throttles.throttle_moves(brokers, (replica.broker for replica in targets), moves_limit)

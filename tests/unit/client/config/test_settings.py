@@ -8,7 +8,7 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.client import Serdes
 from ottla.client.config.classes import assignors_of, interceptors_of, partitioner_of, serde_of
-from ottla.client.config.names import Role
+from ottla.client.config.names import IDENTIFICATION, Role
 from ottla.client.config.settings import read_settings
 from ottla.client.group.assignors import RoundRobinAssignor
 
@@ -37,6 +37,12 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "client.properties"
     path.write_text(FILE, encoding="utf-8")
     return path
+
+
+def test_an_empty_identification_algorithm_switches_it_off() -> None:
+    """As in Kafka's clients; librdkafka's word for it is none, and it refuses the empty value."""
+    settings = read_settings(Role.CONSUMER, {IDENTIFICATION: ""}, {})
+    assert settings.native[IDENTIFICATION] == "none"
 
 
 def test_file_serves_both_kinds_of_client(file: Path) -> None:

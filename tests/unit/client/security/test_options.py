@@ -41,6 +41,13 @@ def test_credentials_are_those_of_jaas_or_of_librdkafkas_options(options: dict[s
     assert security.credentials == Credentials("SCRAM-SHA-512", "ann", 'a"b')
 
 
+def test_the_text_of_credentials_has_no_password() -> None:
+    """Logs and traces do not show it."""
+    text = repr(Credentials("PLAIN", "ann", "secret"))
+    assert "ann" in text
+    assert "secret" not in text
+
+
 def test_a_delegation_token_is_marked_in_jaas() -> None:
     """As in Java's clients, `tokenauth` is an option of the login module of SCRAM."""
     text = f'{SCRAM} username="id" password="tokenauth=\\"false\\"" tokenauth="true";'

@@ -11,12 +11,19 @@ from ottla.console.model.connections import (
     ClusterConnection,
     ClusterSettings,
     ClusterUnavailable,
+    LoginRefused,
     UnknownCluster,
 )
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.testing import Cluster
 
 _NOWHERE = "127.0.0.1:1"
+_SASL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "ann",
+    "sasl.password": "secret",
+}
 
 
 class _Clock:
@@ -46,10 +53,34 @@ def test_malformed_clusters_are_rejected(text: str) -> None:
         ClusterSettings.parse(text)
 
 
-def test_encrypted_listeners_are_rejected() -> None:
-    """security.protocol=SSL raises an error and is not ignored."""
-    with pytest.raises(ConfigError, match=r"security\.protocol=SSL"):
-        ClusterSettings("east", _NOWHERE, {"security.protocol": "SSL"})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"security.protocol": "TLS"}, r"'east': security\.protocol=TLS: use PLAINTEXT, SSL"),
+        ({"security.protocol": "SASL_SSL"}, r"'east': sasl\.mechanism=GSSAPI is not supported"),
+    ],
+)
+def test_a_wrong_option_of_a_client_is_rejected(options: dict[str, str], message: str) -> None:
+    """The error names the cluster and the option."""
+    with pytest.raises(ConfigError, match=message):
+        ClusterSettings("east", _NOWHERE, options)
+
+
+def test_the_text_of_settings_has_no_password() -> None:
+    """Logs and traces do not show the options."""
+    settings = ClusterSettings("east", _NOWHERE, _SASL)
+    assert settings.security_protocol == "SASL_PLAINTEXT"
+    assert "secret" not in repr(settings)
+
+
+def test_a_refused_login_is_reported_with_the_remedy(cluster: Cluster) -> None:
+    """The sentence names the cluster, the broker's reason and the option of the command line."""
+    settings = ClusterSettings("east", cluster.bootstrap, _SASL)
+    connection = ClusterConnection(settings, timeout_s=2.0)
+    with pytest.raises(LoginRefused, match=r"'east' refuses.*PLAIN.*--command-config") as refused:
+        read_metadata(connection)
+    assert "secret" not in str(refused.value)
+    connection.close()
 
 
 def test_an_absent_cluster_is_reported_with_its_name() -> None:

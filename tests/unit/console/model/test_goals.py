@@ -53,6 +53,9 @@ def test_spreading_uses_all_racks(current: Assignment) -> None:
     assert {key: len(set(replicas)) for key, replicas in after.items()} == {
         key: len(replicas) for key, replicas in current.items()
     }
+    assert {key: layout.rack_count(replicas) for key, replicas in after.items()} == {
+        key: min(len(replicas), 3) for key, replicas in current.items()
+    }
     counts = Counter(replicas[0] for replicas in after.values())
     assert max(counts.values()) - min(counts[b] for b in layout.brokers) <= 1
 

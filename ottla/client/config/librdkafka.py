@@ -1,4 +1,4 @@
-"""Java's client properties as options of librdkafka, for the scripts that move records.
+"""Java's client properties as options of librdkafka, for scripts, commands and the console.
 
 Not done: properties of Java plug-ins (interceptors, partitioners, metric reporters) and of key
 stores (JKS), and `auto.offset.reset=by_duration` of a group, are refused by name.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.choices import check_value, reset_age_ms
-from ottla.client.config.names import IGNORED
+from ottla.client.config.names import IDENTIFICATION, IGNORED, NO_IDENTIFICATION
 from ottla.client.security.options import pem_key_store, read_jaas
 
 # Without a meaning for librdkafka, or with another default that suits it better.
@@ -57,6 +57,8 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
             settings[name] = _reset(value)
         elif name == "sasl.jaas.config":
             settings |= {f"sasl.{key}": word for key, word in read_jaas(value).items()}
+        elif name == IDENTIFICATION:
+            settings[name] = value or NO_IDENTIFICATION
         elif name == "buffer.memory":
             settings["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
         elif name == "partition.assignment.strategy":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.tools.group.plan import Bounds, Move, Target, plan_moves
+from ottla.client.resets import Bounds, Move, Target, plan_moves
 
 BOUNDS = {("t", 1): Bounds(0, 100), ("t", 0): Bounds(10, 20)}
 

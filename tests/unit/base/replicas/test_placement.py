@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.replicas import placement
 from ottla.base.rng import SeededRng
-from ottla.cluster import placement
 
 # Brokers:racks, partitions, replication factor, start, first partition → assignment.
 KAFKA = """

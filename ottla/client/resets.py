@@ -57,7 +57,7 @@ def plan_moves(
     if target is Target.SHIFT and (lost := sorted(set(bounds) - set(current))):
         topic, partition = lost[0]
         raise ValueError(
-            f"{topic}-{partition} has no committed offset to shift: name another target"
+            f"{topic}-{partition} has no committed offset to shift: choose another target"
         )
     moves = []
     for key in sorted(bounds):

@@ -1,0 +1,1 @@
+"""Decisions about replicas that the broker side and the client side share."""

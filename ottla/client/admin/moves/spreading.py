@@ -1,0 +1,27 @@
+"""A new assignment of whole topics to brokers, as kafka-reassign-partitions --generate proposes it."""
+
+from collections.abc import Mapping
+
+from ottla.base.replicas.placement import place_replicas
+
+Key = tuple[str, int]
+Assignment = dict[Key, tuple[int, ...]]
+
+
+def spread(current: Mapping[Key, tuple[int, ...]], racks: Mapping[int, str | None]) -> Assignment:
+    """Return an assignment of whole topics to brokers, given with their racks. Pure.
+
+    Each partition keeps its number of replicas. A topic continues at the broker after the last
+    leader of the topic before it, so that topics with few partitions do not share their leaders.
+    Racks count only if every broker has one. ApiError INVALID_REPLICATION_FACTOR if there are too
+    few brokers.
+    """
+    targets: Assignment = {}
+    start = 0
+    for name in dict.fromkeys(topic for topic, _ in current):
+        factors = {number: len(row) for (topic, number), row in current.items() if topic == name}
+        placed = place_replicas(racks, len(factors), max(factors.values()), start=start)
+        for number, replicas in zip(sorted(factors), placed.values(), strict=True):
+            targets[name, number] = replicas[: factors[number]]
+        start += len(factors)
+    return targets
