@@ -63,10 +63,8 @@ class Secured(java.KafkaNode):
             name = f"listener.name.{listener}"
             rows.append(f"{name}.plain.sasl.jaas.config={plain}")
             rows += [f"{name}.scram-sha-{bits}.sasl.jaas.config={scram}" for bits in (256, 512)]
-        super().__init__(folder, rows, version="4.3.0")
-        added = ",".join(f"{name}://{address}" for name, address in self.addresses.items())
-        text = self._properties.read_text()
-        self._properties.write_text(text.replace("\nlisteners=", f"\nlisteners={added},"))
+        listeners = [f"{name}://{address}" for name, address in self.addresses.items()]
+        super().__init__(folder, rows, version="4.3.0", listeners=listeners)
 
     def add_users(self) -> None:
         """Add the user ann with SCRAM."""
