@@ -132,6 +132,16 @@ def parse_milliseconds(
         raise click.BadParameter(str(error), context, parameter) from error
 
 
+def parse_positive_milliseconds(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> int | None:
+    """Convert a duration that is longer than 0 to milliseconds (a click callback)."""
+    value = parse_milliseconds(context, parameter, text)
+    if value == 0:
+        raise click.BadParameter(f"{text!r} must be longer than 0", context, parameter)
+    return value
+
+
 def complete_topic(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

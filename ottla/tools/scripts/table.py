@@ -161,7 +161,7 @@ SCRIPTS: Mapping[str, Script] = {
     ),
     "kafka-delegation-tokens": Script(
         f"{_HERE}.access.delegation_tokens",
-        "",
+        "token",
         "Manage delegation tokens of clusters that issue them.",
     ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
