@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from ottla.wire.fields import Message
 Function = Callable[..., Any]
 # Characters of a request that --explain prints.
 _EXPLAINED_MAX = 400
+# The password of a delegation token.
+_SECRET = re.compile(r"""\bhmac=b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
@@ -102,7 +105,7 @@ def formatted(function: Function) -> Function:
 
 
 def _print_request(address: object, request: Message, version: int) -> None:
-    name, _, fields = repr(request).partition("(")
+    name, _, fields = _SECRET.sub("hmac=…", repr(request)).partition("(")
     text = f"({fields}" if len(fields) <= _EXPLAINED_MAX else f"({fields[:_EXPLAINED_MAX]}…"
     note(f"{address} <- {name.removesuffix('Request')} v{version} {text}")
 

@@ -169,6 +169,14 @@ def test_a_token_is_deleted_or_expires_later(run: Any, issuer: _Issuer) -> None:
     assert all(bytes(row.hmac) == HMAC for row in issuer.requests)
 
 
+@pytest.mark.parametrize("words", [["renew", "id"], ["expire", "id", "--yes"]])
+def test_explained_requests_hide_the_password(run: Any, issuer: _Issuer, words: list[str]) -> None:
+    """The HMAC of a token that was named by its id is not on standard error."""
+    errors = run("token", *words, "--explain").errors
+    assert "DelegationToken v2 (hmac=…, " in errors
+    assert repr(HMAC) not in errors
+
+
 def test_deletion_is_confirmed_on_a_terminal(
     run: Any, issuer: _Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
