@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
 
-from ottla.base.errors import ERRORS, ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, TimedOut
 
@@ -52,6 +52,11 @@ _CONSUMER = {
 }
 # librdkafka requires a group id even if no group is used.
 _NO_GROUP = {"group.id": "ottla-without-group", "enable.auto.commit": False}
+_NO_TOKENS = (
+    'tokenauth="true" in sasl.jaas.config: producers and consumers cannot log in with a delegation '
+    "token, because librdkafka cannot; use a user and a password (AdminClient and administration "
+    "can use the token)"
+)
 _TIMESTAMP_TYPES = {
     librdkafka.TIMESTAMP_CREATE_TIME: "create",
     librdkafka.TIMESTAMP_LOG_APPEND_TIME: "logappend",
@@ -506,8 +511,12 @@ def translated_errors() -> Iterator[None]:
 
 
 def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:
+    properties = {**own, **(settings or {})}
+    # A delegation token of sasl.jaas.config: librdkafka has no such setting.
+    if "sasl.tokenauth" in properties:
+        raise ConfigError(_NO_TOKENS)
     try:
-        return kind({**own, **(settings or {})})
+        return kind(properties)
     except KafkaException as error:
         raise ClientError(_refusal(error.args[0].str())) from error
 

@@ -148,6 +148,15 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "remove": "Remove entries.",
         },
     ),
+    "token": (
+        "Manage delegation tokens of clusters that issue them.",
+        {
+            "list": "List the tokens.",
+            "create": "Issue a token.",
+            "renew": "Postpone the expiry of a token.",
+            "expire": "Delete a token, or let it expire.",
+        },
+    ),
     "transaction": (
         "Show transactions, and abort them.",
         {
@@ -219,6 +228,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "cluster": _noun("cluster"),
             "quota": _noun("quota"),
             "acl": _noun("acl"),
+            "token": _noun("token"),
             "metrics": _noun("metrics"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
@@ -250,6 +260,10 @@ _ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` lists the topics",
     ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` lists the groups",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla transaction list` lists the ids",
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "`ottla token list` lists the tokens",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "connect with SASL or a client's certificate (--command-config FILE), and not with a token",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "set delegation.token.secret.key of the brokers",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "write a user, as in User:anna",
     ErrorCode.TOPIC_ALREADY_EXISTS: "use `ottla topic config` to change it, or --if-not-exists to ignore this",
     ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
     ErrorCode.MESSAGE_TOO_LARGE: "raise it with `ottla topic config NAME --set max.message.bytes=…`",

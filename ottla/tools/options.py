@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from ottla.wire.fields import Message
 Function = Callable[..., Any]
 # Characters of a request that --explain prints.
 _EXPLAINED_MAX = 400
+# The password of a delegation token.
+_SECRET = re.compile(r"""\bhmac=b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
@@ -102,7 +105,7 @@ def formatted(function: Function) -> Function:
 
 
 def _print_request(address: object, request: Message, version: int) -> None:
-    name, _, fields = repr(request).partition("(")
+    name, _, fields = _SECRET.sub("hmac=…", repr(request)).partition("(")
     text = f"({fields}" if len(fields) <= _EXPLAINED_MAX else f"({fields[:_EXPLAINED_MAX]}…"
     note(f"{address} <- {name.removesuffix('Request')} v{version} {text}")
 
@@ -130,6 +133,16 @@ def parse_milliseconds(
         return int(_parse_duration(text))
     except ValueError as error:
         raise click.BadParameter(str(error), context, parameter) from error
+
+
+def parse_positive_milliseconds(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> int | None:
+    """Convert a duration that is longer than 0 to milliseconds (a click callback)."""
+    value = parse_milliseconds(context, parameter, text)
+    if value == 0:
+        raise click.BadParameter(f"{text!r} must be longer than 0", context, parameter)
+    return value
 
 
 def complete_topic(

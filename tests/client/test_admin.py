@@ -208,12 +208,27 @@ def test_scram_credentials_are_set_described_and_deleted(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.create_delegation_token(),
+        lambda admin: admin.renew_delegation_token(b"h"),
+        lambda admin: admin.expire_delegation_token(b"h"),
+        lambda admin: admin.describe_delegation_tokens(),
+    ],
+)
+def test_delegation_tokens_need_an_authenticated_connection(
+    cluster: Cluster, call: Callable[[AdminClient], object]
+) -> None:
+    """Ottla's broker refuses the requests, as Apache Kafka's does on a listener without SASL."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        with pytest.raises(ApiError) as caught:
+            call(admin)
+        assert caught.value.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
     ("api", "call"),
     [
-        ("CreateDelegationToken", lambda admin: admin.create_delegation_token()),
-        ("RenewDelegationToken", lambda admin: admin.renew_delegation_token(b"h")),
-        ("ExpireDelegationToken", lambda admin: admin.expire_delegation_token(b"h")),
-        ("DescribeDelegationToken", lambda admin: admin.describe_delegation_tokens()),
         ("DescribeQuorum", lambda admin: admin.describe_metadata_quorum()),
         ("AddRaftVoter", lambda admin: admin.add_raft_voter(1, bytes(16), [])),
         ("RemoveRaftVoter", lambda admin: admin.remove_raft_voter(1, bytes(16))),

@@ -164,9 +164,18 @@ def free_ports(count: int) -> list[int]:
 
 
 class KafkaNode:
-    """An Apache Kafka broker that is its own KRaft controller, with its data below `folder`."""
+    """An Apache Kafka broker that is its own KRaft controller, with its data below `folder`.
 
-    def __init__(self, folder: Path, options: Sequence[str] = (), version: str = KAFKA) -> None:
+    `listeners` are those besides the one without security, such as `SSL://127.0.0.1:9093`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        options: Sequence[str] = (),
+        version: str = KAFKA,
+        listeners: Sequence[str] = (),
+    ) -> None:
         self.class_path = kafka_class_path(version)
         self.folder = folder
         self.data = folder / "data"
@@ -180,7 +189,10 @@ class KafkaNode:
             "process.roles=broker,controller",
             "node.id=1",
             f"controller.quorum.voters=1@127.0.0.1:{controller}",
-            f"listeners=PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller}",
+            "listeners="
+            + ",".join(
+                (f"PLAINTEXT://{self.bootstrap}", f"CONTROLLER://{self.controller}", *listeners)
+            ),
             "controller.listener.names=CONTROLLER",
             f"log.dirs={self.data}",
             "offsets.topic.replication.factor=1",

@@ -73,10 +73,8 @@ class Secured(java.KafkaNode):
             name = f"listener.name.{listener}"
             rows.append(f"{name}.plain.sasl.jaas.config={plain}")
             rows += [f"{name}.scram-sha-{bits}.sasl.jaas.config={scram}" for bits in (256, 512)]
-        super().__init__(folder, rows, version="4.3.0")
-        added = ",".join(f"{name}://{address}" for name, address in self.addresses.items())
-        text = self._properties.read_text()
-        self._properties.write_text(text.replace("\nlisteners=", f"\nlisteners={added},"))
+        listeners = [f"{name}://{address}" for name, address in self.addresses.items()]
+        super().__init__(folder, rows, version="4.3.0", listeners=listeners)
 
     def add_users(self) -> None:
         """Add the user ann with SCRAM."""
@@ -171,6 +169,31 @@ def test_delegation_tokens_are_issued_renewed_and_deleted(kafka: Secured) -> Non
         with pytest.raises(ApiError) as caught:
             admin.create_delegation_token()
         assert caught.value.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+def test_tokens_are_managed_by_verbs(
+    kafka: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ottla token` names a token by its id; --owner selects tokens that a user may renew."""
+    settings = kafka.settings("SASL_PLAINTEXT", "PLAIN")
+    file = tmp_path / "client.properties"
+    file.write_text(write_properties(settings), "utf-8")
+    cluster = ("-b", settings["bootstrap.servers"], "--command-config", str(file))
+
+    def run(*words: str) -> Any:
+        return json.loads(run_verb(capsys, "token", *words, *cluster, "--output", "json"))
+
+    token = run("create", "--renewer", "User:cid", "--max-lifetime", "1h")
+    assert (token["owner"], token["renewers"]) == ("User:ann", ["User:cid"])
+    assert token["max_ms"] == token["issue_ms"] + 3_600_000
+    # A change of metadata is visible a moment after it was confirmed.
+    wait_until(lambda: run("list", "--owner", "User:cid") == [token])
+    assert token in run("list")
+    assert run("renew", token["hmac"], "--period", "1m")["expiry_ms"] < token["expiry_ms"]
+    assert run("expire", token["token_id"], "--yes")["deleted"]
+    wait_until(lambda: run("list", "--owner", "User:cid") == [])
+    assert main.run(["token", "renew", token["token_id"], *cluster]) == 1
+    assert f"no token has the id '{token['token_id']}'" in capsys.readouterr().err
 
 
 def test_a_client_shows_its_certificate(kafka: Secured) -> None:

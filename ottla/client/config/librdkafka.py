@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ottla.base.errors import ConfigError
 from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.names import IDENTIFICATION, IGNORED, NO_IDENTIFICATION
-from ottla.client.security.options import pem_key_store, read_jaas
+from ottla.client.security.options import librdkafka_credentials, pem_key_store
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -56,7 +56,7 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
         if name == "auto.offset.reset":
             settings[name] = _reset(value)
         elif name == "sasl.jaas.config":
-            settings |= {f"sasl.{key}": word for key, word in read_jaas(value).items()}
+            settings |= librdkafka_credentials(value)
         elif name == IDENTIFICATION:
             settings[name] = value or NO_IDENTIFICATION
         elif name == "buffer.memory":

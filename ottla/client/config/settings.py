@@ -22,7 +22,7 @@ from ottla.client.config.names import (
     dotted,
 )
 from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import pem_key_store, read_jaas
+from ottla.client.security.options import librdkafka_credentials, pem_key_store
 
 Config = Mapping[str, Any] | str | Path | None
 """Kafka's option names with their values, or the path of a .properties file."""
@@ -165,7 +165,7 @@ def _native(role: Role, name: str, value: Any) -> dict[str, Any]:
     if name == "partition.assignment.strategy":
         return {name: assignors_of(value)}
     if name == "sasl.jaas.config":
-        return {f"sasl.{key}": text for key, text in read_jaas(value).items()}
+        return librdkafka_credentials(value)
     if name.startswith("compression.") and name.endswith(".level"):
         return {"compression.level": value}
     if name == "auto.offset.reset":

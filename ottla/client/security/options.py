@@ -75,6 +75,19 @@ def read_jaas(text: str) -> dict[str, str]:
     return {name: value for name, value in _jaas(text).items() if name != "tokenauth"}
 
 
+def librdkafka_credentials(text: str) -> dict[str, str]:
+    """Return sasl.jaas.config as settings of librdkafka.
+
+    A delegation token adds `sasl.tokenauth`, which `ottla.client.transport` refuses.
+    """
+    settings = {f"sasl.{name}": value for name, value in read_jaas(text).items()}
+    return settings | ({"sasl.tokenauth": "true"} if _is_token(_jaas(text)) else {})
+
+
+def _is_token(jaas: Mapping[str, str]) -> bool:
+    return jaas.get("tokenauth", "").lower() == "true"
+
+
 def _jaas(text: str) -> dict[str, str]:
     return {name: re.sub(r"\\(.)", r"\1", value) for name, value in _JAAS.findall(text)}
 
@@ -93,7 +106,7 @@ def _credentials_of(options: Options) -> Credentials:
             f"sasl.jaas.config has no {' and no '.join(missing)}: set it to "
             '\'…LoginModule required username="…" password="…";\''
         )
-    is_token = jaas.get("tokenauth", "").lower() == "true"
+    is_token = _is_token(jaas)
     if is_token and mechanism not in HASHES:
         raise ConfigError(f'tokenauth="true" needs sasl.mechanism={" or ".join(HASHES)}')
     return Credentials(mechanism, str(found["username"]), str(found["password"]), is_token)

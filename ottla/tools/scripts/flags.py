@@ -228,7 +228,7 @@ class _Reader:
             self._occurrences.append((name, None))
             return
         if not has_value:
-            if flag.is_optional and not self._has_argument():
+            if flag.is_optional and not self._has_optional(flag):
                 self._occurrences.append((name, None))
                 return
             if self._at >= len(self._command_line):
@@ -239,6 +239,19 @@ class _Reader:
         while flag.is_list and self._has_argument():
             self._occurrences.append((name, self._command_line[self._at]))
             self._at += 1
+
+    def _has_optional(self, flag: Flag) -> bool:
+        """Return True if the next word is the value of an option that may have none.
+
+        That of a number is any word that can be converted, also a negative number.
+        """
+        if flag.convert is str or self._at >= len(self._command_line):
+            return self._has_argument()
+        try:
+            flag.convert(self._command_line[self._at])
+        except ValueError:
+            return False
+        return True
 
     def _has_argument(self) -> bool:
         return self._at < len(self._command_line) and not self._command_line[self._at].startswith(

@@ -15,7 +15,6 @@ class Refusal(NamedTuple):
 _SHARE = "share groups (KIP-932) are not supported"
 _QUORUM = "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree"
 REASONS = {
-    "kafka-delegation-tokens": Refusal("the broker issues no delegation tokens"),
     "kafka-share-groups": Refusal(_SHARE, "group"),
     "kafka-share-consumer-perf-test": Refusal(_SHARE, "perf consume"),
     "kafka-console-share-consumer": Refusal(_SHARE, "consume"),

@@ -159,6 +159,11 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-acls": Script(
         f"{_HERE}.access.acls", "acl", "Manage access control lists of clusters that have them."
     ),
+    "kafka-delegation-tokens": Script(
+        f"{_HERE}.access.delegation_tokens",
+        "token",
+        "Manage delegation tokens of clusters that issue them.",
+    ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
     "kafka-cluster": Script(
         f"{_HERE}.admin.cluster", "cluster info", "Show the cluster's id and brokers."

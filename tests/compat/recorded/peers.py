@@ -52,9 +52,16 @@ _PATIENCE_S = 60.0
 
 @contextlib.contextmanager
 def running(
-    version: str, folder: Path, options: Mapping[str, str], java_options: Sequence[str] = ()
+    version: str,
+    folder: Path,
+    options: Mapping[str, str],
+    java_options: Sequence[str] = (),
+    listeners: Sequence[str] = (),
 ) -> Iterator[Target]:
-    """Run an Apache Kafka broker with these options until the end of the block."""
+    """Run an Apache Kafka broker with these options until the end of the block.
+
+    `listeners` are further ones of the modern version.
+    """
     settings = {**OPTIONS, **_QUIET, **options}
     count = int(settings.pop("log.dirs", "1"))
     rows = [f"{name}={value}" for name, value in settings.items()]
@@ -66,7 +73,7 @@ def running(
             address = stack.enter_context(zookeeper.running(folder / "zookeeper"))
             node = zookeeper.Broker(folder, address, options=rows)
         else:
-            node = _Modern(folder, rows)
+            node = _Modern(folder, rows, listeners)
         if "metric.reporters" in options:
             node.class_path += os.pathsep + _compile_receiver(folder, node.class_path)
         stack.callback(node.kill)
@@ -91,9 +98,8 @@ def _compile_receiver(folder: Path, class_path: str) -> str:
 class _Modern(java.KafkaNode):
     """A broker that is its own controller."""
 
-    def __init__(self, folder: Path, options: list[str]) -> None:
-        super().__init__(folder, options)
-        self.class_path = java.kafka_class_path(MODERN)
+    def __init__(self, folder: Path, options: list[str], listeners: Sequence[str]) -> None:
+        super().__init__(folder, options, version=MODERN, listeners=listeners)
         # Eligible leader replicas would add min.insync.replicas to every topic's settings.
         java.run(
             self.class_path,

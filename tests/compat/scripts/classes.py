@@ -27,6 +27,7 @@ CLASSES = {
     "kafka-replica-verification": f"{_TOOLS}.ReplicaVerificationTool",
     "kafka-streams-application-reset": f"{_TOOLS}.StreamsResetter",
     "kafka-acls": f"{_TOOLS}.AclCommand",
+    "kafka-delegation-tokens": f"{_TOOLS}.DelegationTokenCommand",
     "kafka-jmx": f"{_TOOLS}.JmxTool",
     "kafka-mirror-maker": "kafka.tools.MirrorMaker",
     "kafka-preferred-replica-election": "kafka.admin.PreferredReplicaLeaderElectionCommand",

@@ -58,12 +58,14 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
     """Run the brokers of a transcript until the end of the block."""
     work = folder / "work"
     work.mkdir()
-    second = jmx_url = ""
+    second = jmx_url = authenticated = ""
     java_options: tuple[str, ...] = ()
     if transcript.uses("$J"):
         (port,) = java.free_ports(1)
         java_options = tuple(option.format(port) for option in _JMX)
         jmx_url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
+    if transcript.uses("$L"):
+        authenticated = f"127.0.0.1:{java.free_ports(1)[0]}"
     with contextlib.ExitStack() as stack:
         target = stack.enter_context(
             peers.running(
@@ -71,13 +73,14 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
                 folder / "kafka",
                 transcript.options("broker", "kafka"),
                 java_options,
+                [f"SASL_PLAINTEXT://{authenticated}"] if authenticated else (),
             )
         )
         if transcript.uses("$C"):
             other = stack.enter_context(peers.running(transcript.version, folder / "second", {}))
             second = f"{other.host}:{other.port}"
         bootstrap = f"{target.host}:{target.port}"
-        yield Places(bootstrap, work, second, jmx_url, target.controller)
+        yield Places(bootstrap, work, second, jmx_url, target.controller, authenticated)
 
 
 class Tools:
@@ -102,6 +105,7 @@ class Tools:
             code, out, errors = _alone(line, command)
         if code is None:
             code, out, errors = _alone(line, command)
+        places.remember_tokens(out)
         command.code = code
         command.out = normalize(out, places)
         command.errors = normalize(errors, places, others=command.out)

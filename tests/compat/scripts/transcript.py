@@ -13,8 +13,9 @@ broker super.users=User:ANONYMOUS               an option of the recorded broker
     # a comment
 
 In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, $J
-the broker's JMX URL, and $Q the address of its KRaft controller. The broker has the version of the
-first command's tools.
+the broker's JMX URL, $Q the address of its KRaft controller, and $L that of its listener with SASL,
+which exists if it is used. $T1, $T2, … are the ids of the delegation tokens that earlier commands
+have created, and $H1, $H2, … their HMACs. The broker has the version of the first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
@@ -57,6 +58,7 @@ _REPLACEMENTS = (
     (re.compile(r"(TopicId: )[\w-]{22}"), r"\1ID"),
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d(?![:\d])"), "DATE"),
     (re.compile(r'("timestamp":)\d{13}'), r"\1TIME"),
     (re.compile(r'("\w+Timestamp(?:Ms)?":)\d{13}'), r"\1TIME"),
     (re.compile(r'("topicId":)"[\w-]{22}"'), r'\1"ID"'),
@@ -64,6 +66,7 @@ _REPLACEMENTS = (
     (re.compile(r'"(?:/[^"/]+)+"'), '"DIR"'),
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
 )
+_CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
 # SLF4J reports two loggers on the class path.
@@ -82,6 +85,8 @@ class Places:
     second: str = ""
     jmx_url: str = ""
     controller: str = ""
+    authenticated: str = ""
+    tokens: dict[str, str] = field(default_factory=dict)
 
     def fill(self, text: str) -> str:
         """Return a text of a transcript with the places of this run."""
@@ -99,10 +104,19 @@ class Places:
         controllers_port = self.controller.rpartition(":")[2]
         return text.replace(controllers_port, "CPORT") if controllers_port else text
 
+    def remember_tokens(self, output: str) -> None:
+        """Note the delegation token that a command has created."""
+        for token_id in _CREATED_TOKEN.findall(output):
+            (row,) = (line for line in output.splitlines() if line.startswith(f"{token_id} "))
+            number = len(self.tokens) // 2 + 1
+            self.tokens.update({f"$T{number}": token_id, f"$H{number}": row.split()[1]})
+
     def _words(self) -> tuple[tuple[str, str], ...]:
         return (
+            *self.tokens.items(),
             ("$J", self.jmx_url),
             ("$Q", self.controller),
+            ("$L", self.authenticated),
             ("$B", self.bootstrap),
             ("$C", self.second),
             ("$D", str(self.folder)),

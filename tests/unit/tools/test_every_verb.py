@@ -30,6 +30,8 @@ WORDS = {
     "cluster elect": ["t"],
     "acl add": ["--topic", "t", "--allow-principal", "User:u"],
     "acl remove": ["--topic", "t", "--yes"],
+    "token renew": ["id"],
+    "token expire": ["id", "--yes"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
     "transaction describe": ["x"],
     "transaction producers": ["t"],

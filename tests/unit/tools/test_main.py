@@ -159,7 +159,7 @@ def test_completion_is_a_script_of_the_shell(
 def test_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words are in the environment, as in bash, and there is one completion a line."""
     requested = {
-        "ottla to": ["topic"],
+        "ottla to": ["topic", "token"],
         "ottla topic de": ["describe", "delete"],
         "ottla topic create --par": ["--partitions"],
     }

@@ -1,7 +1,7 @@
 """Delegation tokens: create, renew, expire and describe them (KIP-48, KIP-373).
 
 The brokers need the option delegation.token.secret.key, and the client a connection with SASL or
-with a certificate. A principal is a text such as "User:ann".
+with a certificate. A principal is a text such as "User:ann", or its type and its name.
 """
 
 from collections.abc import Iterable
@@ -21,6 +21,7 @@ from ottla.wire.messages.renew_delegation_token import (
     RenewDelegationTokenResponse,
 )
 
+Principal = str | tuple[str, str]
 BROKER_DEFAULT = -1
 """A lifetime or period that the brokers' options decide."""
 
@@ -46,8 +47,8 @@ class DelegationToken:
 def create_delegation_token(
     brokers: Brokers,
     *,
-    owner: str = "",
-    renewers: Iterable[str] = (),
+    owner: Principal = "",
+    renewers: Iterable[Principal] = (),
     max_lifetime_ms: int = BROKER_DEFAULT,
 ) -> DelegationToken:
     """Issue a token for the user of this connection, or for another owner.
@@ -55,14 +56,14 @@ def create_delegation_token(
     ApiError DELEGATION_TOKEN_AUTH_DISABLED if the brokers have no secret key,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED if the connection is not authenticated.
     """
-    chosen = tuple(renewers)
+    chosen = [_split(renewer) for renewer in renewers]
     owner_type, owner_name = _split(owner) if owner else ("", "")
     request = creating.CreateDelegationTokenRequest(
         owner_principal_type=owner_type,
         owner_principal_name=owner_name,
         renewers=[
             creating.CreatableRenewers(principal_type=kind, principal_name=name)
-            for kind, name in map(_split, chosen)
+            for kind, name in chosen
         ],
         max_lifetime_ms=max_lifetime_ms,
     )
@@ -77,7 +78,7 @@ def create_delegation_token(
             requester=_joined(
                 response.token_requester_principal_type, response.token_requester_principal_name
             ),
-            renewers=chosen,
+            renewers=tuple(f"{kind}:{name}" for kind, name in chosen),
             issue_ms=response.issue_timestamp_ms,
             expiry_ms=response.expiry_timestamp_ms,
             max_ms=response.max_timestamp_ms,
@@ -120,12 +121,20 @@ def expire_delegation_token(brokers: Brokers, hmac: bytes, *, period_ms: int = -
 
 
 def describe_delegation_tokens(
-    brokers: Brokers, principals: Iterable[str] | None = None
+    brokers: Brokers, principals: Iterable[Principal] | None = None
 ) -> list[DelegationToken]:
     """Return the tokens that these principals own or may renew, or all that the user may describe.
 
     The oldest token is first.
     """
+    tokens = unsorted_delegation_tokens(brokers, principals)
+    return sorted(tokens, key=lambda token: (token.issue_ms, token.token_id))
+
+
+def unsorted_delegation_tokens(
+    brokers: Brokers, principals: Iterable[Principal] | None = None
+) -> list[DelegationToken]:
+    """Return the tokens as `describe_delegation_tokens` does, in the order of the broker."""
     rows = None
     if principals is not None:
         rows = [
@@ -137,8 +146,7 @@ def describe_delegation_tokens(
     def attempt() -> list[DelegationToken]:
         response = brokers.ask(request, describing.DescribeDelegationTokenResponse)
         check(response.error_code)
-        tokens = [_token(row) for row in response.tokens]
-        return sorted(tokens, key=lambda token: (token.issue_ms, token.token_id))
+        return [_token(row) for row in response.tokens]
 
     return brokers.retry(attempt)
 
@@ -158,7 +166,9 @@ def _token(row: describing.DescribedDelegationToken) -> DelegationToken:
     )
 
 
-def _split(principal: str) -> tuple[str, str]:
+def _split(principal: Principal) -> tuple[str, str]:
+    if isinstance(principal, tuple):
+        return principal
     kind, _, name = principal.partition(":")
     if not kind or not name:
         raise ConfigError(f"{principal!r} is not a principal: write it like 'User:ann'")

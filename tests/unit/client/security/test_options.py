@@ -1,5 +1,6 @@
 """The options of TLS and SASL: how clients read them, and the errors of wrong ones."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ottla.base.errors import ConfigError
+from ottla.client import Consumer, Producer
 from ottla.client.security.options import Credentials, read_jaas, security_of
+from ottla.client.transport import open_consumer
+from ottla.tools.scripts.console.settings import librdkafka_settings
 from tests.certificates import self_signed
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -60,6 +64,36 @@ def test_a_delegation_token_is_marked_in_jaas() -> None:
     assert read_jaas(text) == {"username": "id", "password": 'tokenauth="false"'}
     with pytest.raises(ConfigError, match=r'tokenauth="true" needs sasl\.mechanism=SCRAM-'):
         security_of({**common, "sasl.mechanism": "PLAIN"})
+
+
+@pytest.mark.parametrize(
+    "kind", [Producer, lambda config: Consumer(config=config)], ids=["producer", "consumer"]
+)
+def test_librdkafka_cannot_log_in_with_a_delegation_token(kind: Callable[[Any], Any]) -> None:
+    """The sentence names the option and who can; without `tokenauth` the client is opened."""
+    text = f'{SCRAM} username="id" password="hmac" tokenauth="true";'
+    options = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+    }
+    with pytest.raises(ConfigError) as refused:
+        kind({**options, "sasl.jaas.config": text})
+    assert str(refused.value) == (
+        'tokenauth="true" in sasl.jaas.config: producers and consumers cannot log in with a '
+        "delegation token, because librdkafka cannot; use a user and a password (AdminClient and "
+        "administration can use the token)"
+    )
+    kind({**options, "sasl.jaas.config": text.replace("true", "false")}).close()
+
+
+def test_the_settings_of_a_script_mark_a_delegation_token() -> None:
+    """Only opening librdkafka's client fails: a file of properties serves all verbs."""
+    text = f'{SCRAM} username="id" password="hmac" tokenauth="true";'
+    settings = librdkafka_settings({"sasl.jaas.config": text})
+    assert settings == {"sasl.username": "id", "sasl.password": "hmac", "sasl.tokenauth": "true"}
+    with pytest.raises(ConfigError, match="cannot log in with a delegation token"):
+        open_consumer(settings)
 
 
 def test_the_name_of_the_host_is_checked_unless_it_is_switched_off() -> None:

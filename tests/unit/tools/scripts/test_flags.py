@@ -10,6 +10,7 @@ from ottla.tools.scripts.flags import (
     Old,
     Spec,
     integer,
+    long,
     pairs,
     parse,
     split_output,
@@ -44,6 +45,18 @@ def test_optional_value_ends_at_the_next_option() -> None:
     """`--state --list` has a state without a value, `--state Stable` has one."""
     assert parse(SPEC, ["--state", "--list"])["state"] is None
     assert parse(SPEC, ["--state", "Stable"])["state"] == "Stable"
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [(["-1"], -1), (["7"], 7), (["soon"], None), (["--list"], None), ([], None)],
+)
+def test_optional_number_is_the_next_word_if_that_is_a_number(
+    words: list[str], value: int | None
+) -> None:
+    """As with joptsimple, it may be negative, and another word is not the option's value."""
+    spec = Spec("", {"period": Flag("A period.", "ms", long, is_optional=True), "list": Flag("")})
+    assert parse(spec, ["--period", *words])["period"] == value
 
 
 def test_required_value_may_start_with_a_dash() -> None:

@@ -107,6 +107,32 @@ def test_tokens_are_described_by_principal(
     assert asked("DescribeDelegationToken").owners is None
 
 
+def test_a_principal_may_be_a_type_and_a_name(
+    cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
+) -> None:
+    """A pair is sent as it is, also without a name: the broker judges it."""
+    cluster.answers["CreateDelegationToken"] = lambda request: CreateDelegationTokenResponse()
+    token = tokens.create_delegation_token(brokers, owner=("", "ann"), renewers=[("User", "")])
+    assert token.renewers == ("User:",)
+    request = asked("CreateDelegationToken")
+    assert (request.owner_principal_type, request.owner_principal_name) == ("", "ann")
+    assert [(row.principal_type, row.principal_name) for row in request.renewers] == [("User", "")]
+
+
+def test_tokens_are_in_the_order_of_the_broker(cluster: Any, brokers: Brokers) -> None:
+    """As in Apache Kafka's script, they are not sorted."""
+    cluster.answers["DescribeDelegationToken"] = lambda request: (
+        describing.DescribeDelegationTokenResponse(
+            tokens=[
+                describing.DescribedDelegationToken(token_id=f"id-{age}", issue_timestamp=age)
+                for age in (2, 3, 1)
+            ]
+        )
+    )
+    rows = tokens.unsorted_delegation_tokens(brokers, [("User", "ann")])
+    assert [row.token_id for row in rows] == ["id-2", "id-3", "id-1"]
+
+
 @pytest.mark.parametrize("text", ["ann", ":ann", "User:"])
 def test_a_principal_has_type_and_name(cluster: Any, brokers: Brokers, text: str) -> None:
     """Nothing is requested for another text."""

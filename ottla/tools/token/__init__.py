@@ -1,0 +1,1 @@
+"""`ottla token …`: the delegation tokens of a cluster that issues them (KIP-48)."""
