@@ -128,7 +128,7 @@ async def test_session_timeout_is_that_of_the_settings(tmp_path: Path, ensemble:
 
 async def test_node_that_expects_other_controllers_does_not_start(tmp_path: Path) -> None:
     """The broker of a KRaft cluster is no cluster of its own, and creates no folder."""
-    with pytest.raises(ConfigError, match="process.roles=broker expects the KRaft controllers"):
+    with pytest.raises(ConfigError, match=r"process\.roles=broker expects the KRaft controllers"):
         await node(tmp_path, process_roles="broker").start()
     assert list(tmp_path.iterdir()) == []
 
