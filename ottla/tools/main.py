@@ -47,8 +47,10 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "log": (
-        "Inspect log directories and their files.",
+        "Inspect log directories and their files, and format them.",
         {
+            "format": "Give a new cluster a chosen id.",
+            "info": "Show the cluster that log directories belong to.",
             "dump": "Print segments, indexes, snapshots, checkpoints.",
             "dirs": "Show the sizes of replicas by log directory.",
         },

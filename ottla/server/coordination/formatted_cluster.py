@@ -1,12 +1,13 @@
 """Formatting of a broker's log directories: a new cluster with a chosen id, before the first start.
 
 A broker creates its directories and its cluster's id by itself; formatting is for those who choose
-the id, as Apache Kafka's kafka-storage demands. The coordination tree is written first, with the
-id: a directory that has an owner but no tree has lost its cluster's metadata (`directory`).
+the id, as Apache Kafka's kafka-storage demands. Owners have version 1 if the configuration has
+process.roles, else version 0. The coordination tree is written first, with the id: a directory that
+has an owner but no tree has lost its cluster's metadata (`directory`).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
@@ -21,7 +22,7 @@ from ottla.cluster.zk.port import Create
 from ottla.cluster.znodes import ClusterIdNode, FeatureNode
 from ottla.server.coordination.directory import tree_directory
 from ottla.storage.directories import formatting
-from ottla.storage.files.meta_properties import KRAFT, MetaProperties
+from ottla.storage.files.meta_properties import KRAFT, ZOOKEEPER, MetaProperties
 
 
 class Format(NamedTuple):
@@ -49,9 +50,8 @@ def format_directories(
     files: FileSystem,
     clock: Clock,
     rng: Rng,
-    before: Callable[[str], None] = lambda directory: None,
 ) -> Formatted:
-    """Format the log directories that have no owner; `before` is called before each is written.
+    """Format the log directories that have no owner.
 
     Raises ConfigError or StorageError with a sentence for the administrator. Nothing has been
     written then, unless a disk has failed.
@@ -65,11 +65,15 @@ def format_directories(
     if empty:
         tree = tree_directory(options, files)
         asyncio.run(_store_cluster(EmbeddedTree(files, clock, tree), tree, wanted))
+    is_kraft = bool(options["process.roles"])
     for directory in empty:
         is_first = directory == log_directories[0]
         own_id = (is_first and wanted.directory_id) or formatting.directory_id(rng)
-        before(directory)
-        owner = MetaProperties(KRAFT, wanted.cluster_id, node_id, own_id)
+        owner = (
+            MetaProperties(KRAFT, wanted.cluster_id, node_id, own_id)
+            if is_kraft
+            else MetaProperties(ZOOKEEPER, wanted.cluster_id, node_id)
+        )
         formatting.write_owner(files, directory, owner)
     return Formatted(empty, owners.unreadable)
 

@@ -23,7 +23,6 @@ REASONS = {
     "kafka-streams-groups": Refusal("streams groups (KIP-1071) are not supported", "streams list"),
     "kafka-metadata-quorum": Refusal(_QUORUM, "cluster info"),
     "kafka-metadata-shell": Refusal(_QUORUM, "zookeeper shell"),
-    "kafka-storage": Refusal("a log directory needs no formatting; the broker creates it", "up"),
     "zookeeper-security-migration": Refusal("the tree has no access control lists"),
 }
 

@@ -151,6 +151,9 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-dump-log": Script(
         f"{_HERE}.logs.dump", "log dump", "Print segments, indexes and snapshots."
     ),
+    "kafka-storage": Script(
+        f"{_HERE}.logs.storage", "log format", "Format log directories, and generate ids."
+    ),
     "kafka-preferred-replica-election": Script(
         f"{_HERE}.replicas.preferred_election",
         "cluster elect",

@@ -54,7 +54,8 @@ _EXCEPTION = re.compile(
 )
 _REPLACEMENTS = (
     (re.compile(r"(Cluster ID: )\S+"), r"\1ID"),
-    (re.compile(r"(TopicId: )[\w-]{22}"), r"\1ID"),
+    (re.compile(r"(TopicId: |directory\.id=)[\w-]{22}"), r"\1ID"),
+    (re.compile(r"^[\w-]{22}$", re.MULTILINE), "ID"),
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
     (re.compile(r'("timestamp":)\d{13}'), r"\1TIME"),

@@ -14,7 +14,7 @@ from ottla.cluster.options.option_tables import parse_broker_settings
 from ottla.server.coordination.formatted_cluster import Format, Formatted, format_directories
 from ottla.server.node import Node
 from ottla.storage.directories import formatting
-from tests.unit.server.test_coordination_directory import _contents, _lose_tree
+from tests.unit.server.test_coordination_directory import contents, lose_tree
 
 
 def _settings(*folders: Path, **options: str) -> dict[str, str]:
@@ -36,7 +36,9 @@ def _format(settings: dict[str, str], cluster_id: str, **wanted: object) -> Form
     )
 
 
-def _run(settings: dict[str, str], then: Callable[[Node], object] = lambda node: None) -> str:
+def run_broker(settings: dict[str, str], then: Callable[[Node], object] = lambda node: None) -> str:
+    """Start and stop a broker, and return the id of its cluster; `then` is called meanwhile."""
+
     async def run() -> str:
         node = Node(settings)
         await node.start()
@@ -55,7 +57,7 @@ def test_cluster_has_the_id_that_it_was_formatted_with(tmp_path: Path) -> None:
     before = (one / "meta.properties").read_text(), (two / "meta.properties").read_text()
     assert "cluster.id=my cluster\n" in before[0]
     assert before[0] != before[1]
-    assert _run(settings) == _run(settings) == "my cluster"
+    assert run_broker(settings) == run_broker(settings) == "my cluster"
     assert before == ((one / "meta.properties").read_text(), (two / "meta.properties").read_text())
 
 
@@ -63,14 +65,14 @@ def test_directories_that_a_broker_creates_are_formatted(tmp_path: Path) -> None
     """A broker with `process.roles` that was not formatted writes `meta.properties` of version 1."""
     one, two = tmp_path / "one", tmp_path / "two"
     settings = _settings(one, two)
-    cluster_id = _run(settings)
+    cluster_id = run_broker(settings)
     report = formatting.examine(RealFileSystem(), [str(one), str(two)], is_kraft=True)
     assert report.problems == []
     assert report.owner is not None
     assert report.owner.cluster_id == cluster_id
     assert len(report.owner.directory_id or "") == 22
     settings["process.roles"] = ""
-    assert _run(settings) == cluster_id
+    assert run_broker(settings) == cluster_id
 
 
 def test_features_of_a_formatted_cluster_have_the_chosen_levels(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_features_of_a_formatted_cluster_have_the_chosen_levels(tmp_path: Path) 
     settings = _settings(tmp_path / "data")
     _format(settings, "c", levels={"transaction.version": 1, "group.version": 0})
     levels: list[object] = []
-    _run(settings, lambda node: levels.append(dict(node.broker.features.levels)))
+    run_broker(settings, lambda node: levels.append(dict(node.broker.features.levels)))
     assert levels == [{"transaction.version": 1}]
 
 
@@ -86,14 +88,14 @@ def test_formatting_twice_changes_nothing(tmp_path: Path) -> None:
     """Neither the data of a broker nor its cluster's id is lost."""
     settings = _settings(tmp_path / "data")
     _format(settings, "c")
-    _run(settings)
-    before = _contents(tmp_path)
+    run_broker(settings)
+    before = contents(tmp_path)
     with pytest.raises(OttlaError, match="is already formatted"):
         _format(settings, "c")
     with pytest.raises(OttlaError, match="Expected d, but read c"):
         _format(settings, "d", ignores_formatted=True)
     assert _format(settings, "c", ignores_formatted=True).directories == []
-    assert _contents(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 def test_new_disk_joins_the_cluster(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_new_disk_joins_the_cluster(tmp_path: Path) -> None:
     _format(_settings(one), "c")
     settings = _settings(one, two)
     assert _format(settings, "c", ignores_formatted=True).directories == [str(two)]
-    assert _run(settings) == "c"
+    assert run_broker(settings) == "c"
 
 
 def test_lost_metadata_is_not_replaced_by_an_empty_tree(tmp_path: Path) -> None:
@@ -110,13 +112,13 @@ def test_lost_metadata_is_not_replaced_by_an_empty_tree(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     settings = _settings(one, two)
     _format(settings, "c")
-    _run(settings)
-    _lose_tree(one)
+    run_broker(settings)
+    lose_tree(one)
     (one / "meta.properties").unlink()
-    before = _contents(tmp_path)
+    before = contents(tmp_path)
     with pytest.raises(OttlaError, match="is missing from"):
         _format(settings, "c", ignores_formatted=True)
-    assert _contents(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 def test_metadata_of_another_cluster_is_kept(tmp_path: Path) -> None:

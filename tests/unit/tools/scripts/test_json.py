@@ -72,6 +72,9 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "name=in\nconnector.class=FileStreamSource\nfile=input.txt\ntopic=lines\n"
         )
         (folder / "plan.toml").write_text(_PLAN)
+        (folder / "server.properties").write_text(
+            f"process.roles=broker,controller\nnode.id=1\nlog.dirs={folder / 'data'}\n"
+        )
         shutil.copytree(FILES / "dumped-0", folder / "dumped-0")
         url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
         yield World(cluster, url, folder)
@@ -153,6 +156,11 @@ LINES: dict[str, list[str]] = {
     "kafka-transactions": [
         f"{_B} list", f"{_B} describe-producers --topic a --partition 0",
         f"{_B} find-hanging --topic a",
+    ],
+    "kafka-storage": [
+        "random-uuid", "version-mapping", "feature-dependencies -f group.version=1",
+        "format -s -t abc -c $D/server.properties", "info -c $D/server.properties",
+        "format -s -g -t abc -c $D/server.properties",
     ],
     "kafka-run-class": [f"kafka.tools.GetOffsetShell {_B}"],
     "kafka-streams-application-reset": [f"{_B} --application-id s --input-topics a --dry-run"],
