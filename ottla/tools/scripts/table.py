@@ -187,7 +187,7 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-server-stop": Script(
         f"{_HERE}.servers.broker",
         "broker stop",
-        "Stop the brokers that kafka-server-start -daemon started.",
+        "Stop the brokers that kafka-server-start started.",
     ),
     "zookeeper-shell": Script(
         f"{_HERE}.servers.zookeeper_shell",
@@ -200,7 +200,7 @@ SCRIPTS: Mapping[str, Script] = {
     "zookeeper-server-stop": Script(
         f"{_HERE}.servers.zookeeper_server",
         "zookeeper stop",
-        "Stop the ZooKeepers that zookeeper-server-start -daemon started.",
+        "Stop the ZooKeepers that zookeeper-server-start started.",
     ),
     "kafka-replica-verification": Script(
         f"{_HERE}.replicas.verification", "replica verify", "Compare replicas until stopped."
