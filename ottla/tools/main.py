@@ -124,6 +124,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "move": "Move replicas between brokers (dry run by default).",
             "elect": "Elect leaders of partitions (dry run by default).",
             "features": "Show the levels of features.",
+            "quorum": "Show and change the quorum of KRaft (dry run by default).",
         },
     ),
     "profile": (

@@ -172,6 +172,11 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-features": Script(
         f"{_HERE}.admin.features", "cluster features", "Show the levels of features."
     ),
+    "kafka-metadata-quorum": Script(
+        f"{_HERE}.replicas.metadata_quorum",
+        "cluster quorum",
+        "Describe and change the quorum of a KRaft cluster.",
+    ),
     "kafka-client-metrics": Script(
         f"{_HERE}.admin.client_metrics", "metrics", "Manage subscriptions to metrics of clients."
     ),

@@ -72,6 +72,8 @@ _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+# The width of a number, and of a column with numbers, differs in each run.
+_PADDED = re.compile(r"(\bN[N\d]*|\bN ms ago) +\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def normalize(text: str, places: Places, marks: str = "", others: Sequence[str] 
         text = pattern.sub(word, text)
     lines = clean(text.replace("\r", "").split("\n"), others)
     if "N" in marks:
-        lines = [_NUMBER.sub(_decimals, line) for line in lines]
+        lines = [_PADDED.sub(r"\1\t", _NUMBER.sub(_decimals, line)) for line in lines]
     if "U" in marks:
         lines = [" ".join(sorted(_WORDS.findall(line))) for line in lines]
     return sorted(lines) if "S" in marks else lines
