@@ -3,7 +3,7 @@
 `kafka-server-start [-daemon] server.properties [--override name=value]…` is `ottla up --config`.
 JMX_PORT opens the HTTP port with the JMX beans on that port of 127.0.0.1, for `kafka-jmx`.
 Only brokers that `kafka-server-start` started are stopped: their process ids are in a file.
-`--node-id` selects the broker with this id; as in Apache Kafka, it is preferred to `--process-role`.
+`--node-id` selects the broker with this id; as in Apache Kafka, `--process-role` is then ignored.
 """
 
 import os
