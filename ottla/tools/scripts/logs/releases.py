@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.features import FIRST_LEVEL, METADATA_VERSION, RELEASES, level_text
-from ottla.cluster.features import GROUP_VERSION, TRANSACTION_VERSION
 
 KRAFT_VERSION = "kraft.version"
+TRANSACTION_VERSION, GROUP_VERSION = "transaction.version", "group.version"
 # The last release is not stable yet.
 _STABLE = RELEASES[:-1]
 LATEST = FIRST_LEVEL + len(_STABLE) - 1
@@ -65,12 +65,28 @@ def default_levels(metadata_level: int) -> dict[str, int]:
     }
 
 
+def mapping(release: str | None) -> tuple[str, dict[str, int]]:
+    """Return a release as text, and its levels; without a release, those of the latest one."""
+    level = LATEST if release is None else level_of(release, with_unstable=True)
+    text = level_text(METADATA_VERSION, level) if release is None else release
+    return text, {METADATA_VERSION: level, **default_levels(level)}
+
+
+def mapping_lines(release: str | None) -> Sequence[str]:
+    """Return the lines about the levels of a release."""
+    text, levels = mapping(release)
+    return [
+        f"{name}={level}" + (f" ({text})" if name == METADATA_VERSION else "")
+        for name, level in levels.items()
+    ]
+
+
 def parse_level(text: str) -> tuple[str, int]:
     """Return name and level of `feature=level`."""
     name, equals, level = text.partition("=")
     if not equals:
         raise ConfigError(f"Can't parse feature=level string {text}: equals sign not found.")
-    if not _is_short(level.strip()):
+    if not is_short(level.strip()):
         raise ConfigError(
             f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short."
         )
@@ -164,17 +180,11 @@ def bootstrap_text(levels: Mapping[str, int]) -> str:
     )
 
 
-def dependencies_text(text: str) -> Sequence[str]:
-    """Return the lines about the dependencies of a `feature=level`; ConfigError if it is unknown."""
-    name, equals, typed = text.partition("=")
-    if not equals:
-        raise ConfigError(
-            f"Invalid feature format: {text}. Expected format: 'feature=version' (e.g. "
-            "'group.version=1')"
-        )
-    if not _is_short(typed):
-        raise ConfigError(f"Invalid version format: {typed} for feature {name}")
-    level = int(typed)
+def dependencies_text(name: str, level: int) -> Sequence[str]:
+    """Return the lines about the dependencies of a level; ConfigError if the feature is unknown.
+
+    ValueError if the feature does not have the level.
+    """
     if name == METADATA_VERSION:
         if not FIRST_LEVEL <= level < FIRST_LEVEL + len(RELEASES):
             raise ConfigError(f"Unknown {METADATA_VERSION} {level}")
@@ -182,13 +192,14 @@ def dependencies_text(text: str) -> Sequence[str]:
     if name not in _FEATURES:
         raise ConfigError(f"Unknown feature: {name}")
     if not 0 <= level <= _FEATURES[name].highest:
-        raise ConfigError(f"Feature level {level} is not supported for feature {name}")
+        raise ValueError(level)
     if (name, level) == _DEPENDENT:
         needed = level_text(METADATA_VERSION, _NEEDED)
         return [f"{name}={level} requires:", f"    {METADATA_VERSION}={_NEEDED} ({needed})"]
     return [f"{name}={level} has no dependencies."]
 
 
-def _is_short(text: str) -> bool:
+def is_short(text: str) -> bool:
+    """Return True if a text is a number of Java's type short."""
     digits = text.removeprefix("-")
     return digits.isdecimal() and len(digits) <= _SHORT_DIGITS and int(digits) <= _SHORT_MAX

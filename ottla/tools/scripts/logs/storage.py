@@ -8,7 +8,7 @@ and other nodes in `--initial-controllers` are rejected, because Ottla has no KR
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ottla.base import uuids
@@ -86,24 +86,36 @@ def _print_uuid(options: Options) -> int:
 def _print_levels(options: Options) -> int:
     releases = load_module(f"{__package__}.releases")
     release = options["release-version"]
-    level = releases.LATEST if release is None else releases.level_of(release, with_unstable=True)
-    levels = releases.default_levels(level)
     if options.is_json:
-        as_json({"metadata.version": level, **levels})
+        as_json(releases.mapping(release)[1])
         return 0
-    text = releases.level_text(releases.METADATA_VERSION, level) if release is None else release
-    out(f"{releases.METADATA_VERSION}={level} ({text})")
-    for name, value in levels.items():
-        out(f"{name}={value}")
+    for line in releases.mapping_lines(release):
+        out(line)
     return 0
 
 
 def _print_dependencies(options: Options) -> int:
-    releases = load_module(f"{__package__}.releases")
     for text in options.all("feature"):
-        for line in releases.dependencies_text(text):
+        for line in _dependencies(text):
             out(line)
     return 0
+
+
+def _dependencies(text: str) -> Sequence[str]:
+    releases = load_module(f"{__package__}.releases")
+    name, equals, level = text.partition("=")
+    if not equals:
+        raise ConfigError(
+            f"Invalid feature format: {text}. Expected format: 'feature=version' (e.g. "
+            "'group.version=1')"
+        )
+    if not releases.is_short(level):
+        raise ConfigError(f"Invalid version format: {level} for feature {name}")
+    try:
+        lines: Sequence[str] = releases.dependencies_text(name, int(level))
+    except ValueError as error:
+        raise ConfigError(f"Feature level {level} is not supported for feature {name}") from error
+    return lines
 
 
 def _print_info(options: Options) -> int:

@@ -148,7 +148,9 @@ LINES: dict[str, list[str]] = {
     "kafka-groups": [f"{_B} --list"],
     "kafka-cluster": [f"cluster-id {_B}", f"list-endpoints {_B}"],
     "kafka-broker-api-versions": [_B],
-    "kafka-features": [f"{_B} describe"],
+    "kafka-features": [
+        f"{_B} describe", "version-mapping", "feature-dependencies --feature group.version=1",
+    ],
     "kafka-client-metrics": [
         f"{_B} --list", f"{_B} --alter --name m --metrics org.apache --interval 1000",
         f"{_B} --describe", f"{_B} --describe --name m", f"{_B} --delete --name m",
