@@ -118,6 +118,7 @@ class Composition(NamedTuple):
             rng=self.rng,
             cluster_id=cluster_id,
             broker_id=self.node_id,
+            is_kraft=bool(self.options["process.roles"]),
             topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
             on_offline=on_offline,
             is_wanted=is_wanted,

@@ -1,4 +1,4 @@
-"""Servers that Apache Kafka's scripts have started with `-daemon`: their process ids are in a file."""
+"""Servers that Apache Kafka's scripts have started: their process ids are in a file."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ class ServerKind(NamedTuple):
 
     @property
     def pid_file(self) -> Path:
-        """The file with the process ids of those that `-daemon` started for this user."""
+        """The file with the process ids of those that scripts have started for this user."""
         return Path(tempfile.gettempdir()) / f"ottla-{self.file_name}s-{os.getuid()}.pid"
 
     def is_process(self, number: int) -> bool:
@@ -33,6 +33,12 @@ class ServerKind(NamedTuple):
 
 
 ZOOKEEPER = ServerKind("ZooKeeper", "zookeeper", "zookeeper", b"QuorumPeerMain")
+
+
+def remember(kind: ServerKind, number: int) -> None:
+    """Add a process to the servers that scripts have started."""
+    with kind.pid_file.open("a", encoding="utf-8") as pids:
+        pids.write(f"{number}\n")
 
 
 def stop_daemons(

@@ -47,8 +47,10 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "log": (
-        "Inspect log directories and their files.",
+        "Inspect log directories and their files, and format them.",
         {
+            "format": "Give a new cluster a chosen id.",
+            "info": "Show the cluster that log directories belong to.",
             "dump": "Print segments, indexes, snapshots, checkpoints.",
             "dirs": "Show the sizes of replicas by log directory.",
         },
@@ -122,6 +124,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "move": "Move replicas between brokers (dry run by default).",
             "elect": "Elect leaders of partitions (dry run by default).",
             "features": "Show the levels of features.",
+            "quorum": "Show and change the quorum of KRaft (dry run by default).",
         },
     ),
     "profile": (

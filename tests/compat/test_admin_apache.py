@@ -5,6 +5,7 @@ test_secured_clients.py.
 """
 
 import io
+import shutil
 import socket
 import struct
 import time
@@ -20,11 +21,13 @@ from kio.schema.streams_group_heartbeat.v0 import request as streams
 from kio.schema.streams_group_heartbeat.v0 import response as streams_response
 from kio.serial import entity_reader, entity_writer
 
+from ottla.base import uuids
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import AdminClient, OffsetAndMetadata
 from ottla.client.admin.acls import AclOperation
 from ottla.client.admin.apache.quorum import RaftEndpoint
 from ottla.client.admin.apache.streams_groups import SubTopology, TaskAssignment
+from ottla.tools.scripts import entry
 from tests.compat import java
 
 pytestmark = [
@@ -52,6 +55,27 @@ class DynamicNode(java.KafkaNode):
         dynamic = f"controller.quorum.bootstrap.servers={self.controller}"
         self._properties.write_text(text.replace(static, dynamic))
         words = ("format", "-t", _CLUSTER, "-c", str(self._properties), "--standalone")
+        java.run(self.class_path, "kafka.tools.StorageTool", *words)
+
+
+class DynamicController(DynamicNode):
+    """A controller that is no broker, and that does not vote yet."""
+
+    def __init__(self, folder: Path, quorum: str) -> None:
+        super().__init__(folder)
+        self.file = self._properties
+        settings = dict(line.split("=", 1) for line in self.file.read_text().splitlines())
+        settings |= {
+            "process.roles": "controller",
+            "node.id": "2",
+            "listeners": f"CONTROLLER://{self.controller}",
+            "controller.quorum.bootstrap.servers": quorum,
+        }
+        rows = (f"{name}={text}\n" for name, text in settings.items())
+        self.file.write_text("".join(rows))
+        self.port = int(self.controller.rpartition(":")[2])
+        shutil.rmtree(self.data)
+        words = ("format", "-t", _CLUSTER, "-c", str(self.file), "--no-initial-controllers")
         java.run(self.class_path, "kafka.tools.StorageTool", *words)
 
 
@@ -182,6 +206,33 @@ def test_voters_are_compared_with_the_quorum(node: java.KafkaNode, admin: AdminC
     assert removed is ErrorCode.VOTER_NOT_FOUND
     other = _code(lambda: admin.remove_raft_voter(9, voter.directory_id, cluster_id="other"))
     assert other is ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_a_controller_joins_the_quorum_and_leaves_it(
+    node: java.KafkaNode, admin: AdminClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`kafka-metadata-quorum` adds a controller by its configuration file, and removes it."""
+    controller = DynamicController(tmp_path / "controller", node.controller)
+    controller.start()
+    line = ["--bootstrap-server", node.bootstrap]
+    add = [*line, "--command-config", str(controller.file), "add-controller"]
+    deadline = time.monotonic() + _PATIENCE_S
+    try:
+        # At first it has not caught up with the leader.
+        while entry.run("kafka-metadata-quorum", add):
+            assert time.monotonic() < deadline, capsys.readouterr().err
+        voters = admin.describe_metadata_quorum().voters
+        assert [voter.node_id for voter in voters] == [1, 2]
+        text = uuids.uuid_text(voters[1].directory_id)
+        added = f"Added controller 2 with directory id {text} and endpoints: CONTROLLER://"
+        assert f"{added}{controller.controller}\n" in capsys.readouterr().out
+        remove = [*line, "remove-controller", "-i", "2", "-d", text]
+        assert entry.run("kafka-metadata-quorum", remove) == 0
+        removed = f"Removed  KRaft controller 2 with directory id {text}\n"
+        assert capsys.readouterr().out == removed
+        assert [voter.node_id for voter in admin.describe_metadata_quorum().voters] == [1]
+    finally:
+        controller.kill()
 
 
 def test_cluster_is_described_with_operations_and_fenced_brokers(admin: AdminClient) -> None:

@@ -14,9 +14,9 @@ from ottla.wire.messages.update_features import (
 )
 
 # MetadataVersion: the releases of levels 7, 8, …
-_METADATA_VERSION = "metadata.version"
-_FIRST_LEVEL = 7
-_RELEASES = (
+METADATA_VERSION = "metadata.version"
+FIRST_LEVEL = 7
+RELEASES = (
     "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
     "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0",
     "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
@@ -78,10 +78,10 @@ def read_features(brokers: Brokers, node_id: int | None = None) -> Features:
 
 def level_text(feature: str, level: int) -> str:
     """Return a level as text; a level of metadata.version is a release of Apache Kafka."""
-    at = level - _FIRST_LEVEL
-    if feature != _METADATA_VERSION or level == 0:
+    at = level - FIRST_LEVEL
+    if feature != METADATA_VERSION or level == 0:
         return str(level)
-    return _RELEASES[at] if 0 <= at < len(_RELEASES) else f"UNKNOWN [{level}]"
+    return RELEASES[at] if 0 <= at < len(RELEASES) else f"UNKNOWN [{level}]"
 
 
 def update_features(

@@ -34,6 +34,17 @@ _ONE_LOOP = inert("one event loop does this work")
 _OWN_TIMES = inert("requests between brokers have time limits of their own")
 _broker = Rows(Scope.BROKER, dynamic=False).row
 
+
+def _no_lone_controller(roles: list[str]) -> str | None:
+    if roles != ["controller"]:
+        return None
+    return (
+        "the node would be no broker, and Ottla has no controllers besides its brokers, each of "
+        "which can be the controller. Omit this node. Set zookeeper.connect on every broker of the "
+        "cluster, or run several brokers on one machine with `ottla up --brokers 3`."
+    )
+
+
 _IDENTITY = (
     _broker("node.id", INT, 1, "The broker's id in the cluster.", minimum=0),
     _broker("broker.id", INT, -1, "Older name of node.id; -1 if only node.id is set."),
@@ -62,14 +73,30 @@ _IDENTITY = (
         "The folder for the logs if log.dirs is not set. Kafka: /tmp/kafka-logs.",
         check=not_empty,
     ),
-    _broker("process.roles", LIST, [], inert("every broker can be the controller")),
+    _broker(
+        "process.roles",
+        LIST,
+        [],
+        "The roles of a KRaft node. broker,controller is a cluster of one broker. controller alone is "
+        "rejected; so is broker alone, unless the broker shares the metadata of other brokers "
+        "(zookeeper.connect, coordination.listener).",
+        choices=("broker", "controller"),
+        check=_no_lone_controller,
+    ),
     _broker("controller.listener.names", LIST, [], inert("every listener serves clients")),
-    _broker("controller.quorum.voters", LIST, [], inert("the controller is not a Raft quorum")),
+    _broker(
+        "controller.quorum.voters",
+        LIST,
+        [],
+        "The controllers of a KRaft quorum, as id@host:port. The broker itself may be the only one, "
+        "unless it shares the metadata of other brokers.",
+    ),
     _broker(
         "controller.quorum.bootstrap.servers",
         LIST,
         [],
-        inert("the controller is not a Raft quorum"),
+        "Controllers of a KRaft quorum, as host:port. The broker's own listener may be the only one, "
+        "unless it shares the metadata of other brokers.",
     ),
 )
 

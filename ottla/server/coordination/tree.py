@@ -14,6 +14,7 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
+from ottla.cluster.options.roles import refuse_separate_cluster
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
@@ -102,6 +103,8 @@ class BrokerCoordination:
 
     async def _open_on_this_machine(self, net: Net, rng: Rng) -> None:
         address = parse_address(self._options.text("coordination.listener"))
+        if address is None:
+            refuse_separate_cluster(self._options)
         directory = tree_directory(self._options, self._files)
         if address is None:
             self._own_tree = self._tree = EmbeddedTree(self._files, self._clock, directory)

@@ -48,6 +48,7 @@ _CLOSERS = 8
 class Opening(TypedDict, total=False):
     """The parameters of `LogDirectories.open` besides the paths and the ports.
 
+    `is_kraft`: the owner of new directories is written in the form of KRaft nodes.
     `topic_config` returns a topic's settings; `default_config` is for topics that it is not called
     for. `on_offline` is called if a directory fails while others stay online. If `is_wanted`
     returns False, opening is aborted with StorageError.
@@ -55,6 +56,7 @@ class Opening(TypedDict, total=False):
 
     cluster_id: str | None
     broker_id: Required[int]
+    is_kraft: bool
     default_config: LogConfig
     topic_config: Callable[[str], LogConfig]
     on_offline: OnOffline
@@ -124,7 +126,8 @@ class LogDirectories:
     def _load(self, opening: Opening) -> None:
         default = opening.get("default_config") or LogConfig()
         topic_config = opening.get("topic_config", lambda topic: default)
-        owner = Owner(opening.get("cluster_id"), opening["broker_id"])
+        is_kraft = opening.get("is_kraft", False)
+        owner = Owner(opening.get("cluster_id"), opening["broker_id"], is_kraft)
         progress = recovery.LoadProgress(self._clock, opening.get("is_wanted", lambda: True))
         for directory in self._directories:
             try:

@@ -17,6 +17,7 @@ from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem, Lock, make_directories_durably, remove_files, run_whole
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
+from ottla.storage.directories import formatting
 from ottla.storage.directories.checkpointing import DirectoryCheckpoints
 from ottla.storage.directories.marks import ReplacementMarks
 from ottla.storage.files import checkpoints
@@ -43,10 +44,14 @@ _log = logging.getLogger(__name__)
 
 
 class Owner(NamedTuple):
-    """The broker that owns the directories; if `cluster_id` is None, the directories determine it."""
+    """The broker that owns the directories; if `cluster_id` is None, the directories determine it.
+
+    `is_kraft`: new directories get the owner in the form of KRaft nodes.
+    """
 
     cluster_id: str | None
     broker_id: int
+    is_kraft: bool = False
 
 
 class Space(NamedTuple):
@@ -165,10 +170,7 @@ class LogDirectory:
         """Compare `meta.properties` with the broker, or write the file; return its cluster id."""
         path = self.file(checkpoints.META_PROPERTIES_FILE)
         if not self._files.exists(path):
-            properties = {"version": "0", "broker.id": str(owner.broker_id)}
-            if owner.cluster_id is not None:
-                properties["cluster.id"] = owner.cluster_id
-            self._files.replace(path, checkpoints.encode_properties(properties))
+            self._write_owner(path, owner)
             return owner.cluster_id
         properties = _read_properties(self._files, path)
         cluster_id = _check_properties(self.path, properties, owner)
@@ -176,6 +178,15 @@ class LogDirectory:
             content = {**properties, "cluster.id": cluster_id}
             self._files.replace(path, checkpoints.encode_properties(content))
         return cluster_id
+
+    def _write_owner(self, path: str, owner: Owner) -> None:
+        properties = {"version": "0", "broker.id": str(owner.broker_id)}
+        if owner.is_kraft:
+            properties = {"version": "1", "node.id": str(owner.broker_id)}
+            properties["directory.id"] = formatting.directory_id(self._dependencies.rng)
+        if owner.cluster_id is not None:
+            properties["cluster.id"] = owner.cluster_id
+        self._files.replace(path, checkpoints.encode_properties(properties))
 
     def load(
         self,

@@ -42,12 +42,18 @@ def require(options: Options, *names: str) -> None:
 
 def require_one(options: Options, *names: str) -> None:
     """Raise UsageError unless exactly one of these options was given."""
-    titles = {name: _title(name, options.spec.flags[name]) for name in names}
-    first, *others = dict.fromkeys(name for name, _ in options.occurrences if name in names) or [""]
-    if not first:
-        _refuse(f"one of the arguments {' '.join(titles.values())} is required")
-    if others:
-        _refuse(f"argument {titles[others[0]]}: not allowed with argument {titles[first]}")
+    if not any(name in options for name in names):
+        titles = (_title(name, options.spec.flags[name]) for name in names)
+        _refuse(f"one of the arguments {' '.join(titles)} is required")
+    allow_one(options, *names)
+
+
+def allow_one(options: Options, *names: str) -> None:
+    """Raise UsageError if more than one of these options were given."""
+    given = dict.fromkeys(name for name, _ in options.occurrences if name in names)
+    titles = [_title(name, options.spec.flags[name]) for name in given]
+    if len(titles) > 1:
+        _refuse(f"argument {titles[1]}: not allowed with argument {titles[0]}")
 
 
 class _Reader:

@@ -13,16 +13,16 @@ class Refusal(NamedTuple):
 
 
 _SHARE = "share groups (KIP-932) are not supported"
-_QUORUM = "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree"
 REASONS = {
     "kafka-share-groups": Refusal(_SHARE, "group"),
     "kafka-share-consumer-perf-test": Refusal(_SHARE, "perf consume"),
     "kafka-console-share-consumer": Refusal(_SHARE, "consume"),
     "kafka-verifiable-share-consumer": Refusal(_SHARE, "perf verifiable-consume"),
     "kafka-streams-groups": Refusal("streams groups (KIP-1071) are not supported", "streams list"),
-    "kafka-metadata-quorum": Refusal(_QUORUM, "cluster info"),
-    "kafka-metadata-shell": Refusal(_QUORUM, "zookeeper shell"),
-    "kafka-storage": Refusal("a log directory needs no formatting; the broker creates it", "up"),
+    "kafka-metadata-shell": Refusal(
+        "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree",
+        "zookeeper shell",
+    ),
     "zookeeper-security-migration": Refusal("the tree has no access control lists"),
 }
 

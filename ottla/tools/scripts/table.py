@@ -151,6 +151,9 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-dump-log": Script(
         f"{_HERE}.logs.dump", "log dump", "Print segments, indexes and snapshots."
     ),
+    "kafka-storage": Script(
+        f"{_HERE}.logs.storage", "log format", "Format log directories, and generate ids."
+    ),
     "kafka-preferred-replica-election": Script(
         f"{_HERE}.replicas.preferred_election",
         "cluster elect",
@@ -174,6 +177,11 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-features": Script(
         f"{_HERE}.admin.features", "cluster features", "Show the levels of features."
     ),
+    "kafka-metadata-quorum": Script(
+        f"{_HERE}.replicas.metadata_quorum",
+        "cluster quorum",
+        "Describe and change the quorum of a KRaft cluster.",
+    ),
     "kafka-client-metrics": Script(
         f"{_HERE}.admin.client_metrics", "metrics", "Manage subscriptions to metrics of clients."
     ),
@@ -189,7 +197,7 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-server-stop": Script(
         f"{_HERE}.servers.broker",
         "broker stop",
-        "Stop the brokers that kafka-server-start -daemon started.",
+        "Stop the brokers that kafka-server-start started.",
     ),
     "zookeeper-shell": Script(
         f"{_HERE}.servers.zookeeper_shell",
@@ -202,7 +210,7 @@ SCRIPTS: Mapping[str, Script] = {
     "zookeeper-server-stop": Script(
         f"{_HERE}.servers.zookeeper_server",
         "zookeeper stop",
-        "Stop the ZooKeepers that zookeeper-server-start -daemon started.",
+        "Stop the ZooKeepers that zookeeper-server-start started.",
     ),
     "kafka-replica-verification": Script(
         f"{_HERE}.replicas.verification", "replica verify", "Compare replicas until stopped."

@@ -10,6 +10,8 @@ CLASSES = {
     "kafka-get-offsets": f"{_TOOLS}.GetOffsetShell",
     "kafka-log-dirs": f"{_TOOLS}.LogDirsCommand",
     "kafka-dump-log": f"{_TOOLS}.DumpLogSegments",
+    "kafka-metadata-quorum": f"{_TOOLS}.MetadataQuorumCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
     "kafka-reassign-partitions": f"{_TOOLS}.reassign.ReassignPartitionsCommand",
     "kafka-leader-election": f"{_TOOLS}.LeaderElectionCommand",
     "kafka-delete-records": f"{_TOOLS}.DeleteRecordsCommand",

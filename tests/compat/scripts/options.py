@@ -24,6 +24,8 @@ _SUBCOMMANDS = {
         "version-mapping",
         "feature-dependencies",
     ),
+    "kafka-metadata-quorum": ("describe", "add-controller", "remove-controller"),
+    "kafka-storage": ("info", "format", "version-mapping", "feature-dependencies"),
     "kafka-transactions": (
         "list",
         "describe",
@@ -43,7 +45,7 @@ def record() -> dict[str, list[str]]:
     options: dict[str, list[str]] = {}
     for script, main_class in sorted(CLASSES.items()):
         # Removed in 4.0.
-        if main_class.startswith("kafka.") and script != "kafka-configs":
+        if main_class.startswith("kafka.") and script not in ("kafka-configs", "kafka-storage"):
             continue
         texts = []
         for subcommand in _SUBCOMMANDS.get(script, ("",)):

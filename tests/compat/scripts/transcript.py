@@ -55,7 +55,8 @@ _EXCEPTION = re.compile(
 )
 _REPLACEMENTS = (
     (re.compile(r"(Cluster ID: )\S+"), r"\1ID"),
-    (re.compile(r"(TopicId: )[\w-]{22}"), r"\1ID"),
+    (re.compile(r"(TopicId: |directory\.id=)[\w-]{22}"), r"\1ID"),
+    (re.compile(r"^[\w-]{22}$", re.MULTILINE), "ID"),
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d(?![:\d])"), "DATE"),
@@ -74,6 +75,8 @@ _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+# The width of a number, and of a column with numbers, differs in each run.
+_PADDED = re.compile(r"(\bN[N\d]*|\bN ms ago) +\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ def normalize(text: str, places: Places, marks: str = "", others: Sequence[str] 
         text = pattern.sub(word, text)
     lines = clean(text.replace("\r", "").split("\n"), others)
     if "N" in marks:
-        lines = [_NUMBER.sub(_decimals, line) for line in lines]
+        lines = [_PADDED.sub(r"\1\t", _NUMBER.sub(_decimals, line)) for line in lines]
     if "U" in marks:
         lines = [" ".join(sorted(_WORDS.findall(line))) for line in lines]
     return sorted(lines) if "S" in marks else lines

@@ -25,14 +25,16 @@ async def _run_once(*folders: Path, **options: str) -> None:
     await node.stop()
 
 
-def _contents(parent: Path) -> dict[str, bytes | None]:
+def contents(parent: Path) -> dict[str, bytes | None]:
+    """Return the content of each file below a folder, and None for each folder."""
     return {
         str(path.relative_to(parent)): path.read_bytes() if path.is_file() else None
         for path in sorted(parent.rglob("*"))
     }
 
 
-def _lose_tree(folder: Path) -> None:
+def lose_tree(folder: Path) -> None:
+    """Delete the coordination tree of a directory."""
     for path in folder.glob("cluster.*"):
         path.unlink()
 
@@ -48,13 +50,13 @@ def _damage_owner(folder: Path) -> None:
 
 def _damage_and_lose(folder: Path) -> None:
     _damage_owner(folder)
-    _lose_tree(folder)
+    lose_tree(folder)
 
 
 @pytest.mark.parametrize(
     ("harm", "reason"),
     [
-        (_lose_tree, r"metadata \(files named cluster\.\*\) is missing from"),
+        (lose_tree, r"metadata \(files named cluster\.\*\) is missing from"),
         (_lose_journal, r"cluster\.snapshot is damaged"),
         (_damage_owner, r"meta\.properties cannot be read"),
         (_damage_and_lose, r"meta\.properties cannot be read"),
@@ -67,21 +69,21 @@ async def test_failed_start_leaves_the_directory_untouched(
     folder = tmp_path / "data"
     await _run_once(folder)
     harm(folder)
-    before = _contents(tmp_path)
+    before = contents(tmp_path)
     for _ in range(2):
         with pytest.raises(OttlaError, match=reason):
             await _node(folder).start()
-        assert _contents(tmp_path) == before
+        assert contents(tmp_path) == before
 
 
 async def test_a_start_as_another_broker_leaves_the_directory_untouched(tmp_path: Path) -> None:
     """`broker.id` is compared with `meta.properties` before anything is opened."""
     folder = tmp_path / "data"
     await _run_once(folder)
-    before = _contents(tmp_path)
+    before = contents(tmp_path)
     with pytest.raises(OttlaError, match="holds the data of broker 1, and this is broker 2"):
         await _node(folder, broker_id="2").start()
-    assert _contents(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 async def test_a_missing_metadata_directory_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
@@ -89,10 +91,10 @@ async def test_a_missing_metadata_directory_is_not_replaced_by_an_empty_one(tmp_
     folder, metadata = tmp_path / "data", tmp_path / "metadata"
     await _run_once(folder, coordination_dir=str(metadata))
     metadata.rename(tmp_path / "elsewhere")
-    before = _contents(tmp_path)
+    before = contents(tmp_path)
     with pytest.raises(OttlaError, match=rf"missing from {metadata}.*coordination\.dir"):
         await _node(folder, coordination_dir=str(metadata)).start()
-    assert _contents(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 async def test_directories_of_two_clusters_are_rejected_untouched(tmp_path: Path) -> None:
@@ -100,11 +102,11 @@ async def test_directories_of_two_clusters_are_rejected_untouched(tmp_path: Path
     one, two = tmp_path / "one", tmp_path / "two"
     await _run_once(one)
     await _run_once(two)
-    _lose_tree(two)
-    before = _contents(tmp_path)
+    lose_tree(two)
+    before = contents(tmp_path)
     with pytest.raises(OttlaError, match=rf"{two} holds data of the cluster"):
         await _node(one, two).start()
-    assert _contents(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 async def test_directory_without_a_cluster_id_can_be_used(tmp_path: Path) -> None:

@@ -126,6 +126,28 @@ async def test_session_timeout_is_that_of_the_settings(tmp_path: Path, ensemble:
     await broker.stop()
 
 
+async def test_node_that_expects_other_controllers_does_not_start(tmp_path: Path) -> None:
+    """The broker of a KRaft cluster is no cluster of its own, and creates no folder."""
+    with pytest.raises(ConfigError, match=r"process\.roles=broker expects the KRaft controllers"):
+        await node(tmp_path, process_roles="broker").start()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_broker_of_a_shared_tree_may_name_other_controllers(
+    tmp_path: Path, ensemble: Ensemble
+) -> None:
+    """With `zookeeper.connect` the brokers are one cluster, also if they have roles and voters."""
+    broker = node(
+        tmp_path,
+        zookeeper_connect=ensemble.address,
+        process_roles="broker",
+        controller_quorum_voters="1@a:9093,2@b:9093,3@c:9093",
+    )
+    await broker.start()
+    assert BrokerIdNode.path(1) in ensemble.tree.nodes
+    await broker.stop()
+
+
 async def test_tree_of_one_broker_can_be_reached_from_outside(tmp_path: Path) -> None:
     """With `coordination.listener` other programs can read the tree that the broker keeps."""
     (port,) = java.free_ports(1)

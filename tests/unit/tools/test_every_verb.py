@@ -172,7 +172,7 @@ def test_commands_are_completed(
         return [row.partition(",")[2] for row in capsys.readouterr().out.splitlines()]
 
     assert complete("ottla clus") == ["cluster"]
-    assert complete("ottla cluster ") == ["info", "health", "move", "elect", "features"]
+    assert complete("ottla cluster ") == ["info", "health", "move", "elect", "features", "quorum"]
     assert complete("ottla topic tr") == ["trim"]
     assert "--exactly-once" in complete("ottla topic copy --ex")
 

@@ -43,6 +43,16 @@ def test_every_command_has_help(
     ]
 
 
+def test_python_m_ottla_is_the_command() -> None:
+    """`python -m ottla` prints what `ottla` prints, and has its exit codes."""
+    command = [sys.executable, "-m", "ottla"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"ottla {ottla.__version__}\n"
+    failed = subprocess.run([*command, "topic", "nonsense"], capture_output=True, text=True)
+    assert failed.returncode == 2
+    assert "Usage: ottla topic" in failed.stderr
+
+
 def test_list_of_commands_imports_none_of_them() -> None:
     """Help and completion stay fast without these imports."""
     code = (

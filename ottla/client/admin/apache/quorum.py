@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.wire.messages import add_raft_voter as adding
@@ -16,11 +16,15 @@ _ID_BYTES = 16
 
 
 class RaftEndpoint(NamedTuple):
-    """A listener of a controller."""
+    """A listener of a controller; its text is listener://host:port."""
 
     listener: str
     host: str
     port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,37 @@ class Quorum:
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     endpoints: Mapping[int, tuple[RaftEndpoint, ...]]
+
+    @property
+    def leader(self) -> QuorumReplica:
+        """The leader's replica; ApiError LEADER_NOT_AVAILABLE while there is none."""
+        for voter in self.voters:
+            if voter.node_id == self.leader_id:
+                return voter
+        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "The quorum has no leader.")
+
+    def max_follower_lag(self) -> tuple[int, int]:
+        """Return by how many offsets, and milliseconds, the last voter is behind the leader.
+
+        The milliseconds are -1 if they are unknown.
+        """
+        leader, last = self.leader, min(self.voters, key=lambda voter: voter.log_end_offset)
+        lag = leader.log_end_offset - last.log_end_offset
+        if leader is last:
+            return lag, 0
+        if leader.last_caught_up_ms < 0 or last.last_caught_up_ms < 0:
+            return lag, -1
+        return lag, leader.last_caught_up_ms - last.last_caught_up_ms
+
+    def replicas(self) -> list[tuple[QuorumReplica, str]]:
+        """Return the leader, the other voters and the observers, each with its status."""
+        leader = self.leader
+        followers = [voter for voter in self.voters if voter is not leader]
+        return [
+            (leader, "Leader"),
+            *((voter, "Follower") for voter in followers),
+            *((observer, "Observer") for observer in self.observers),
+        ]
 
 
 def describe_metadata_quorum(brokers: Brokers) -> Quorum:

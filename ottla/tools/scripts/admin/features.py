@@ -1,10 +1,12 @@
-"""`kafka-features describe` (org.apache.kafka.tools.FeatureCommand).
+"""`kafka-features` (org.apache.kafka.tools.FeatureCommand).
 
-Not done: `upgrade`, `downgrade`, `disable`, `version-mapping`, `feature-dependencies`: feature
-levels belong to KRaft, whose release numbers Ottla does not have.
+Not done: `upgrade`, `downgrade` and `disable` change nothing: feature levels belong to KRaft, whose
+release numbers Ottla does not have.
 """
 
-from ottla.base.errors import OttlaError
+from collections.abc import Sequence
+
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.features import level_text, read_features
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
@@ -17,6 +19,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.logs import releases
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option
@@ -32,7 +35,7 @@ _ACTIONS = (
 SPEC = Spec(
     "This tool manages feature flags in Kafka.",
     {
-        "action": Flag("describe.", "command"),
+        "action": Flag("describe, version-mapping or feature-dependencies.", "command"),
         "bootstrap-server": BOOTSTRAP,
         "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
@@ -47,6 +50,7 @@ SPEC = Spec(
 )
 HELP_CODE = 0
 
+_LOCAL = ("version-mapping", "feature-dependencies")
 _ENDPOINTS = ("server", "controller")
 _BOTH = "argument --bootstrap-controller: not allowed with argument --bootstrap-server"
 _NEITHER = "You must specify either --bootstrap-controller or --bootstrap-server."
@@ -55,13 +59,23 @@ _NEITHER = "You must specify either --bootstrap-controller or --bootstrap-server
 def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
     return first_as_option(
-        command_line, _ACTIONS, ("bootstrap-server", "bootstrap-controller", "command-config")
+        command_line,
+        _ACTIONS,
+        (
+            "bootstrap-server",
+            "bootstrap-controller",
+            "command-config",
+            "feature",
+            "release-version",
+        ),
     )
 
 
 def run(options: Options) -> int:
-    """Print the supported and the finalized levels of features."""
+    """Print the levels of features: those of a cluster, or of a release of Apache Kafka."""
     action = action_of(options)
+    if action in _LOCAL:
+        return _print_local(options, action)
     has_brokers, has_controllers = (f"bootstrap-{kind}" in options for kind in _ENDPOINTS)
     if has_brokers == has_controllers:
         return on_parse_error(UsageError(_BOTH if has_brokers else _NEITHER))
@@ -75,6 +89,40 @@ def run(options: Options) -> int:
         err(str(error))
         return 1
     return 0
+
+
+def _print_local(options: Options, action: str) -> int:
+    """Print facts about releases, for which no cluster is needed."""
+    if action == "feature-dependencies" and "feature" not in options:
+        return on_parse_error(UsageError("argument --feature is required"))
+    try:
+        if action == "version-mapping":
+            _print_mapping(options)
+        else:
+            for text in options.all("feature"):
+                for line in _dependencies(text):
+                    out(line)
+    except OttlaError as error:
+        err(str(error))
+        return 1
+    return 0
+
+
+def _print_mapping(options: Options) -> None:
+    release = options["release-version"]
+    if options.is_json:
+        as_json(releases.mapping(release)[1])
+        return
+    for line in releases.mapping_lines(release):
+        out(line)
+
+
+def _dependencies(text: str) -> Sequence[str]:
+    name, level = releases.parse_level(text)
+    try:
+        return releases.dependencies_text(name, level)
+    except ValueError as error:
+        raise ConfigError(f"No feature:{name} with feature level {level}") from error
 
 
 def on_parse_error(error: UsageError) -> int:

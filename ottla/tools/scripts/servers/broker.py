@@ -2,8 +2,8 @@
 
 `kafka-server-start [-daemon] server.properties [--override name=value]…` is `ottla up --config`.
 JMX_PORT opens the HTTP port with the JMX beans on that port of 127.0.0.1, for `kafka-jmx`.
-Only brokers that `-daemon` started are stopped: their process ids are in a file. `--node-id`
-selects the broker with this id; as in Apache Kafka, it is preferred to `--process-role`.
+Only brokers that `kafka-server-start` started are stopped: their process ids are in a file.
+`--node-id` selects the broker with this id; as in Apache Kafka, `--process-role` is then ignored.
 """
 
 import os
@@ -23,7 +23,7 @@ BROKER = ServerKind("Broker", "kafka", "server", b"ottla.tools.main")
 
 
 def run(name: str, command_line: list[str]) -> int:
-    """Start a broker with a properties file, or stop those that -daemon started."""
+    """Start a broker with a properties file, or stop those that were started."""
     if name == "kafka-server-start":
         return _start(command_line)
     try:

@@ -2,7 +2,7 @@
 PySpark.
 
 `zookeeper-server-start [-daemon] zookeeper.properties` reads ZooKeeper's own file. Only servers
-that `-daemon` started are stopped: their process ids are in a file.
+that the script started are stopped: their process ids are in a file.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from ottla.tools.zookeeper.java_server import java_command
 
 
 def run(name: str, command_line: list[str]) -> int:
-    """Start a ZooKeeper with its properties file, or stop those that -daemon started."""
+    """Start a ZooKeeper with its properties file, or stop those that were started."""
     if name == "zookeeper-server-start":
         return _start(command_line)
     if command_line:

@@ -12,6 +12,7 @@ WORDS = {
     "kafka-cluster": ["cluster-id"],
     "kafka-configs": ["--describe", "--entity-type", "brokers"],
     "kafka-features": ["describe"],
+    "kafka-metadata-quorum": ["describe", "--status"],
     "kafka-reassign-partitions": ["--list"],
 }
 

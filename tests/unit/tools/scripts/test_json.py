@@ -72,6 +72,9 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "name=in\nconnector.class=FileStreamSource\nfile=input.txt\ntopic=lines\n"
         )
         (folder / "plan.toml").write_text(_PLAN)
+        (folder / "server.properties").write_text(
+            f"process.roles=broker,controller\nnode.id=1\nlog.dirs={folder / 'data'}\n"
+        )
         shutil.copytree(FILES / "dumped-0", folder / "dumped-0")
         url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
         yield World(cluster, url, folder)
@@ -145,7 +148,9 @@ LINES: dict[str, list[str]] = {
     "kafka-groups": [f"{_B} --list"],
     "kafka-cluster": [f"cluster-id {_B}", f"list-endpoints {_B}"],
     "kafka-broker-api-versions": [_B],
-    "kafka-features": [f"{_B} describe"],
+    "kafka-features": [
+        f"{_B} describe", "version-mapping", "feature-dependencies --feature group.version=1",
+    ],
     "kafka-client-metrics": [
         f"{_B} --list", f"{_B} --alter --name m --metrics org.apache --interval 1000",
         f"{_B} --describe", f"{_B} --describe --name m", f"{_B} --delete --name m",
@@ -153,6 +158,11 @@ LINES: dict[str, list[str]] = {
     "kafka-transactions": [
         f"{_B} list", f"{_B} describe-producers --topic a --partition 0",
         f"{_B} find-hanging --topic a",
+    ],
+    "kafka-storage": [
+        "random-uuid", "version-mapping", "feature-dependencies -f group.version=1",
+        "format -s -t abc -c $D/server.properties", "info -c $D/server.properties",
+        "format -s -g -t abc -c $D/server.properties",
     ],
     "kafka-run-class": [f"kafka.tools.GetOffsetShell {_B}"],
     "kafka-streams-application-reset": [f"{_B} --application-id s --input-topics a --dry-run"],
@@ -169,6 +179,7 @@ LINES: dict[str, list[str]] = {
 FAILING: dict[str, str] = {
     "kafka-acls": f"{_B} --list",
     "kafka-delegation-tokens": f"{_B} --command-config $D/worker.properties --describe",
+    "kafka-metadata-quorum": f"{_B} describe --status",
     "kafka-server-start": "", "kafka-server-stop": "",
     "zookeeper-server-start": "", "zookeeper-server-stop": "", "zookeeper-shell": "",
     "kafka-replica-verification": "--broker-list $B --topics-include none",
