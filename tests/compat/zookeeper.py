@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.compat import java
@@ -15,10 +15,23 @@ _PAUSE = threading.Event()
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-class Server:
-    """A ZooKeeper at `address`, which can be killed and restarted with the same data."""
+_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
-    def __init__(self, folder: Path) -> None:
+
+def login_options(folder: Path, username: str, password: str, section: str = "Client") -> str:
+    """Write a JAAS file with a user; return the option of Java that names the file."""
+    path = folder / f"{section}-{username}.conf"
+    path.write_text(f'{section} {{ {_MODULE} username="{username}" password="{password}"; }};\n')
+    return f"-Djava.security.auth.login.config={path}"
+
+
+class Server:
+    """A ZooKeeper at `address`, which can be killed and restarted with the same data.
+
+    With `users`, whose values are their passwords, it accepts logins with DIGEST-MD5.
+    """
+
+    def __init__(self, folder: Path, users: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True)
         (port,) = java.free_ports(1)
         self.address = f"127.0.0.1:{port}"
@@ -32,15 +45,24 @@ class Server:
             "admin.enableServer=false",
             "maxClientCnxns=0",
         )
+        self._java_options: tuple[str, ...] = ()
+        if users is not None:
+            rows += ("authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",)
+            words = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+            (folder / "server.conf").write_text(f"Server {{ {_MODULE} {words}; }};\n")
+            self._java_options = (f"-Djava.security.auth.login.config={folder}/server.conf",)
         (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")
 
     def start(self) -> None:
         """Start it without waiting for a response."""
         class_path = java.kafka_class_path()
-        command = java.command(class_path, _MAIN_CLASS, str(self._folder / "zoo.cfg"))
+        program, *words = java.command(class_path, _MAIN_CLASS, str(self._folder / "zoo.cfg"))
         with (self._folder / "out").open("ab") as out:
             self._process = subprocess.Popen(
-                command, stdout=out, stderr=out, start_new_session=True
+                [program, *self._java_options, *words],
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
 
     def await_start(self) -> None:
@@ -70,9 +92,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[str]:
+def running(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run a ZooKeeper that responds until the end of the block; yields its `host:port`."""
-    server = Server(folder)
+    server = Server(folder, users)
     server.start()
     try:
         server.await_start()

@@ -9,6 +9,8 @@ change in between would not be announced otherwise.
 
 import asyncio
 import contextlib
+import functools
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,10 +20,17 @@ from typing import Any, NamedTuple
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
+from kazoo.security import ACL, Id
 
 from ottla.base.errors import OttlaError
+from ottla.base.rng import SystemRng
+from ottla.cluster.zk.acls import AclOf, NodeAcl
+from ottla.cluster.zk.digest_md5 import AuthenticationFailed, exchange
+from ottla.cluster.zk.login import Login, login_of_environment
 from ottla.cluster.zk.port import (
     ANY_VERSION,
     BadVersion,
@@ -30,6 +39,8 @@ from ottla.cluster.zk.port import (
     Create,
     Delete,
     EnsembleUnreachable,
+    InvalidAcl,
+    NoAuth,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -58,6 +69,8 @@ _ERRORS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.BadVersionError: BadVersion,
     exceptions.NotEmptyError: NotEmpty,
     exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
+    exceptions.NoAuthError: NoAuth,
+    exceptions.InvalidACLError: InvalidAcl,
     exceptions.SessionExpiredError: SessionLost,
     exceptions.ConnectionClosedError: SessionLost,
     exceptions.ConnectionLoss: ConnectionSuspended,
@@ -80,6 +93,7 @@ _KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 # socket.SHUT_RDWR
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
+_NONCE_BYTES = 16
 
 _Watches = dict[str, dict[Watch, set[str]]]
 
@@ -103,9 +117,12 @@ class Details(NamedTuple):
 class LiveSession:
     """One session with an ensemble (implements Coordination), on the loop that `begin` ran on."""
 
-    def __init__(self, client: KazooClient, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, client: KazooClient, loop: asyncio.AbstractEventLoop, acl_of: AclOf | None = None
+    ) -> None:
         self._client = client
         self._loop = loop
+        self._acl_of = acl_of
         self._state = SessionState.CONNECTED
         # kazoo forgets them while it is not connected.
         session_id, password = client.client_id
@@ -130,42 +147,38 @@ class LiveSession:
         *,
         timeout_ms: int = SESSION_TIMEOUT_MS,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        acl_of: AclOf | None = None,
     ) -> "LiveSession":
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
         missing.
 
-        Raises EnsembleUnreachable, which names the servers.
+        The user is that of KAFKA_OPTS. `acl_of` returns the access control list for a node that the
+        session creates; by default, everyone may do everything. Raises EnsembleUnreachable, which
+        names the servers, and ConfigError if KAFKA_OPTS names no user.
         """
         if _KAZOO_LOG.level == logging.NOTSET:
             _KAZOO_LOG.setLevel(logging.ERROR)
         hosts, slash, chroot = servers.partition("/")
         loop = asyncio.get_running_loop()
-        try:
-            client = KazooClient(
-                hosts=hosts,
-                timeout=timeout_ms / 1000,
-                connection_retry=KazooRetry(**_RECONNECT),
-                logger=_KAZOO_LOG,
-            )
-        except ValueError as error:
-            raise EnsembleUnreachable(
-                f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
-            ) from error
+        login = login_of_environment()
+        client = _client(hosts, timeout_ms, login)
         try:
             await _connect(client, loop, connect_timeout_ms / 1000)
             if slash and chroot:
-                await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
+                acl = None if acl_of is None else _kazoo_acl(acl_of(f"/{chroot}"))
+                await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}", acl))
                 client.chroot = f"/{chroot}"
+            elif login is not None:
+                # A rejected user ends the session with the first request.
+                await loop.run_in_executor(None, partial(client.exists, ROOT))
         except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
-            raise EnsembleUnreachable(
-                f"ZooKeeper at {hosts} does not answer within {connect_timeout_ms / 1000:g} s: start"
-                " it, or name another as HOST:PORT[,HOST:PORT…][/PATH]"
-            ) from error
+            reason = _reason(error, login, connect_timeout_ms)
+            raise EnsembleUnreachable(f"ZooKeeper at {hosts} {reason}") from error
         except asyncio.CancelledError:
             loop.run_in_executor(None, partial(_put_away, client))
             raise
-        return cls(client, loop)
+        return cls(client, loop, acl_of)
 
     @property
     def session_id(self) -> int:
@@ -243,6 +256,7 @@ class LiveSession:
                 transaction.create(
                     operation.path,
                     operation.data,
+                    None if self._acl_of is None else _kazoo_acl(self._acl_of(operation.path)),
                     ephemeral=operation.ephemeral,
                     sequence=operation.sequential,
                 )
@@ -256,6 +270,25 @@ class LiveSession:
         return [
             _result(operation, response) for operation, response in _done(operations, responses)
         ]
+
+    async def acl(self, path: str) -> list[NodeAcl]:
+        """Return the access control list of a node; NoNode."""
+        entries, _ = await self._ask(path, self._client.get_acls_async, path)
+        return [NodeAcl(entry.perms, entry.id.scheme, entry.id.id) for entry in entries]
+
+    async def set_acl(
+        self, path: str, entries: Sequence[NodeAcl], version: int = ANY_VERSION
+    ) -> None:
+        """Replace the access control list of a node; NoNode, BadVersion, NoAuth, InvalidAcl.
+
+        `version` is the version of the list.
+        """
+        acl = _kazoo_acl(tuple(entries))
+        await self._ask(path, self._client.set_acls_async, path, acl, version)
+
+    async def add_user(self, scheme: str, credentials: str) -> None:
+        """Authenticate the session as another user, too."""
+        await self._ask(ROOT, self._client.add_auth_async, scheme, credentials)
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
         """Call `listener` on every change of the session's state."""
@@ -360,6 +393,80 @@ class LiveSession:
         for response, path in self._waiting.items():
             if not response.done():
                 response.set_exception(error(path))
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]
+    """A connection that authenticates its user.
+
+    kazoo needs the library pure-sasl for that; decision 0010 says why it is not used.
+    """
+
+    def __init__(self, client: KazooClient, login: Login) -> None:
+        options = {"mechanism": "DIGEST-MD5"}
+        retry = client._conn_retry.copy()
+        super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=options)
+        self._login = login
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        nonce = SystemRng().random_bytes(_NONCE_BYTES).hex()
+        steps = exchange(self._login.username, self._login.password, nonce)
+        message = next(steps)
+        for number in itertools.count(1):
+            self._submit(SASL(message), timeout, number)
+            try:
+                header, buffer, offset = self._read_header(timeout)
+            except exceptions.ConnectionDropped as error:
+                # Some servers close the connection of an unknown user.
+                raise exceptions.AuthFailedError("connection closed") from error
+            if header.err:
+                raise exceptions.AuthFailedError(f"error {header.err}")
+            challenge, _ = SASL.deserialize(buffer, offset)
+            try:
+                # A server that does not authenticate users returns no bytes.
+                message = steps.send(challenge or b"")
+            except StopIteration:
+                return
+            except AuthenticationFailed as error:
+                raise exceptions.AuthFailedError(str(error)) from error
+
+
+def _client(hosts: str, timeout_ms: int, login: Login | None) -> KazooClient:
+    try:
+        client = KazooClient(
+            hosts=hosts,
+            timeout=timeout_ms / 1000,
+            connection_retry=KazooRetry(**_RECONNECT),
+            logger=_KAZOO_LOG,
+        )
+    except ValueError as error:
+        raise EnsembleUnreachable(
+            f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
+        ) from error
+    if login is not None:
+        client._connection = _Connection(client, login)
+    return client
+
+
+def _reason(error: Exception, login: Login | None, timeout_ms: int) -> str:
+    if login is not None and isinstance(error, exceptions.AuthFailedError):
+        return (
+            f"rejects the user {login.username!r} of {login.source}: correct user and password, or "
+            "add them to the section Server of the servers' JAAS file"
+        )
+    if isinstance(error, exceptions.NoAuthError):
+        return (
+            "denies access to the path: connect as a user that its access control list names, with "
+            "KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
+        )
+    return (
+        f"does not answer within {timeout_ms / 1000:g} s: start it, or name another as "
+        "HOST:PORT[,HOST:PORT…][/PATH]"
+    )
+
+
+@functools.cache
+def _kazoo_acl(entries: tuple[NodeAcl, ...]) -> list[ACL]:
+    return [ACL(entry.permissions, Id(entry.scheme, entry.id)) for entry in entries]
 
 
 async def _connect(

@@ -21,8 +21,10 @@ class CoordinationError(OttlaError):
     `index` is the position of the operation that failed in its multi, if that is known.
     """
 
+    ADVICE = ""
+
     def __init__(self, path: str) -> None:
-        super().__init__(f"{type(self).__name__}: {path}")
+        super().__init__(f"{type(self).__name__}: {path}{self.ADVICE}")
         self.path = path
         self.index = 0
 
@@ -45,6 +47,19 @@ class NotEmpty(CoordinationError):
 
 class NoChildrenForEphemerals(CoordinationError):
     """The parent of the node to create is ephemeral."""
+
+
+class NoAuth(CoordinationError):
+    """The node's access control list does not permit the operation to the user of the session."""
+
+    ADVICE = (
+        ": ZooKeeper denies access: connect as a user that its access control list names, with "
+        "KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
+    )
+
+
+class InvalidAcl(CoordinationError):
+    """The access control list to store names no user, or the user of a session without one."""
 
 
 class SessionLost(CoordinationError):
