@@ -33,6 +33,15 @@ ROWS = (
         minimum=1,
     ),
     _row(
+        "zookeeper.set.acl",
+        OptionType.BOOLEAN,
+        False,
+        "Give the nodes that the broker creates in a ZooKeeper access control lists: all may read "
+        "them, only the user of the broker may change them, and only it may read those with "
+        "secrets. The user is that of the section Client of the JAAS file in "
+        "KAFKA_OPTS=-Djava.security.auth.login.config=FILE.",
+    ),
+    _row(
         "broker.id.generation.enable",
         OptionType.BOOLEAN,
         True,

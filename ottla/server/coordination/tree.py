@@ -14,7 +14,9 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
+from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
+from ottla.cluster.zk.login import login_of_environment
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
 from ottla.cluster.zk.standby import StandbyServer
@@ -65,8 +67,9 @@ class BrokerCoordination:
             self.tasks.append(self._tree.tasks)
         if self._tree is None:
             self._servers = _servers(self._options)
-            if not self._servers:
-                await self._open_on_this_machine(net, rng)
+        _check_acls(self._options, self._servers)
+        if self._tree is None and not self._servers:
+            await self._open_on_this_machine(net, rng)
         try:
             return await self._start_session()
         except EnsembleUnreachable as error:
@@ -126,7 +129,10 @@ class BrokerCoordination:
 
         connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms
         return await LiveSession.begin(
-            self._servers, timeout_ms=self._timeout_ms, connect_timeout_ms=int(connect_ms)
+            self._servers,
+            timeout_ms=self._timeout_ms,
+            connect_timeout_ms=int(connect_ms),
+            acl_of=acl_of(self._options),
         )
 
     def _failed(self, error: StorageError) -> None:
@@ -143,3 +149,19 @@ def _servers(options: Snapshot) -> str:
             "either in a ZooKeeper ensemble or in a directory of this machine. Remove one of them."
         )
     return servers
+
+
+def _check_acls(options: Snapshot, servers: str) -> None:
+    """Raise ConfigError if the nodes are to have access control lists and cannot have them."""
+    if acl_of(options) is None:
+        return
+    if not servers:
+        raise ConfigError(
+            "zookeeper.set.acl=true needs a ZooKeeper: a tree that brokers keep themselves has no "
+            "access control lists. Remove the option, or set zookeeper.connect."
+        )
+    if login_of_environment() is None:
+        raise ConfigError(
+            "zookeeper.set.acl=true needs a user of ZooKeeper, and there is none: set "
+            "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client."
+        )

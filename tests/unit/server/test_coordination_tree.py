@@ -97,6 +97,50 @@ async def test_ensemble_and_own_tree_exclude_each_other(tmp_path: Path) -> None:
         await broker.start()
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"coordination_listener": "127.0.0.1:0"}],
+)
+async def test_access_control_lists_need_a_zookeeper(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """A tree that brokers keep themselves has no lists; nothing is written."""
+    broker = node(tmp_path, zookeeper_set_acl="true", **settings)
+    with pytest.raises(ConfigError, match=r"set.acl=true needs a ZooKeeper.*set zookeeper.connect"):
+        await broker.start()
+    assert not (tmp_path / "data").exists()
+
+
+async def test_access_control_lists_need_a_tree_that_is_not_shared_in_the_process(
+    tmp_path: Path,
+) -> None:
+    """The brokers of one process share a tree without lists."""
+    settings = {"log.dirs": str(tmp_path), "zookeeper.set.acl": "true"}
+    broker = Node(settings, tree=EmbeddedTree(RealFileSystem(), RealClock()))
+    with pytest.raises(ConfigError, match=r"set.acl=true needs a ZooKeeper"):
+        await broker.start()
+
+
+async def test_access_control_lists_need_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a login nobody could change the nodes; the error names the variable to set."""
+    monkeypatch.delenv("KAFKA_OPTS", raising=False)
+    broker = node(tmp_path, zookeeper_connect="127.0.0.1:1", zookeeper_set_acl="true")
+    with pytest.raises(ConfigError, match=r"needs a user of ZooKeeper.*set KAFKA_OPTS=-D"):
+        await broker.start()
+
+
+async def test_file_of_the_user_that_is_missing_stops_the_start(
+    tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker does not connect without the user that the operator has named."""
+    monkeypatch.setenv("KAFKA_OPTS", f"-Djava.security.auth.login.config={tmp_path}/none.conf")
+    broker = node(tmp_path, zookeeper_connect=ensemble.address)
+    with pytest.raises(ConfigError, match=r"JAAS file '.*none.conf' cannot be read \(No such file"):
+        await broker.start()
+
+
 async def test_broker_registers_again_after_its_session_expired(
     tmp_path: Path, ensemble: Ensemble
 ) -> None:
