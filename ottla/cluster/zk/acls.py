@@ -9,6 +9,9 @@ from typing import NamedTuple
 READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16
 ALL = READ | WRITE | CREATE | DELETE | ADMIN
 
+# In the order of ZooKeeper's shell.
+LETTERS = {"c": CREATE, "d": DELETE, "r": READ, "w": WRITE, "a": ADMIN}
+
 
 class NodeAcl(NamedTuple):
     """The permissions of one user, or of all (`world`, `anyone`), as the sum of their bits.
@@ -28,3 +31,8 @@ _CREATOR = NodeAcl(ALL, "auth", "")
 OPEN = (NodeAcl(ALL, "world", "anyone"),)
 CREATOR_ONLY = (_CREATOR,)
 READABLE = (_CREATOR, NodeAcl(READ, "world", "anyone"))
+
+
+def letters(permissions: int) -> str:
+    """Return the letters of permissions, as in `cdrwa`."""
+    return "".join(letter for letter, bit in LETTERS.items() if permissions & bit)

@@ -53,8 +53,8 @@ class NoAuth(CoordinationError):
     """The node's access control list does not permit the operation to the user of the session."""
 
     ADVICE = (
-        ": ZooKeeper denies access: connect as a user that its access control list names, with "
-        "KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
+        ": ZooKeeper denies access: set KAFKA_OPTS=-Djava.security.auth.login.config=FILE, with a "
+        "user that the node's access control list names"
     )
 
 
@@ -72,6 +72,10 @@ class ConnectionSuspended(CoordinationError):
 
 class EnsembleUnreachable(OttlaError):
     """No server of the ensemble responds, or the ensemble rejects the session."""
+
+
+class LoginRejected(EnsembleUnreachable):
+    """The ensemble does not accept the user."""
 
 
 class SessionState(Enum):

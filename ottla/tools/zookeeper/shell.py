@@ -28,8 +28,8 @@ _CONNECT_MS = 10_000
 def command(connect: str, command_line: tuple[str, ...]) -> int:
     """Run COMMAND on ZooKeeper or the brokers' own tree; without one, read commands from a prompt.
 
-    Commands are ls, get, stat, create, set, delete, deleteall, watch, help and quit, with the flags
-    and the output of ZooKeeper's own shell.
+    Commands are ls, get, stat, create, set, getAcl, setAcl, addauth, delete, deleteall, watch, help
+    and quit, with the flags and the output of ZooKeeper's own shell.
 
     \b
     ottla zookeeper shell ls /brokers/ids
