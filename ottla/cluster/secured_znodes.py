@@ -20,6 +20,7 @@ from ottla.cluster.znodes import (
 )
 
 _CONSUMERS = "/consumers"
+_MIGRATION = "/migration"
 _DELEGATION_TOKENS = "/delegation_token"
 # What Apache Kafka secures, in its order.
 SECURE_ROOTS = (
@@ -34,13 +35,15 @@ SECURE_ROOTS = (
     LogDirEventNode.PARENT,
     _DELEGATION_TOKENS,
     AclNode.EXTENDED_ROOT,
-    "/migration",
+    _MIGRATION,
     FeatureNode.PATH,
     AclNode.LITERAL_ROOT,
     AclChangeNode.LITERAL_PARENT,
     AclNode.root("prefixed"),
     AclChangeNode.EXTENDED_PARENT,
 )
+# A migration does not create these.
+NOT_CREATED = (ControllerNode.PATH, _MIGRATION)
 # The nodes that Apache Kafka does not have.
 OTTLA_ROOT = BrokerSecretNode.PATH.rpartition("/")[0]
 _SENSITIVE = (

@@ -40,6 +40,7 @@ from ottla.cluster.zk.port import (
     Delete,
     EnsembleUnreachable,
     InvalidAcl,
+    LoginRejected,
     NoAuth,
     NoChildrenForEphemerals,
     NodeExists,
@@ -148,9 +149,10 @@ class LiveSession:
         timeout_ms: int = SESSION_TIMEOUT_MS,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         acl_of: AclOf | None = None,
+        creates_path: bool = True,
     ) -> "LiveSession":
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
-        missing.
+        missing, unless `creates_path` is False.
 
         The user is that of KAFKA_OPTS. `acl_of` returns the access control list for a node that the
         session creates; by default, everyone may do everything. Raises EnsembleUnreachable, which
@@ -158,23 +160,23 @@ class LiveSession:
         """
         if _KAZOO_LOG.level == logging.NOTSET:
             _KAZOO_LOG.setLevel(logging.ERROR)
-        hosts, slash, chroot = servers.partition("/")
+        hosts, _, chroot = servers.partition("/")
         loop = asyncio.get_running_loop()
         login = login_of_environment()
         client = _client(hosts, timeout_ms, login)
         try:
             await _connect(client, loop, connect_timeout_ms / 1000)
-            if slash and chroot:
+            if chroot and creates_path:
                 acl = None if acl_of is None else _kazoo_acl(acl_of(f"/{chroot}"))
                 await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}", acl))
-                client.chroot = f"/{chroot}"
             elif login is not None:
                 # A rejected user ends the session with the first request.
                 await loop.run_in_executor(None, partial(client.exists, ROOT))
+            if chroot:
+                client.chroot = f"/{chroot}"
         except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
-            reason = _reason(error, login, connect_timeout_ms)
-            raise EnsembleUnreachable(f"ZooKeeper at {hosts} {reason}") from error
+            raise _unreachable(hosts, error, login, connect_timeout_ms) from error
         except asyncio.CancelledError:
             loop.run_in_executor(None, partial(_put_away, client))
             raise
@@ -447,20 +449,22 @@ def _client(hosts: str, timeout_ms: int, login: Login | None) -> KazooClient:
     return client
 
 
-def _reason(error: Exception, login: Login | None, timeout_ms: int) -> str:
+def _unreachable(
+    hosts: str, error: Exception, login: Login | None, timeout_ms: int
+) -> EnsembleUnreachable:
     if login is not None and isinstance(error, exceptions.AuthFailedError):
-        return (
-            f"rejects the user {login.username!r} of {login.source}: correct user and password, or "
-            "add them to the section Server of the servers' JAAS file"
+        return LoginRejected(
+            f"ZooKeeper at {hosts} rejects the user {login.username!r} of {login.source}: correct "
+            "user and password, or add them to the section Server of the servers' JAAS file"
         )
     if isinstance(error, exceptions.NoAuthError):
-        return (
-            "denies access to the path: connect as a user that its access control list names, with "
-            "KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
+        return EnsembleUnreachable(
+            f"ZooKeeper at {hosts} denies access to the path: connect as a user that its access "
+            "control list names, with KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
         )
-    return (
-        f"does not answer within {timeout_ms / 1000:g} s: start it, or name another as "
-        "HOST:PORT[,HOST:PORT…][/PATH]"
+    return EnsembleUnreachable(
+        f"ZooKeeper at {hosts} does not answer within {timeout_ms / 1000:g} s: start it, or name "
+        "another as HOST:PORT[,HOST:PORT…][/PATH]"
     )
 
 

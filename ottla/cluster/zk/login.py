@@ -44,21 +44,28 @@ class Login(NamedTuple):
 
 
 class LoginSettings(NamedTuple):
-    """The settings of a login; `file` is None if there is no JAAS file."""
+    """The values of the system properties of a login; None for those that are not set."""
 
     file: str | None
-    section: str
-    is_enabled: bool
+    switch: str | None
+    section: str | None
+
+    def __str__(self) -> str:
+        """Return the settings as Apache Kafka's errors name them."""
+        switch = self.switch or "default:true"
+        section = self.section or f"default:{_DEFAULT_SECTION}"
+        return f"[{LOGIN_FILE}={self.file}, {_SWITCH}={switch}, {_SECTION}={section}]"
+
+    @property
+    def is_enabled(self) -> bool:
+        """False if the login is switched off."""
+        return self.switch is None or self.switch.lower() == "true"
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "LoginSettings":
         """Return the settings in the Java options of an environment."""
         properties = system_properties(environment.get(JAVA_OPTIONS, ""))
-        return cls(
-            properties.get(LOGIN_FILE),
-            properties.get(_SECTION, _DEFAULT_SECTION),
-            properties.get(_SWITCH, "true").lower() == "true",
-        )
+        return cls(*map(properties.get, (LOGIN_FILE, _SWITCH, _SECTION)))
 
     def options(self, read: Read) -> dict[str, str] | None:
         """Return the options of the section; None if there is no file, or no such section.
@@ -75,7 +82,7 @@ class LoginSettings(NamedTuple):
                 f"({getattr(error, 'strerror', None) or error}): correct {LOGIN_FILE} in "
                 f"{JAVA_OPTIONS}"
             ) from error
-        return _sections(text, self.file).get(self.section)
+        return _sections(text, self.file).get(self.section or _DEFAULT_SECTION)
 
     def login(self, read: Read) -> Login | None:
         """Return the user; None without a section, or if it is switched off.
@@ -85,7 +92,7 @@ class LoginSettings(NamedTuple):
         options = self.options(read) if self.is_enabled else None
         if options is None:
             return None
-        source = f"section {self.section} of {self.file}"
+        source = f"section {self.section or _DEFAULT_SECTION} of {self.file}"
         missing = [name for name in ("username", "password") if name not in options]
         if missing:
             raise ConfigError(f"{source} has no {' and no '.join(missing)}: write {_EXAMPLE}")

@@ -24,7 +24,6 @@ REASONS = {
     "kafka-metadata-quorum": Refusal(_QUORUM, "cluster info"),
     "kafka-metadata-shell": Refusal(_QUORUM, "zookeeper shell"),
     "kafka-storage": Refusal("a log directory needs no formatting; the broker creates it", "up"),
-    "zookeeper-security-migration": Refusal("the tree has no access control lists"),
 }
 
 

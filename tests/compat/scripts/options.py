@@ -43,7 +43,7 @@ def record() -> dict[str, list[str]]:
     options: dict[str, list[str]] = {}
     for script, main_class in sorted(CLASSES.items()):
         # Removed in 4.0.
-        if main_class.startswith("kafka.") and script != "kafka-configs":
+        if main_class.startswith(("kafka.", "org.apache.zookeeper.")) and script != "kafka-configs":
             continue
         texts = []
         for subcommand in _SUBCOMMANDS.get(script, ("",)):

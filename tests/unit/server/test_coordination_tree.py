@@ -124,7 +124,7 @@ async def test_access_control_lists_need_a_tree_that_is_not_shared_in_the_proces
 async def test_access_control_lists_need_a_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a login nobody could change the nodes; the error names the variable to set."""
+    """No client without a login could change the nodes; the error names the variable to set."""
     monkeypatch.delenv("KAFKA_OPTS", raising=False)
     broker = node(tmp_path, zookeeper_connect="127.0.0.1:1", zookeeper_set_acl="true")
     with pytest.raises(ConfigError, match=r"needs a user of ZooKeeper.*set KAFKA_OPTS=-D"):
