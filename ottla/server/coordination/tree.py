@@ -5,23 +5,29 @@ machine share (`coordination.listener`); else a tree of this broker alone, in it
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
-from ottla.cluster.zk.login import login_of_environment
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
 from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
+
+if TYPE_CHECKING:
+    from ottla.cluster.zk import login
+else:
+    # Only a broker that secures the nodes of a ZooKeeper needs it.
+    login = deferred_module("ottla.cluster.zk.login")
 
 
 class SharedTree(Protocol):
@@ -160,7 +166,7 @@ def _check_acls(options: Snapshot, servers: str) -> None:
             "zookeeper.set.acl=true needs a ZooKeeper: a tree that brokers keep themselves has no "
             "access control lists. Remove the option, or set zookeeper.connect."
         )
-    if login_of_environment() is None:
+    if login.login_of_environment() is None:
         raise ConfigError(
             "zookeeper.set.acl=true needs a user of ZooKeeper, and there is none: set "
             "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client."
