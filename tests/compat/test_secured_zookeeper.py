@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,10 @@ import pytest
 from ottla.client import AdminClient
 from ottla.cluster.zk import acls
 from ottla.cluster.zk.acls import NodeAcl
-from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.live import NO_OPTIONS, LiveSession
 from ottla.cluster.zk.port import NoAuth
 from ottla.testing.process import BrokerProcess, run_command
+from tests.certificates import self_signed
 from tests.compat import java, zookeeper
 
 pytestmark = [
@@ -39,11 +40,7 @@ class Ensemble:
     def migrate_with_kafka(self, direction: str, path: str) -> tuple[int, str]:
         """Run Apache Kafka's tool; return its exit code and its output."""
         words = ("--zookeeper.acl", direction, "--zookeeper.connect", f"{self.address}{path}")
-        program, *line = java.command(java.kafka_class_path(), MIGRATOR, *words)
-        done = subprocess.run(
-            [program, self.login, *line], capture_output=True, text=True, timeout=60
-        )
-        return done.returncode, done.stdout
+        return run_migrator(*words, java_options=(self.login,))
 
     def migrate(self, direction: str, path: str) -> tuple[int, str]:
         """Run our script; return its exit code and its output."""
@@ -61,8 +58,17 @@ class Ensemble:
             return asyncio.run(_lists(f"{self.address}{path}"))
 
 
-async def _lists(connect: str) -> Lists:
-    session = await LiveSession.begin(connect)
+def run_migrator(*words: str, java_options: Sequence[str] = ()) -> tuple[int, str]:
+    """Run Apache Kafka's tool; return its exit code and its output."""
+    program, *line = java.command(java.kafka_class_path(), MIGRATOR, *words)
+    done = subprocess.run(
+        [program, *java_options, *line], capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout
+
+
+async def _lists(connect: str, options: Mapping[str, str] = NO_OPTIONS) -> Lists:
+    session = await LiveSession.begin(connect, tls_options=options)
     found: Lists = {}
     waiting = ["/"]
     for path in waiting:
@@ -209,3 +215,46 @@ def test_secured_nodes_need_a_cluster_at_the_path(
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"/none contains no cluster: name the path of" in done.stderr
     assert list(ensemble.lists("", monkeypatch)) == ["/"]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.OP_NO_SSL:DeprecationWarning")
+def test_certificates_replace_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With TLS, broker and script need no JAAS file; the script reads Apache Kafka's file."""
+    monkeypatch.delenv("KAFKA_OPTS", raising=False)
+    own, client = self_signed(tmp_path), self_signed(tmp_path, name="client")
+    # ZooKeeper recognizes the format by the name.
+    trusted = own.with_suffix(".crt").rename(tmp_path / "trusted.pem")
+    server = zookeeper.Server(tmp_path / "zookeeper", certificates=(own, client))
+    options = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        "zookeeper.ssl.keystore.location": str(client),
+        "zookeeper.ssl.truststore.location": str(trusted),
+    }
+    file = tmp_path / "tls.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+    connect = f"{server.secure_address}/kafka"
+    secured = {"zookeeper.connect": connect, "zookeeper.set.acl": "true", **options}
+    server.start()
+    try:
+        server.await_start()
+        with BrokerProcess(tmp_path / "data", options=secured) as broker:
+            create_topic(broker, "first")
+            words = ("--zookeeper.connect", connect, "--zk-tls-config-file", str(file))
+            # Creates the roots that are missing, of which both tools warn otherwise.
+            assert run_migrator("--zookeeper.acl", "secure", *words)[0] == 0
+            for direction in ("unsecure", "secure"):
+                line = ("--zookeeper.acl", direction, *words)
+                done = run_command(*SCRIPT, *line)
+                lists = asyncio.run(_lists(connect, options))
+                assert (done.returncode, done.stdout.decode()) == run_migrator(*line)
+                assert asyncio.run(_lists(connect, options)) == lists
+            assert lists["/config/users"] == [NodeAcl(acls.ALL, "x509", "CN=client")]
+            create_topic(broker, "second")
+            verb = ("zookeeper", "secure", "--connect", connect, "--tls-config", str(file))
+            assert run_command(*verb).returncode == 0
+            shell = ("zookeeper-shell", connect, "-zk-tls-config-file", str(file))
+            shown = run_command("scripts", "run", *shell, "getAcl", "/config/users")
+            assert shown.stdout == b"'x509,'CN=client\n: cdrwa\n"
+    finally:
+        server.kill()

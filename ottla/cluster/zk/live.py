@@ -12,7 +12,7 @@ import contextlib
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, NamedTuple
@@ -54,6 +54,7 @@ from ottla.cluster.zk.port import (
     Stat,
     Watch,
 )
+from ottla.cluster.zk.tls import Tls, tls_of
 from ottla.cluster.zk.tree import ROOT, parent_of
 
 SESSION_TIMEOUT_MS = 18_000
@@ -95,6 +96,7 @@ _KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
 _NONCE_BYTES = 16
+NO_OPTIONS: Mapping[str, str] = {}
 
 _Watches = dict[str, dict[Watch, set[str]]]
 
@@ -150,20 +152,23 @@ class LiveSession:
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         acl_of: AclOf | None = None,
         creates_path: bool = True,
+        tls_options: Mapping[str, str] = NO_OPTIONS,
     ) -> "LiveSession":
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
         missing, unless `creates_path` is False.
 
-        The user is that of KAFKA_OPTS. `acl_of` returns the access control list for a node that the
-        session creates; by default, everyone may do everything. Raises EnsembleUnreachable, which
-        names the servers, and ConfigError if KAFKA_OPTS names no user.
+        The user is that of KAFKA_OPTS, as is TLS unless `tls_options` say otherwise. `acl_of`
+        returns the access control list for a node that the session creates; by default, everyone
+        may do everything. Raises EnsembleUnreachable, which names the servers, and ConfigError for
+        a login or a key store that cannot be used.
         """
         if _KAZOO_LOG.level == logging.NOTSET:
             _KAZOO_LOG.setLevel(logging.ERROR)
         hosts, _, chroot = servers.partition("/")
         loop = asyncio.get_running_loop()
         login = login_of_environment()
-        client = _client(hosts, timeout_ms, login)
+        tls = tls_of(tls_options)
+        client = _client(hosts, timeout_ms, login, tls)
         try:
             await _connect(client, loop, connect_timeout_ms / 1000)
             if chroot and creates_path:
@@ -176,7 +181,8 @@ class LiveSession:
                 client.chroot = f"/{chroot}"
         except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
-            raise _unreachable(hosts, error, login, connect_timeout_ms) from error
+            server = hosts if tls is None else f"{hosts} (with TLS)"
+            raise _unreachable(server, error, login, connect_timeout_ms) from error
         except asyncio.CancelledError:
             loop.run_in_executor(None, partial(_put_away, client))
             raise
@@ -432,13 +438,24 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 raise exceptions.AuthFailedError(str(error)) from error
 
 
-def _client(hosts: str, timeout_ms: int, login: Login | None) -> KazooClient:
+def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -> KazooClient:
+    encryption: dict[str, Any] = {}
+    if tls is not None:
+        encryption = {
+            "use_ssl": True,
+            "certfile": tls.key_store,
+            "keyfile": tls.key_store,
+            "keyfile_password": tls.key_password,
+            "ca": tls.trust_store,
+            "check_hostname": tls.checks_host,
+        }
     try:
         client = KazooClient(
             hosts=hosts,
             timeout=timeout_ms / 1000,
             connection_retry=KazooRetry(**_RECONNECT),
             logger=_KAZOO_LOG,
+            **encryption,
         )
     except ValueError as error:
         raise EnsembleUnreachable(
@@ -450,20 +467,20 @@ def _client(hosts: str, timeout_ms: int, login: Login | None) -> KazooClient:
 
 
 def _unreachable(
-    hosts: str, error: Exception, login: Login | None, timeout_ms: int
+    server: str, error: Exception, login: Login | None, timeout_ms: int
 ) -> EnsembleUnreachable:
     if login is not None and isinstance(error, exceptions.AuthFailedError):
         return LoginRejected(
-            f"ZooKeeper at {hosts} rejects the user {login.username!r} of {login.source}: correct "
+            f"ZooKeeper at {server} rejects the user {login.username!r} of {login.source}: correct "
             "user and password, or add them to the section Server of the servers' JAAS file"
         )
     if isinstance(error, exceptions.NoAuthError):
         return EnsembleUnreachable(
-            f"ZooKeeper at {hosts} denies access to the path: connect as a user that its access "
+            f"ZooKeeper at {server} denies access to the path: connect as a user that its access "
             "control list names, with KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
         )
     return EnsembleUnreachable(
-        f"ZooKeeper at {hosts} does not answer within {timeout_ms / 1000:g} s: start it, or name "
+        f"ZooKeeper at {server} does not answer within {timeout_ms / 1000:g} s: start it, or name "
         "another as HOST:PORT[,HOST:PORT…][/PATH]"
     )
 

@@ -24,10 +24,10 @@ from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
 
 if TYPE_CHECKING:
-    from ottla.cluster.zk import login
+    from ottla.cluster.zk import tls
 else:
-    # Only a broker that secures the nodes of a ZooKeeper needs it.
-    login = deferred_module("ottla.cluster.zk.login")
+    # Only a broker on a ZooKeeper needs it.
+    tls = deferred_module("ottla.cluster.zk.tls")
 
 
 class SharedTree(Protocol):
@@ -139,6 +139,7 @@ class BrokerCoordination:
             timeout_ms=self._timeout_ms,
             connect_timeout_ms=int(connect_ms),
             acl_of=acl_of(self._options),
+            tls_options=tls.options_of(self._options),
         )
 
     def _failed(self, error: StorageError) -> None:
@@ -166,7 +167,7 @@ def _check_acls(options: Snapshot, servers: str) -> None:
             "zookeeper.set.acl=true needs a ZooKeeper: a tree that brokers keep themselves has no "
             "access control lists. Remove the option, or set zookeeper.connect."
         )
-    if login.login_of_environment() is None:
+    if not tls.has_user(tls.options_of(options)):
         raise ConfigError(
             "zookeeper.set.acl=true needs a user of ZooKeeper, and there is none: set "
             "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client."

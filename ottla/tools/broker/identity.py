@@ -44,6 +44,7 @@ def _stored_id(directories: list[str]) -> str | None:
 async def _next_id(options: Snapshot) -> int:
     # Imported here: most brokers need no client of ZooKeeper.
     from ottla.cluster.zk.live import LiveSession
+    from ottla.cluster.zk.tls import options_of
 
     timeout_ms = options.integer("zookeeper.session.timeout.ms")
     session = await LiveSession.begin(
@@ -51,6 +52,7 @@ async def _next_id(options: Snapshot) -> int:
         timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
         acl_of=acl_of(options),
+        tls_options=options_of(options),
     )
     try:
         await session.ensure(BrokerSequenceIdNode.PATH)

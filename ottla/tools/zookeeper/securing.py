@@ -1,7 +1,7 @@
 """`ottla zookeeper secure`: access control lists for the nodes that a cluster has already."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -11,17 +11,18 @@ from ottla.cluster import zookeeper_security
 from ottla.cluster.secured_znodes import secured
 from ottla.cluster.zk.acls import AclOf
 from ottla.cluster.zk.live import LiveSession
-from ottla.cluster.zk.login import login_of_environment
+from ottla.cluster.zk.tls import has_user
 from ottla.cluster.znodes import BrokerIdsNode
 from ottla.tools import options
 from ottla.tools.output import Output
+from ottla.tools.zookeeper.tls_files import tls_config, tls_options
 
 CONNECT_MS = 10_000
 
 
 def connected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --connect and --output to a command."""
-    function = options.formatted(function)
+    """Add --connect, --tls-config and --output to a command."""
+    function = tls_config(options.formatted(function))
     return click.option(
         "--connect",
         metavar="HOST:PORT[/PATH]",
@@ -32,7 +33,7 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("secure")
 @connected
-def command(output: Output, connect: str) -> None:
+def command(output: Output, connect: str, tls_config: str | None) -> None:
     """Let only the user of the brokers change the nodes of a cluster.
 
     All may still read them, apart from those with secrets. First restart all brokers with
@@ -42,23 +43,27 @@ def command(output: Output, connect: str) -> None:
     export KAFKA_OPTS=-Djava.security.auth.login.config=/etc/kafka/client.conf
     ottla zookeeper secure --connect localhost:2181/kafka
     """
-    count = migrate(connect, secured)
+    count = migrate(connect, secured, tls_options(tls_config))
     output.done(f"Secured {count} nodes in {connect}.", nodes=count, target=connect)
 
 
-def migrate(connect: str, acl_of: AclOf) -> int:
+def migrate(connect: str, acl_of: AclOf, options: Mapping[str, str]) -> int:
     """Set the lists of all nodes of a cluster, and return their number."""
-    if login_of_environment() is None:
+    if not has_user(options):
         raise ConfigError(
             "the user of the brokers must change the nodes: set "
             "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client"
         )
-    return asyncio.run(_migrate(connect, acl_of))
+    return asyncio.run(_migrate(connect, acl_of, options))
 
 
-async def _migrate(connect: str, acl_of: AclOf) -> int:
+async def _migrate(connect: str, acl_of: AclOf, options: Mapping[str, str]) -> int:
     session = await LiveSession.begin(
-        connect, connect_timeout_ms=CONNECT_MS, acl_of=acl_of, creates_path=False
+        connect,
+        connect_timeout_ms=CONNECT_MS,
+        acl_of=acl_of,
+        creates_path=False,
+        tls_options=options,
     )
     try:
         if await session.exists(BrokerIdsNode.PATH) is None:

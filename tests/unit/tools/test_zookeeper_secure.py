@@ -59,6 +59,20 @@ def test_address_that_is_malformed_is_refused(
 
 
 @pytest.mark.usefixtures("_login")
+@pytest.mark.parametrize("verb", [*VERBS, "shell"])
+def test_file_of_tls_that_cannot_be_used_is_refused(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file itself, or a key store that it names."""
+    path = tmp_path / "tls.properties"
+    words = ("--tls-config", str(path))
+    assert "tls.properties: No such file or directory" in refused(verb, capsys, "x:1", *words)
+    path.write_text("zookeeper.ssl.client.enable=true\nzookeeper.ssl.keystore.location=/a.jks\n")
+    sentence = refused(verb, capsys, "x:1", *words)
+    assert "zookeeper.ssl.keystore.location=/a.jks is a Java key store" in sentence
+
+
+@pytest.mark.usefixtures("_login")
 @pytest.mark.parametrize("verb", VERBS)
 def test_ensemble_that_does_not_answer_is_a_sentence(
     verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

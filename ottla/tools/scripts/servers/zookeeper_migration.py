@@ -1,34 +1,42 @@
-"""The migration of `zookeeper-security-migration`, with the sentences of Apache Kafka 3.9's tool."""
+"""The work of `zookeeper-security-migration`, with the sentences of Apache Kafka 3.9's tool."""
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.cluster import zookeeper_security
 from ottla.cluster.secured_znodes import SECURE_ROOTS, secured, unsecured
-from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk import tls
+from ottla.cluster.zk.live import NO_OPTIONS, LiveSession
 from ottla.cluster.zk.login import LOGIN_FILE, LoginSettings
 from ottla.cluster.zk.port import EnsembleUnreachable, LoginRejected, NoAuth, NoNode
 from ottla.cluster.zk.tree import ROOT
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.session import read_properties
 
-_TLS = "zk-tls-config-file"
+_TLS_FILE = "zk-tls-config-file"
 _INCORRECT = "Incorrect configuration"
 _LISTS = {"secure": secured, "unsecure": unsecured}
 
 
 def run(options: Options) -> int:
     """Set the access control lists of all nodes."""
-    _check_login()
+    path = options[_TLS_FILE]
+    if path is not None and not Path(path).is_file():
+        _fail(path)
+    tls_options = NO_OPTIONS if path is None else read_properties(path)
+    if not _has_certificate(tls.settings_of(tls_options)):
+        _check_login()
     if options["zookeeper.acl"] not in _LISTS:
         raise UsageError(options.spec.summary)
     try:
-        asyncio.run(_migrate(options))
+        asyncio.run(_migrate(options, tls_options))
     except LoginRejected:
         out("Unexpected return code: -115")
         _fail(f"KeeperErrorCode = AuthFailed for {SECURE_ROOTS[0]}")
@@ -39,6 +47,12 @@ def run(options: Options) -> int:
     return 0
 
 
+def _has_certificate(settings: Mapping[str, str]) -> bool:
+    """Return True if the user is that of a certificate."""
+    is_enabled = settings.get(tls.ENABLE, "").lower() == "true"
+    return is_enabled and all(settings.get(name) for name in (tls.SOCKET, tls.KEY_STORE))
+
+
 def _check_login() -> None:
     """Print Apache Kafka's errors of a user that is missing."""
     settings = LoginSettings.of(os.environ)
@@ -46,7 +60,7 @@ def _check_login() -> None:
         err(
             "ERROR: No JAAS configuration file has been specified and no TLS client certificate has "
             f"been specified. Please make sure that you set the system property {LOGIN_FILE} or "
-            f"provide a ZooKeeper client TLS configuration via --{_TLS} <filename> identifying at "
+            f"provide a ZooKeeper client TLS configuration via --{_TLS_FILE} <filename> identifying at "
             "least zookeeper.ssl.client.enable, zookeeper.clientCnxnSocket, and "
             "zookeeper.ssl.keystore.location"
         )
@@ -70,7 +84,7 @@ def _fail(sentence: str) -> NoReturn:
     raise Exit(1)
 
 
-async def _migrate(options: Options) -> None:
+async def _migrate(options: Options, tls_options: Mapping[str, str]) -> None:
     acl_of = _LISTS[options["zookeeper.acl"]]
     session = await LiveSession.begin(
         options["zookeeper.connect"],
@@ -78,6 +92,7 @@ async def _migrate(options: Options) -> None:
         connect_timeout_ms=options["zookeeper.connection.timeout"],
         acl_of=acl_of,
         creates_path=False,
+        tls_options=tls_options,
     )
 
     async def check_paths() -> None:

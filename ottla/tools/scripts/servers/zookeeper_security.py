@@ -1,8 +1,5 @@
 """`zookeeper-security-migration` (kafka.admin.ZkSecurityMigrator of 3.9): `ottla zookeeper secure`
 and `unsecure` by Apache Kafka's name.
-
-Not done:
-    TLS: --zk-tls-config-file has no effect; a session with ZooKeeper is not encrypted.
 """
 
 from ottla.base.loading import load_module
@@ -27,7 +24,7 @@ SPEC = Spec(
         ),
         "enable.path.check": Flag("Change nothing if nodes of a cluster are missing."),
         "zk-tls-config-file": Flag(
-            "The options of TLS to ZooKeeper.", "ZooKeeper TLS configuration"
+            "A properties file with zookeeper.ssl options.", "ZooKeeper TLS configuration"
         ),
     },
 )
