@@ -472,7 +472,8 @@ def _unreachable(
     if login is not None and isinstance(error, exceptions.AuthFailedError):
         return LoginRejected(
             f"ZooKeeper at {server} rejects the user {login.username!r} of {login.source}: correct "
-            "user and password, or add them to the section Server of the servers' JAAS file"
+            "user and password, or add them to the section Server of the servers' JAAS file (a tree "
+            "that brokers keep themselves has no users)"
         )
     if isinstance(error, exceptions.NoAuthError):
         return EnsembleUnreachable(

@@ -16,7 +16,7 @@ from ottla.cluster.zk.tree_server import TreeServer
 from ottla.cluster.znodes import BrokerIdNode, ControllerNode
 from ottla.net.listener import RealNet
 from ottla.server.node import Node
-from tests.compat import java
+from tests.compat import java, zookeeper
 
 
 class Ensemble:
@@ -138,6 +138,16 @@ async def test_file_of_the_user_that_is_missing_stops_the_start(
     monkeypatch.setenv("KAFKA_OPTS", f"-Djava.security.auth.login.config={tmp_path}/none.conf")
     broker = node(tmp_path, zookeeper_connect=ensemble.address)
     with pytest.raises(ConfigError, match=r"JAAS file '.*none.conf' cannot be read \(No such file"):
+        await broker.start()
+
+
+async def test_tree_of_brokers_has_no_users(
+    tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A login that the tree cannot check is an error, not ignored."""
+    monkeypatch.setenv("KAFKA_OPTS", zookeeper.login_options(tmp_path, "kafka", "secret"))
+    broker = node(tmp_path, zookeeper_connect=ensemble.address, zookeeper_set_acl="true")
+    with pytest.raises(ConfigError, match=r"rejects the user 'kafka' .*brokers .* has no users"):
         await broker.start()
 
 

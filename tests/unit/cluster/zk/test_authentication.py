@@ -1,5 +1,6 @@
 """Sessions with a real ZooKeeper that authenticates users, and its access control lists."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from ottla.cluster.secured_znodes import secured
 from ottla.cluster.zk import acls
 from ottla.cluster.zk.acls import NodeAcl
 from ottla.cluster.zk.live import LiveSession
-from ottla.cluster.zk.port import EnsembleUnreachable, InvalidAcl, NoAuth
+from ottla.cluster.zk.port import EnsembleUnreachable, InvalidAcl, NoAuth, SessionState
 from tests.compat import java, zookeeper
 
 pytestmark = [
@@ -112,3 +113,33 @@ async def test_server_without_logins_rejects_the_user(
     login(monkeypatch, tmp_path, "kafka", "secret")
     with pytest.raises(EnsembleUnreachable, match="rejects the user 'kafka'"):
         await LiveSession.begin(zookeeper_server)
+
+
+@pytest.mark.slow
+async def test_session_logs_in_again_after_a_restart_of_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each connection of a session is authenticated, not only the first one."""
+    ensemble = zookeeper.Server(tmp_path / "server", {"kafka": "secret"})
+    login(monkeypatch, tmp_path, "kafka", "secret")
+    ensemble.start()
+    try:
+        await asyncio.to_thread(ensemble.await_start)
+        session = await LiveSession.begin(ensemble.address, acl_of=secured)
+        await session.create("/config")
+        await session.create("/config/users", b"data")
+        queue: asyncio.Queue[str] = asyncio.Queue()
+        states: asyncio.Queue[SessionState] = asyncio.Queue()
+        session.on_session(states.put_nowait)
+        await session.get("/config/users", queue.put_nowait)
+        ensemble.kill()
+        async with asyncio.timeout(100):
+            assert await states.get() is SessionState.SUSPENDED
+            ensemble.start()
+            assert await states.get() is SessionState.CONNECTED
+            assert await queue.get() == "/config/users"
+        await session.set("/config/users", b"new")
+        assert (await session.get("/config/users"))[0] == b"new"
+        await session.close()
+    finally:
+        ensemble.kill()
