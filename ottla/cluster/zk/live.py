@@ -174,15 +174,12 @@ class LiveSession:
             if chroot and creates_path:
                 acl = None if acl_of is None else _kazoo_acl(acl_of(f"/{chroot}"))
                 await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}", acl))
-            elif login is not None:
-                # A rejected user ends the session with the first request.
-                await loop.run_in_executor(None, partial(client.exists, ROOT))
             if chroot:
                 client.chroot = f"/{chroot}"
         except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
             server = hosts if tls is None else f"{hosts} (with TLS)"
-            raise _unreachable(server, error, login, connect_timeout_ms) from error
+            raise _unreachable(server, error, client, connect_timeout_ms) from error
         except asyncio.CancelledError:
             loop.run_in_executor(None, partial(_put_away, client))
             raise
@@ -413,19 +410,24 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         options = {"mechanism": "DIGEST-MD5"}
         retry = client._conn_retry.copy()
         super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=options)
-        self._login = login
+        self.login = login
+        # kazoo forgets the reason when it stops.
+        self.is_rejected = False
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            self._log_in(timeout)
+        except exceptions.AuthFailedError:
+            self.is_rejected = True
+            raise
+
+    def _log_in(self, timeout: float) -> None:
         nonce = SystemRng().random_bytes(_NONCE_BYTES).hex()
-        steps = exchange(self._login.username, self._login.password, nonce)
+        steps = exchange(self.login.username, self.login.password, nonce)
         message = next(steps)
         for number in itertools.count(1):
             self._submit(SASL(message), timeout, number)
-            try:
-                header, buffer, offset = self._read_header(timeout)
-            except exceptions.ConnectionDropped as error:
-                # Some servers close the connection of an unknown user.
-                raise exceptions.AuthFailedError("connection closed") from error
+            header, buffer, offset = self._read_header(timeout)
             if header.err:
                 raise exceptions.AuthFailedError(f"error {header.err}")
             challenge, _ = SASL.deserialize(buffer, offset)
@@ -467,9 +469,11 @@ def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -
 
 
 def _unreachable(
-    server: str, error: Exception, login: Login | None, timeout_ms: int
+    server: str, error: Exception, client: KazooClient, timeout_ms: int
 ) -> EnsembleUnreachable:
-    if login is not None and isinstance(error, exceptions.AuthFailedError):
+    connection = client._connection
+    if isinstance(connection, _Connection) and connection.is_rejected:
+        login = connection.login
         return LoginRejected(
             f"ZooKeeper at {server} rejects the user {login.username!r} of {login.source}: correct "
             "user and password, or add them to the section Server of the servers' JAAS file (a tree "
@@ -505,6 +509,12 @@ async def _connect(
     client.start_async()
     async with asyncio.timeout(timeout_seconds):
         await connected
+        if isinstance(client._connection, _Connection):
+            # kazoo logs in after it has announced the connection, and before the first request.
+            response = loop.create_future()
+            request = client.exists_async(ROOT)
+            request.rawlink(partial(_from_thread, loop, partial(_settle, response)))
+            await response
 
 
 def _from_thread(
