@@ -56,11 +56,13 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "zookeeper": (
-        "Run ZooKeeper, show its znodes, and copy a cluster's metadata.",
+        "Run ZooKeeper, show and secure its znodes, and copy a cluster's metadata.",
         {
             "start": "Run ZooKeeper servers on this machine.",
             "stop": "Stop ZooKeeper servers of this machine.",
             "shell": "Show and change znodes.",
+            "secure": "Let only the brokers change a cluster's znodes.",
+            "unsecure": "Let everyone change a cluster's znodes.",
             "export": "Copy the metadata of a log directory to ZooKeeper.",
             "import": "Copy the metadata in ZooKeeper to a log directory.",
         },
@@ -188,6 +190,8 @@ _OTHER_MODULES: dict[tuple[str, str], str] = {
     ("broker", "metrics"): "monitoring.metrics",
     ("zookeeper", "export"): "exporting",
     ("zookeeper", "import"): "importing",
+    ("zookeeper", "secure"): "securing",
+    ("zookeeper", "unsecure"): "unsecuring",
 }
 
 

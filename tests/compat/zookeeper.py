@@ -1,11 +1,12 @@
 """A real ZooKeeper, from the jars of Apache Kafka 3.9.2, and Kafka brokers that use it."""
 
 import contextlib
+import shutil
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.compat import java
@@ -15,14 +16,35 @@ _PAUSE = threading.Event()
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-class Server:
-    """A ZooKeeper at `address`, which can be killed and restarted with the same data."""
+_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
-    def __init__(self, folder: Path) -> None:
+
+def login_options(folder: Path, username: str, password: str, section: str = "Client") -> str:
+    """Write a JAAS file with a user; return the option of Java that names the file."""
+    path = folder / f"{section}-{username}.conf"
+    path.write_text(f'{section} {{ {_MODULE} username="{username}" password="{password}"; }};\n')
+    return f"-Djava.security.auth.login.config={path}"
+
+
+class Server:
+    """A ZooKeeper at `address`, which can be killed and restarted with the same data.
+
+    With `users`, whose values are their passwords, it accepts logins with DIGEST-MD5. With
+    `certificates`, its own and that of a client (`tests.certificates`), it serves TLS at
+    `secure_address`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        users: Mapping[str, str] | None = None,
+        certificates: tuple[Path, Path] | None = None,
+    ) -> None:
         folder.mkdir(parents=True)
-        (port,) = java.free_ports(1)
+        port, secure_port = java.free_ports(2)
         self.address = f"127.0.0.1:{port}"
-        self._folder = folder
+        self.secure_address = f"127.0.0.1:{secure_port}"
+        self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         rows = (
             "tickTime=2000",
@@ -32,15 +54,35 @@ class Server:
             "admin.enableServer=false",
             "maxClientCnxns=0",
         )
+        self._java_options: tuple[str, ...] = ()
+        if certificates is not None:
+            server, client = certificates
+            rows += (
+                f"secureClientPort={secure_port}",
+                "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+                f"ssl.keyStore.location={server}",
+                f"ssl.trustStore.location={client.with_suffix('.crt')}.pem",
+                "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+            )
+            # ZooKeeper recognizes the format by the name.
+            shutil.copy(client.with_suffix(".crt"), f"{client.with_suffix('.crt')}.pem")
+        if users is not None:
+            rows += ("authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",)
+            words = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+            (folder / "server.conf").write_text(f"Server {{ {_MODULE} {words}; }};\n")
+            self._java_options = (f"-Djava.security.auth.login.config={folder}/server.conf",)
         (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")
 
     def start(self) -> None:
         """Start it without waiting for a response."""
         class_path = java.kafka_class_path()
-        command = java.command(class_path, _MAIN_CLASS, str(self._folder / "zoo.cfg"))
-        with (self._folder / "out").open("ab") as out:
+        program, *words = java.command(class_path, _MAIN_CLASS, str(self.folder / "zoo.cfg"))
+        with (self.folder / "out").open("ab") as out:
             self._process = subprocess.Popen(
-                command, stdout=out, stderr=out, start_new_session=True
+                [program, *self._java_options, *words],
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
 
     def await_start(self) -> None:
@@ -48,7 +90,7 @@ class Server:
         deadline = time.monotonic() + _START_S
         while not self._answers():
             assert self._process is not None
-            assert self._process.poll() is None, (self._folder / "out").read_text()[-3000:]
+            assert self._process.poll() is None, (self.folder / "out").read_text()[-3000:]
             assert time.monotonic() < deadline, "ZooKeeper did not start in time"
             _PAUSE.wait(0.05)
 
@@ -70,9 +112,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[str]:
+def running(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run a ZooKeeper that responds until the end of the block; yields its `host:port`."""
-    server = Server(folder)
+    server = Server(folder, users)
     server.start()
     try:
         server.await_start()

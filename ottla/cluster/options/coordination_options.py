@@ -33,6 +33,70 @@ ROWS = (
         minimum=1,
     ),
     _row(
+        "zookeeper.set.acl",
+        OptionType.BOOLEAN,
+        False,
+        "Give the nodes that the broker creates in a ZooKeeper access control lists: all may read "
+        "them, only the user of the broker may change them, and only it may read those with "
+        "secrets. The user is that of the section Client of the JAAS file in "
+        "KAFKA_OPTS=-Djava.security.auth.login.config=FILE.",
+    ),
+    _row(
+        "zookeeper.ssl.client.enable",
+        OptionType.BOOLEAN,
+        None,
+        "Encrypt the connection to the ZooKeeper with TLS. Like the other zookeeper.ssl options, "
+        "it defaults to ZooKeeper's system property in KAFKA_OPTS (-Dzookeeper.client.secure).",
+    ),
+    _row(
+        "zookeeper.clientCnxnSocket",
+        OptionType.STRING,
+        None,
+        "Apache Kafka needs org.apache.zookeeper.ClientCnxnSocketNetty for TLS; Ottla accepts any "
+        "class, and loads none.",
+    ),
+    _row(
+        "zookeeper.ssl.keystore.location",
+        OptionType.STRING,
+        None,
+        "A file in PEM with the broker's certificate and its key. The ZooKeeper may take the "
+        "certificate for a user, which then needs no JAAS file.",
+    ),
+    _row(
+        "zookeeper.ssl.keystore.password",
+        OptionType.PASSWORD,
+        None,
+        "The password of the key in the key store.",
+        sensitive=True,
+    ),
+    _row(
+        "zookeeper.ssl.keystore.type", OptionType.STRING, None, "PEM: Java's formats are refused."
+    ),
+    _row(
+        "zookeeper.ssl.truststore.location",
+        OptionType.STRING,
+        None,
+        "A file in PEM with the certificates of the authorities that have signed those of the "
+        "ZooKeeper.",
+    ),
+    _row(
+        "zookeeper.ssl.truststore.password",
+        OptionType.PASSWORD,
+        None,
+        "A trust store in PEM has no password.",
+        sensitive=True,
+    ),
+    _row(
+        "zookeeper.ssl.truststore.type", OptionType.STRING, None, "PEM: Java's formats are refused."
+    ),
+    _row(
+        "zookeeper.ssl.endpoint.identification.algorithm",
+        OptionType.STRING,
+        None,
+        "HTTPS, the default, requires that the certificate is of the host in zookeeper.connect; an "
+        "empty value does not.",
+    ),
+    _row(
         "broker.id.generation.enable",
         OptionType.BOOLEAN,
         True,

@@ -9,8 +9,10 @@ change in between would not be announced otherwise.
 
 import asyncio
 import contextlib
+import functools
+import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,10 +20,17 @@ from typing import Any, NamedTuple
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
+from kazoo.security import ACL, Id
 
 from ottla.base.errors import OttlaError
+from ottla.base.rng import SystemRng
+from ottla.cluster.zk.acls import AclOf, NodeAcl
+from ottla.cluster.zk.digest_md5 import AuthenticationFailed, exchange
+from ottla.cluster.zk.login import Login, login_of_environment
 from ottla.cluster.zk.port import (
     ANY_VERSION,
     BadVersion,
@@ -30,6 +39,9 @@ from ottla.cluster.zk.port import (
     Create,
     Delete,
     EnsembleUnreachable,
+    InvalidAcl,
+    LoginRejected,
+    NoAuth,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -42,6 +54,7 @@ from ottla.cluster.zk.port import (
     Stat,
     Watch,
 )
+from ottla.cluster.zk.tls import Tls, tls_of
 from ottla.cluster.zk.tree import ROOT, parent_of
 
 SESSION_TIMEOUT_MS = 18_000
@@ -58,6 +71,8 @@ _ERRORS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.BadVersionError: BadVersion,
     exceptions.NotEmptyError: NotEmpty,
     exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
+    exceptions.NoAuthError: NoAuth,
+    exceptions.InvalidACLError: InvalidAcl,
     exceptions.SessionExpiredError: SessionLost,
     exceptions.ConnectionClosedError: SessionLost,
     exceptions.ConnectionLoss: ConnectionSuspended,
@@ -80,6 +95,8 @@ _KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 # socket.SHUT_RDWR
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
+_NONCE_BYTES = 16
+NO_OPTIONS: Mapping[str, str] = {}
 
 _Watches = dict[str, dict[Watch, set[str]]]
 
@@ -103,9 +120,12 @@ class Details(NamedTuple):
 class LiveSession:
     """One session with an ensemble (implements Coordination), on the loop that `begin` ran on."""
 
-    def __init__(self, client: KazooClient, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, client: KazooClient, loop: asyncio.AbstractEventLoop, acl_of: AclOf | None = None
+    ) -> None:
         self._client = client
         self._loop = loop
+        self._acl_of = acl_of
         self._state = SessionState.CONNECTED
         # kazoo forgets them while it is not connected.
         session_id, password = client.client_id
@@ -130,42 +150,40 @@ class LiveSession:
         *,
         timeout_ms: int = SESSION_TIMEOUT_MS,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        acl_of: AclOf | None = None,
+        creates_path: bool = True,
+        tls_options: Mapping[str, str] = NO_OPTIONS,
     ) -> "LiveSession":
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
-        missing.
+        missing, unless `creates_path` is False.
 
-        Raises EnsembleUnreachable, which names the servers.
+        The user is that of KAFKA_OPTS, as is TLS unless `tls_options` say otherwise. `acl_of`
+        returns the access control list for a node that the session creates; by default, everyone
+        may do everything. Raises EnsembleUnreachable, which names the servers, and ConfigError for
+        a login or a key store that cannot be used.
         """
         if _KAZOO_LOG.level == logging.NOTSET:
             _KAZOO_LOG.setLevel(logging.ERROR)
-        hosts, slash, chroot = servers.partition("/")
+        hosts, _, chroot = servers.partition("/")
         loop = asyncio.get_running_loop()
-        try:
-            client = KazooClient(
-                hosts=hosts,
-                timeout=timeout_ms / 1000,
-                connection_retry=KazooRetry(**_RECONNECT),
-                logger=_KAZOO_LOG,
-            )
-        except ValueError as error:
-            raise EnsembleUnreachable(
-                f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
-            ) from error
+        login = login_of_environment()
+        tls = tls_of(tls_options)
+        client = _client(hosts, timeout_ms, login, tls)
         try:
             await _connect(client, loop, connect_timeout_ms / 1000)
-            if slash and chroot:
-                await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
+            if chroot and creates_path:
+                acl = None if acl_of is None else _kazoo_acl(acl_of(f"/{chroot}"))
+                await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}", acl))
+            if chroot:
                 client.chroot = f"/{chroot}"
         except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
-            raise EnsembleUnreachable(
-                f"ZooKeeper at {hosts} does not answer within {connect_timeout_ms / 1000:g} s: start"
-                " it, or name another as HOST:PORT[,HOST:PORT…][/PATH]"
-            ) from error
+            server = hosts if tls is None else f"{hosts} (with TLS)"
+            raise _unreachable(server, error, client, connect_timeout_ms) from error
         except asyncio.CancelledError:
             loop.run_in_executor(None, partial(_put_away, client))
             raise
-        return cls(client, loop)
+        return cls(client, loop, acl_of)
 
     @property
     def session_id(self) -> int:
@@ -243,6 +261,7 @@ class LiveSession:
                 transaction.create(
                     operation.path,
                     operation.data,
+                    None if self._acl_of is None else _kazoo_acl(self._acl_of(operation.path)),
                     ephemeral=operation.ephemeral,
                     sequence=operation.sequential,
                 )
@@ -256,6 +275,25 @@ class LiveSession:
         return [
             _result(operation, response) for operation, response in _done(operations, responses)
         ]
+
+    async def acl(self, path: str) -> list[NodeAcl]:
+        """Return the access control list of a node; NoNode."""
+        entries, _ = await self._ask(path, self._client.get_acls_async, path)
+        return [NodeAcl(entry.perms, entry.id.scheme, entry.id.id) for entry in entries]
+
+    async def set_acl(
+        self, path: str, entries: Sequence[NodeAcl], version: int = ANY_VERSION
+    ) -> None:
+        """Replace the access control list of a node; NoNode, BadVersion, NoAuth, InvalidAcl.
+
+        `version` is the version of the list.
+        """
+        acl = _kazoo_acl(tuple(entries))
+        await self._ask(path, self._client.set_acls_async, path, acl, version)
+
+    async def add_user(self, scheme: str, credentials: str) -> None:
+        """Authenticate the session as another user, too."""
+        await self._ask(ROOT, self._client.add_auth_async, scheme, credentials)
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
         """Call `listener` on every change of the session's state."""
@@ -362,6 +400,101 @@ class LiveSession:
                 response.set_exception(error(path))
 
 
+class _Connection(ConnectionHandler):  # type: ignore[misc]
+    """A connection that authenticates its user.
+
+    kazoo needs the library pure-sasl for that; decision 0010 says why it is not used.
+    """
+
+    def __init__(self, client: KazooClient, login: Login) -> None:
+        options = {"mechanism": "DIGEST-MD5"}
+        retry = client._conn_retry.copy()
+        super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=options)
+        self.login = login
+        # kazoo forgets the reason when it stops.
+        self.is_rejected = False
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            self._log_in(timeout)
+        except exceptions.AuthFailedError:
+            self.is_rejected = True
+            raise
+
+    def _log_in(self, timeout: float) -> None:
+        nonce = SystemRng().random_bytes(_NONCE_BYTES).hex()
+        steps = exchange(self.login.username, self.login.password, nonce)
+        message = next(steps)
+        for number in itertools.count(1):
+            self._submit(SASL(message), timeout, number)
+            header, buffer, offset = self._read_header(timeout)
+            if header.err:
+                raise exceptions.AuthFailedError(f"error {header.err}")
+            challenge, _ = SASL.deserialize(buffer, offset)
+            try:
+                # A server that does not authenticate users returns no bytes.
+                message = steps.send(challenge or b"")
+            except StopIteration:
+                return
+            except AuthenticationFailed as error:
+                raise exceptions.AuthFailedError(str(error)) from error
+
+
+def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -> KazooClient:
+    encryption: dict[str, Any] = {}
+    if tls is not None:
+        encryption = {
+            "use_ssl": True,
+            "certfile": tls.key_store,
+            "keyfile": tls.key_store,
+            "keyfile_password": tls.key_password,
+            "ca": tls.trust_store,
+            "check_hostname": tls.checks_host,
+        }
+    try:
+        client = KazooClient(
+            hosts=hosts,
+            timeout=timeout_ms / 1000,
+            connection_retry=KazooRetry(**_RECONNECT),
+            logger=_KAZOO_LOG,
+            **encryption,
+        )
+    except ValueError as error:
+        raise EnsembleUnreachable(
+            f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
+        ) from error
+    if login is not None:
+        client._connection = _Connection(client, login)
+    return client
+
+
+def _unreachable(
+    server: str, error: Exception, client: KazooClient, timeout_ms: int
+) -> EnsembleUnreachable:
+    connection = client._connection
+    if isinstance(connection, _Connection) and connection.is_rejected:
+        login = connection.login
+        return LoginRejected(
+            f"ZooKeeper at {server} rejects the user {login.username!r} of {login.source}: correct "
+            "user and password, or add them to the section Server of the servers' JAAS file (a tree "
+            "that brokers keep themselves has no users)"
+        )
+    if isinstance(error, exceptions.NoAuthError):
+        return EnsembleUnreachable(
+            f"ZooKeeper at {server} denies access to the path: connect as a user that its access "
+            "control list names, with KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
+        )
+    return EnsembleUnreachable(
+        f"ZooKeeper at {server} does not answer within {timeout_ms / 1000:g} s: start it, or name "
+        "another as HOST:PORT[,HOST:PORT…][/PATH]"
+    )
+
+
+@functools.cache
+def _kazoo_acl(entries: tuple[NodeAcl, ...]) -> list[ACL]:
+    return [ACL(entry.permissions, Id(entry.scheme, entry.id)) for entry in entries]
+
+
 async def _connect(
     client: KazooClient, loop: asyncio.AbstractEventLoop, timeout_seconds: float
 ) -> None:
@@ -376,6 +509,12 @@ async def _connect(
     client.start_async()
     async with asyncio.timeout(timeout_seconds):
         await connected
+        if isinstance(client._connection, _Connection):
+            # kazoo logs in after it has announced the connection, and before the first request.
+            response = loop.create_future()
+            request = client.exists_async(ROOT)
+            request.rawlink(partial(_from_thread, loop, partial(_settle, response)))
+            await response
 
 
 def _from_thread(

@@ -21,8 +21,10 @@ class CoordinationError(OttlaError):
     `index` is the position of the operation that failed in its multi, if that is known.
     """
 
+    ADVICE = ""
+
     def __init__(self, path: str) -> None:
-        super().__init__(f"{type(self).__name__}: {path}")
+        super().__init__(f"{type(self).__name__}: {path}{self.ADVICE}")
         self.path = path
         self.index = 0
 
@@ -47,6 +49,19 @@ class NoChildrenForEphemerals(CoordinationError):
     """The parent of the node to create is ephemeral."""
 
 
+class NoAuth(CoordinationError):
+    """The node's access control list does not permit the operation to the user of the session."""
+
+    ADVICE = (
+        ": ZooKeeper denies access: set KAFKA_OPTS=-Djava.security.auth.login.config=FILE, with a "
+        "user that the node's access control list names"
+    )
+
+
+class InvalidAcl(CoordinationError):
+    """The access control list to store names no user, or the user of a session without one."""
+
+
 class SessionLost(CoordinationError):
     """The session has expired: its ephemeral nodes are removed, and the client must register again."""
 
@@ -57,6 +72,10 @@ class ConnectionSuspended(CoordinationError):
 
 class EnsembleUnreachable(OttlaError):
     """No server of the ensemble responds, or the ensemble rejects the session."""
+
+
+class LoginRejected(EnsembleUnreachable):
+    """The ensemble does not accept the user."""
 
 
 class SessionState(Enum):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from ottla.base.errors import ConfigError
 from ottla.console.model.connections import ClusterConnection, ClusterUnavailable
@@ -52,6 +52,11 @@ def read_znode(connection: ClusterConnection, path: str = "/") -> Znode:
             children = client.get_children(path)
         except NoNodeError as error:
             raise ConfigError(f"there is no node {path!r}: it may have been deleted") from error
+        except NoAuthError as error:
+            raise ConfigError(
+                f"only the user of the brokers may read {path!r}: use `ottla zookeeper shell` with "
+                "KAFKA_OPTS"
+            ) from error
         except (KazooException, client.handler.timeout_exception) as error:
             raise _unavailable(connection, error) from error
     text, is_hex, is_truncated = _shown(data or b"")

@@ -5,22 +5,30 @@ machine share (`coordination.listener`); else a tree of this broker alone, in it
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.cluster.options.roles import refuse_separate_cluster
+from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
 from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
+
+if TYPE_CHECKING:
+    from ottla.cluster.zk import tls
+else:
+    # Only a broker on a ZooKeeper needs it.
+    tls = deferred_module("ottla.cluster.zk.tls")
 
 
 class SharedTree(Protocol):
@@ -66,8 +74,9 @@ class BrokerCoordination:
             self.tasks.append(self._tree.tasks)
         if self._tree is None:
             self._servers = _servers(self._options)
-            if not self._servers:
-                await self._open_on_this_machine(net, rng)
+        _check_acls(self._options, self._servers)
+        if self._tree is None and not self._servers:
+            await self._open_on_this_machine(net, rng)
         try:
             return await self._start_session()
         except EnsembleUnreachable as error:
@@ -129,7 +138,11 @@ class BrokerCoordination:
 
         connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms
         return await LiveSession.begin(
-            self._servers, timeout_ms=self._timeout_ms, connect_timeout_ms=int(connect_ms)
+            self._servers,
+            timeout_ms=self._timeout_ms,
+            connect_timeout_ms=int(connect_ms),
+            acl_of=acl_of(self._options),
+            tls_options=tls.options_of(self._options),
         )
 
     def _failed(self, error: StorageError) -> None:
@@ -146,3 +159,19 @@ def _servers(options: Snapshot) -> str:
             "either in a ZooKeeper ensemble or in a directory of this machine. Remove one of them."
         )
     return servers
+
+
+def _check_acls(options: Snapshot, servers: str) -> None:
+    """Raise ConfigError if the nodes are to have access control lists and cannot have them."""
+    if acl_of(options) is None:
+        return
+    if not servers:
+        raise ConfigError(
+            "zookeeper.set.acl=true needs a ZooKeeper: a tree that brokers keep themselves has no "
+            "access control lists. Remove the option, or set zookeeper.connect."
+        )
+    if not tls.has_user(tls.options_of(options)):
+        raise ConfigError(
+            "zookeeper.set.acl=true needs a user of ZooKeeper, and there is none: set "
+            "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client."
+        )

@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from ottla.base.options import Snapshot
 from ottla.cluster.options.option_tables import parse_broker_settings
+from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.znodes import BrokerSequenceIdNode
 from ottla.storage.files.checkpoints import META_PROPERTIES_FILE, parse_properties
 
@@ -26,11 +28,7 @@ def with_identity(settings: Mapping[str, str]) -> dict[str, str]:
         return dict(settings)
     stored = _stored_id(options.strings("log.dirs"))
     if stored is None:
-        timeout_ms = options.integer("zookeeper.session.timeout.ms")
-        connect = options.text("zookeeper.connect")
-        stored = str(
-            asyncio.run(_next_id(connect, timeout_ms)) + options.integer("reserved.broker.max.id")
-        )
+        stored = str(asyncio.run(_next_id(options)) + options.integer("reserved.broker.max.id"))
     return {**settings, "broker.id": stored}
 
 
@@ -43,11 +41,19 @@ def _stored_id(directories: list[str]) -> str | None:
     return None
 
 
-async def _next_id(connect: str, timeout_ms: int) -> int:
+async def _next_id(options: Snapshot) -> int:
     # Imported here: most brokers need no client of ZooKeeper.
     from ottla.cluster.zk.live import LiveSession
+    from ottla.cluster.zk.tls import options_of
 
-    session = await LiveSession.begin(connect, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms)
+    timeout_ms = options.integer("zookeeper.session.timeout.ms")
+    session = await LiveSession.begin(
+        options.text("zookeeper.connect"),
+        timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+        acl_of=acl_of(options),
+        tls_options=options_of(options),
+    )
     try:
         await session.ensure(BrokerSequenceIdNode.PATH)
         return (await session.set(BrokerSequenceIdNode.PATH, b"")).version

@@ -23,7 +23,6 @@ REASONS = {
         "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree",
         "zookeeper shell",
     ),
-    "zookeeper-security-migration": Refusal("the tree has no access control lists"),
 }
 
 

@@ -212,6 +212,11 @@ SCRIPTS: Mapping[str, Script] = {
         "zookeeper stop",
         "Stop the ZooKeepers that zookeeper-server-start started.",
     ),
+    "zookeeper-security-migration": Script(
+        f"{_HERE}.servers.zookeeper_security",
+        "zookeeper secure",
+        "Set the access control lists of a cluster's nodes in a ZooKeeper.",
+    ),
     "kafka-replica-verification": Script(
         f"{_HERE}.replicas.verification", "replica verify", "Compare replicas until stopped."
     ),

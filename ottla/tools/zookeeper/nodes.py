@@ -10,12 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import OttlaError
+from ottla.cluster.zk import acls
+from ottla.cluster.zk.acls import NodeAcl
 from ottla.cluster.zk.live import Details, LiveSession
 from ottla.cluster.zk.port import (
     ANY_VERSION,
     BadVersion,
     ConnectionSuspended,
     CoordinationError,
+    InvalidAcl,
+    NoAuth,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -28,6 +32,8 @@ _SENTENCES: Mapping[type[CoordinationError], str] = {
     NodeExists: "Node already exists: {}",
     NotEmpty: "Node not empty: {}",
     BadVersion: "version No is not valid : {}",
+    NoAuth: "Insufficient permission : {}",
+    InvalidAcl: "Acl is not valid : {}",
     NoChildrenForEphemerals: "Ephemerals cannot have children: {}",
     ConnectionSuspended: "the connection to ZooKeeper is lost: repeat the command in a moment",
     SessionLost: "the session has expired: start the shell again",
@@ -96,7 +102,7 @@ def parse(name: str, arguments: Sequence[str]) -> CommandLine:
     required = sum(not word.startswith("[") for word in command.arguments.split())
     if not required <= len(rest) <= count or not flags.get("v", "0").lstrip("-").isdigit():
         raise usage
-    if not rest[0].startswith("/"):
+    if command.arguments.startswith("path") and not rest[0].startswith("/"):
         raise UsageError("Path must start with / character")
     return CommandLine(flags, rest)
 
@@ -224,6 +230,45 @@ async def _delete_all(session: LiveSession, command_line: CommandLine, show: Sho
         await session.delete(command_line.path)
 
 
+async def _get_acl(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    for entry in await session.acl(command_line.path):
+        show(f"'{entry.scheme},'{entry.id}")
+        show(f": {acls.letters(entry.permissions)}")
+    if "s" in command_line.flags:
+        await _stat(session, command_line._replace(flags={}), show)
+
+
+async def _set_acl(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    entries = _parse_acl(command_line.arguments[1])
+    below: list[str] = []
+    if "R" in command_line.flags:
+        await _list_below(session, command_line.path, below.append)
+    for path in (command_line.path, *below):
+        await session.set_acl(path, entries, command_line.version)
+        if "s" in command_line.flags:
+            await _stat(session, CommandLine({}, [path]), show)
+
+
+def _parse_acl(text: str) -> list[NodeAcl]:
+    """Return the list in `scheme:id:permissions,…`; the id may have colons. UsageError."""
+    entries = []
+    for word in text.split(","):
+        scheme, has_id, rest = word.partition(":")
+        identity, has_permissions, letters = rest.rpartition(":")
+        if not has_id or not has_permissions:
+            raise UsageError(f"{word} does not have the form scheme:id:perm")
+        unknown = [letter for letter in letters if letter not in acls.LETTERS]
+        if unknown:
+            raise UsageError(f"Unknown perm type: {unknown[0]}")
+        permissions = sum(acls.LETTERS[letter] for letter in set(letters))
+        entries.append(NodeAcl(permissions, scheme, identity))
+    return entries
+
+
+async def _add_user(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+    await session.add_user(*command_line.arguments)
+
+
 async def _watch_node(session: LiveSession, command_line: CommandLine, show: Show) -> None:
     """Announce every change of a node and its children until the session ends."""
     arming: set[asyncio.Future[None]] = set()
@@ -250,6 +295,11 @@ COMMANDS: Mapping[str, Command] = {
     "stat": Command(["w"], "path", "Show a node's metadata.", _stat),
     "create": Command(["s", "e"], "path [data]", "Create a node.", _create),
     "set": Command(["s", "v:"], "path data", "Replace a node's data.", _set),
+    "getAcl": Command(["s"], "path", "Show who may do what with a node.", _get_acl),
+    "setAcl": Command(
+        ["s", "v:", "R"], "path acl", "Replace a node's access control list.", _set_acl
+    ),
+    "addauth": Command([], "scheme auth", "Authenticate as another user, too.", _add_user),
     "delete": Command(["v:"], "path", "Delete a node without children.", _delete),
     "deleteall": Command([], "path", "Delete a node and everything below it.", _delete_all),
     "watch": Command([], "path", "Show the changes of a node until Ctrl-C.", _watch_node),

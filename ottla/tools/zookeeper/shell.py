@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import CoordinationError
 from ottla.tools.zookeeper import nodes
 from ottla.tools.zookeeper.start import DEFAULT_PORT
+from ottla.tools.zookeeper.tls_files import tls_config, tls_options
 
 _CONNECT_MS = 10_000
 
@@ -24,12 +25,13 @@ _CONNECT_MS = 10_000
 )
 @click.option("--connect", metavar="HOST:PORT[/PATH]", default=f"localhost:{DEFAULT_PORT}",
               show_default=True, help="The ensemble, or a broker's coordination.listener.")  # fmt: skip
+@tls_config
 @click.argument("command_line", nargs=-1, metavar="[COMMAND]", type=click.UNPROCESSED)
-def command(connect: str, command_line: tuple[str, ...]) -> int:
+def command(connect: str, tls_config: str | None, command_line: tuple[str, ...]) -> int:
     """Run COMMAND on ZooKeeper or the brokers' own tree; without one, read commands from a prompt.
 
-    Commands are ls, get, stat, create, set, delete, deleteall, watch, help and quit, with the flags
-    and the output of ZooKeeper's own shell.
+    Commands are ls, get, stat, create, set, getAcl, setAcl, addauth, delete, deleteall, watch, help
+    and quit, with the flags and the output of ZooKeeper's own shell.
 
     \b
     ottla zookeeper shell ls /brokers/ids
@@ -38,7 +40,7 @@ def command(connect: str, command_line: tuple[str, ...]) -> int:
     """
     if command_line:
         nodes.parse(command_line[0], command_line[1:])
-    shell = _Shell(connect)
+    shell = _Shell(connect, tls_options(tls_config))
     try:
         if command_line:
             shell.run(command_line)
@@ -57,14 +59,14 @@ def command(connect: str, command_line: tuple[str, ...]) -> int:
 class _Shell:
     """A session on an event loop of its own thread, while this thread reads commands."""
 
-    def __init__(self, connect: str) -> None:
+    def __init__(self, connect: str, options: Mapping[str, str]) -> None:
         self._connect = connect
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
             self._session: LiveSession = self._wait(
-                LiveSession.begin(connect, connect_timeout_ms=_CONNECT_MS)
+                LiveSession.begin(connect, connect_timeout_ms=_CONNECT_MS, tls_options=options)
             )
         except BaseException:
             self._end_loop()

@@ -1,7 +1,13 @@
-"""Preparations for commands of a transcript: transactions that no script can leave open."""
+"""Preparations for commands of a transcript.
+
+Transactions that no script can leave open, and nodes in a ZooKeeper.
+"""
+
+import asyncio
 
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
+from ottla.cluster.zk.live import LiveSession
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -21,15 +27,29 @@ _PRODUCE, _INIT, _ADD = 11, 4, 3
 _TIMESTAMP = 1_700_000_000_000
 
 
-def perform(action: str, bootstrap: str) -> None:
-    """Do one action: `open-transaction ID TOPIC` or `hanging-transaction ID TOPIC`."""
-    kind, transactional_id, topic = action.split()
+def perform(action: str, bootstrap: str, zookeeper: str) -> None:
+    """Do one action: `open-transaction ID TOPIC`, `hanging-transaction ID TOPIC` or `znodes PATH…`.
+
+    The nodes are created without a user.
+    """
+    kind, *words = action.split()
+    if kind == "znodes":
+        asyncio.run(_create(zookeeper, words))
+        return
+    transactional_id, topic = words
     assert kind in ("open-transaction", "hanging-transaction"), action
     with Brokers(bootstrap) as brokers:
         producer = brokers.retry(lambda: _init(brokers, transactional_id))
         if kind == "open-transaction":
             brokers.retry(lambda: _add(brokers, transactional_id, producer, topic))
         brokers.retry(lambda: _write(brokers, transactional_id, producer, topic))
+
+
+async def _create(zookeeper: str, paths: list[str]) -> None:
+    session = await LiveSession.begin(zookeeper)
+    for path in paths:
+        await session.ensure(path)
+    await session.close()
 
 
 def _init(brokers: Brokers, transactional_id: str) -> tuple[int, int]:

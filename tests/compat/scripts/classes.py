@@ -32,6 +32,8 @@ CLASSES = {
     "kafka-delegation-tokens": f"{_TOOLS}.DelegationTokenCommand",
     "kafka-jmx": f"{_TOOLS}.JmxTool",
     "kafka-mirror-maker": "kafka.tools.MirrorMaker",
+    "zookeeper-security-migration": "kafka.admin.ZkSecurityMigrator",
+    "zookeeper-shell": "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka",
     "kafka-preferred-replica-election": "kafka.admin.PreferredReplicaLeaderElectionCommand",
 }
 # These read standard input, or end the JVM from threads of their own: each gets a JVM.
@@ -40,3 +42,7 @@ ALONE = frozenset({
     "kafka-consumer-perf-test", "kafka-e2e-latency", "kafka-verifiable-producer",
     "kafka-verifiable-consumer",
 })  # fmt: skip
+# The words that the script itself writes before those of its command line.
+WORDS = {"zookeeper-shell": ["-server"]}
+# A ZooKeeper's users and their passwords.
+USERS = {"kafka": "secret", "other": "secret"}

@@ -45,7 +45,8 @@ def record() -> dict[str, list[str]]:
     options: dict[str, list[str]] = {}
     for script, main_class in sorted(CLASSES.items()):
         # Removed in 4.0.
-        if main_class.startswith("kafka.") and script not in ("kafka-configs", "kafka-storage"):
+        is_of_another_parser = main_class.startswith(("kafka.", "org.apache.zookeeper."))
+        if is_of_another_parser and script not in ("kafka-configs", "kafka-storage"):
             continue
         texts = []
         for subcommand in _SUBCOMMANDS.get(script, ("",)):

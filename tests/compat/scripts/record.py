@@ -5,6 +5,8 @@ runs them), and the output is written into the file.
 """
 
 import contextlib
+import itertools
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -13,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ottla.client import AdminClient
-from tests.compat import java
+from tests.compat import java, zookeeper
 from tests.compat.java_tools.server import SOURCE, ToolServer
 from tests.compat.recorded import peers
-from tests.compat.scripts.classes import ALONE, CLASSES
+from tests.compat.scripts.classes import ALONE, CLASSES, USERS, WORDS
 from tests.compat.scripts.transcript import (
     FOLDER,
     Command,
@@ -79,8 +81,19 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         if transcript.uses("$C"):
             other = stack.enter_context(peers.running(transcript.version, folder / "second", {}))
             second = f"{other.host}:{other.port}"
+        ensemble = ""
+        if transcript.uses("$Z"):
+            ensemble = stack.enter_context(zookeeper.running(folder / "secured", USERS))
         bootstrap = f"{target.host}:{target.port}"
-        yield Places(bootstrap, work, second, jmx_url, target.controller, authenticated)
+        yield Places(
+            bootstrap,
+            work,
+            second,
+            jmx_url,
+            target.controller,
+            authenticated,
+            zookeeper=ensemble,
+        )
 
 
 class Tools:
@@ -95,12 +108,15 @@ class Tools:
         """Run one command and store its result."""
         command.prepare(places)
         script, *command_line = command.command_line(places)
-        line = java.command(self._class_path, CLASSES[script], *command_line)
+        words = [*WORDS.get(script, ()), *command_line]
+        program, *line = java.command(self._class_path, CLASSES[script], *words)
+        java_options = shlex.split(places.fill(command.java_options))
+        line = [program, *java_options, *line]
         code: int | None
         if "E" in command.marks:
             code, out, errors = _until_copied(line, places)
-        elif script not in ALONE and not command.stdin:
-            code, out, errors = self._shared(script, command_line)
+        elif script not in ALONE and not command.stdin and not java_options:
+            code, out, errors = self._shared(script, words)
         else:
             code, out, errors = _alone(line, command)
         if code is None:
@@ -108,6 +124,9 @@ class Tools:
         places.remember_tokens(out)
         command.code = code
         command.out = normalize(out, places)
+        if script == "zookeeper-shell":
+            # Lines about the connection, and empty ones, precede the output.
+            command.out = list(itertools.dropwhile(lambda line: not line.strip(), command.out))
         command.errors = normalize(errors, places, others=command.out)
 
     def _shared(self, script: str, command_line: list[str]) -> tuple[int | None, str, str]:

@@ -48,6 +48,7 @@ def test_output_against_apache_kafka_is_that_of_its_tools(
                 continue
             command.marks = command.marks.replace("W", "")
             command.prepare(places)
+            monkeypatch.setenv("KAFKA_OPTS", places.fill(command.java_options))
             deadline = time.monotonic() + _PATIENCE_S
             while True:
                 done = run_script(own_words(command, places), command.stdin, monkeypatch)

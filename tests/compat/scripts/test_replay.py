@@ -11,6 +11,8 @@ import pytest
 
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
+from tests.compat import java, zookeeper
+from tests.compat.scripts.classes import USERS
 from tests.compat.scripts.transcript import (
     FOLDER,
     Command,
@@ -70,7 +72,13 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
             address = cluster._running[cluster.brokers[0]].node.monitoring_address
             assert address is not None
             jmx_url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
-        yield Places(cluster.bootstrap, folder, second, jmx_url)
+        ensemble = ""
+        if transcript.uses("$Z"):
+            # Only a real ZooKeeper has access control lists.
+            if reason := java.why_not():
+                pytest.skip(reason)
+            ensemble = stack.enter_context(zookeeper.running(folder / "zookeeper", USERS))
+        yield Places(cluster.bootstrap, folder, second, jmx_url, zookeeper=ensemble)
 
 
 @pytest.mark.parametrize("subject", TRANSCRIPTS)
@@ -85,6 +93,7 @@ def test_output_is_that_of_apache_kafka(
             if {"K", "A"} & set(command.marks):
                 continue
             command.prepare(places)
+            monkeypatch.setenv("KAFKA_OPTS", places.fill(command.java_options))
             done = run_script(own_words(command, places), command.stdin, monkeypatch)
             differences += compare(command, done, places)
     assert not differences, "\n".join(differences)

@@ -10,12 +10,15 @@ A transcript is a text file. A line starts with one of these marks; the commands
     + plan.json {"version": 1}                      a line of a file below $D, written first
 broker super.users=User:ANONYMOUS               an option of the recorded broker
     version 3.9.2                                   the tools of the next commands; else 4.3.0
+    opts -Dname=value                               KAFKA_OPTS for the next commands
+    @ znodes /a /a/b                                a preparation (`actions`)
     # a comment
 
 In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, $J
 the broker's JMX URL, $Q the address of its KRaft controller, and $L that of its listener with SASL,
-which exists if it is used. $T1, $T2, … are the ids of the delegation tokens that earlier commands
-have created, and $H1, $H2, … their HMACs. The broker has the version of the first command's tools.
+which exists if it is used. $Z is a ZooKeeper whose users are `kafka` and `other`, with the password
+`secret`. $T1, $T2, … are the ids of the delegation tokens that earlier commands have created, and
+$H1, $H2, … their HMACs. The broker has the version of the first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
@@ -70,9 +73,10 @@ _REPLACEMENTS = (
 _CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
-# SLF4J reports two loggers on the class path.
+# SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection.
 _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
+    r"|Connecting to |WATCHER::|WatchedEvent state:SyncConnected type:None |WatchedEvent state:Sasl"
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 # The width of a number, and of a column with numbers, differs in each run.
@@ -90,6 +94,7 @@ class Places:
     controller: str = ""
     authenticated: str = ""
     tokens: dict[str, str] = field(default_factory=dict)
+    zookeeper: str = ""
 
     def fill(self, text: str) -> str:
         """Return a text of a transcript with the places of this run."""
@@ -122,6 +127,7 @@ class Places:
             ("$L", self.authenticated),
             ("$B", self.bootstrap),
             ("$C", self.second),
+            ("$Z", self.zookeeper),
             ("$D", str(self.folder)),
             ("$F", str(FILES)),
         )
@@ -135,6 +141,7 @@ class Command:
     marks: str
     text: str
     version: str = MODERN
+    java_options: str = ""
     stdin: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
     actions: list[str] = field(default_factory=list)
@@ -149,7 +156,7 @@ class Command:
     def prepare(self, places: Places) -> None:
         """Write the files that the command reads, and do what precedes it."""
         for action in self.actions:
-            perform(action, places.bootstrap)
+            perform(places.fill(action), places.bootstrap, places.zookeeper)
         contents: dict[str, list[str]] = {}
         for name, line in self.files:
             contents.setdefault(name, []).append(places.fill(line))
@@ -184,14 +191,16 @@ def read(path: Path) -> Transcript:
     """Read a transcript."""
     commands: list[Command] = []
     lines = path.read_text(encoding="utf-8").splitlines()
-    version, waiting = MODERN, []
+    version, java_options, waiting = MODERN, "", []
     actions: list[str] = []
     for line in lines:
         mark, _, rest = line.partition(" ")
         found = _COMMAND.fullmatch(line)
         if found is not None:
             marks, text = found.groups()
-            commands.append(Command(line, marks, text, version, files=waiting, actions=actions))
+            commands.append(
+                Command(line, marks, text, version, java_options, files=waiting, actions=actions)
+            )
             waiting, actions = [], []
         elif mark == "@":
             actions.append(rest)
@@ -200,6 +209,8 @@ def read(path: Path) -> Transcript:
             waiting.append((name, text))
         elif mark == "version":
             version = rest
+        elif mark == "opts":
+            java_options = rest
         elif mark in "<>!" and mark:
             command = commands[-1]
             {"<": command.stdin, ">": command.out, "!": command.errors}[mark].append(rest)

@@ -16,7 +16,7 @@ from ottla.cluster.zk.tree_server import TreeServer
 from ottla.cluster.znodes import BrokerIdNode, ControllerNode
 from ottla.net.listener import RealNet
 from ottla.server.node import Node
-from tests.compat import java
+from tests.compat import java, zookeeper
 
 
 class Ensemble:
@@ -94,6 +94,60 @@ async def test_ensemble_and_own_tree_exclude_each_other(tmp_path: Path) -> None:
     """A broker has its metadata in one place."""
     broker = node(tmp_path, zookeeper_connect="127.0.0.1:1", coordination_dir=str(tmp_path))
     with pytest.raises(ConfigError, match="exclude each other"):
+        await broker.start()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"coordination_listener": "127.0.0.1:0"}],
+)
+async def test_access_control_lists_need_a_zookeeper(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """A tree that brokers keep themselves has no lists; nothing is written."""
+    broker = node(tmp_path, zookeeper_set_acl="true", **settings)
+    with pytest.raises(ConfigError, match=r"set.acl=true needs a ZooKeeper.*set zookeeper.connect"):
+        await broker.start()
+    assert not (tmp_path / "data").exists()
+
+
+async def test_access_control_lists_need_a_tree_that_is_not_shared_in_the_process(
+    tmp_path: Path,
+) -> None:
+    """The brokers of one process share a tree without lists."""
+    settings = {"log.dirs": str(tmp_path), "zookeeper.set.acl": "true"}
+    broker = Node(settings, tree=EmbeddedTree(RealFileSystem(), RealClock()))
+    with pytest.raises(ConfigError, match=r"set.acl=true needs a ZooKeeper"):
+        await broker.start()
+
+
+async def test_access_control_lists_need_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No client without a login could change the nodes; the error names the variable to set."""
+    monkeypatch.delenv("KAFKA_OPTS", raising=False)
+    broker = node(tmp_path, zookeeper_connect="127.0.0.1:1", zookeeper_set_acl="true")
+    with pytest.raises(ConfigError, match=r"needs a user of ZooKeeper.*set KAFKA_OPTS=-D"):
+        await broker.start()
+
+
+async def test_file_of_the_user_that_is_missing_stops_the_start(
+    tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker does not connect without the user that the operator has named."""
+    monkeypatch.setenv("KAFKA_OPTS", f"-Djava.security.auth.login.config={tmp_path}/none.conf")
+    broker = node(tmp_path, zookeeper_connect=ensemble.address)
+    with pytest.raises(ConfigError, match=r"JAAS file '.*none.conf' cannot be read \(No such file"):
+        await broker.start()
+
+
+async def test_tree_of_brokers_has_no_users(
+    tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A login that the tree cannot check is an error, not ignored."""
+    monkeypatch.setenv("KAFKA_OPTS", zookeeper.login_options(tmp_path, "kafka", "secret"))
+    broker = node(tmp_path, zookeeper_connect=ensemble.address, zookeeper_set_acl="true")
+    with pytest.raises(ConfigError, match=r"rejects the user 'kafka' .*brokers .* has no users"):
         await broker.start()
 
 

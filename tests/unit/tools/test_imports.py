@@ -16,14 +16,18 @@ _CLIENTS = {
     *("produce", "consume", "perf produce", "perf consume", "perf latency"),
     *("perf verifiable-produce", "perf verifiable-consume"),
 }
+_OF_ZOOKEEPER = {
+    f"zookeeper {verb}" for verb in ("export", "import", "shell", "secure", "unsecure")
+}
 # Libraries and parts of Ottla that take long to import, and the commands whose help imports them.
 _HEAVY = {
     "asyncio": {
         *(*_CLIENTS, "log dump", "broker stop"),
-        *(f"zookeeper {verb}" for verb in ("export", "import", "start", "stop", "shell")),
+        *("zookeeper start", "zookeeper stop"),
+        *_OF_ZOOKEEPER,
     },
     "confluent_kafka": _CLIENTS,
-    "kazoo": {"zookeeper export", "zookeeper import", "zookeeper shell"},
+    "kazoo": _OF_ZOOKEEPER,
     "cramjam": {"log dump"},
     "yaml": {"pipeline check", "pipeline explain", "pipeline run", "streams run"},
     "ottla.server": set(),

@@ -59,6 +59,15 @@ async def test_output_has_the_form_of_the_original(run: Run) -> None:
     assert await run("ls /") == ["[zookeeper]"]
 
 
+async def test_list_of_a_node_has_the_form_of_the_original(run: Run) -> None:
+    """Scheme and id, then the permissions; with -s the metadata, too."""
+    await run("create /a")
+    assert await run("getAcl /a") == ["'world,'anyone", ": cdrwa"]
+    lines = await run("getAcl -s /a")
+    assert lines[2].startswith("cZxid = ")
+    assert await run("setAcl /a world:anyone:cdrwa") == []
+
+
 async def test_stat_shows_every_field(run: Run) -> None:
     """Eleven lines with the names of ZooKeeper's shell; an ephemeral node names its session."""
     await run("create -e /mine four")
@@ -98,6 +107,12 @@ async def test_errors_are_those_of_zookeepers_shell(
         ("get -z /a", "usage: get"),
         ("set -v x /a b", "usage: set"),
         ("delete /a /b", "usage: delete"),
+        ("setAcl /a", r"usage: setAcl \[-s\] \[-v version\] \[-R\] path acl"),
+        ("setAcl /a world:r", "world:r does not have the form scheme:id:perm"),
+        ("setAcl /a world:anyone:r,x", "x does not have the form scheme:id:perm"),
+        ("setAcl /a world:anyone:rx", "Unknown perm type: x"),
+        ("addauth digest", "usage: addauth scheme auth"),
+        ("getAcl a", "Path must start with / character"),
     ],
 )
 async def test_command_that_is_written_wrongly_shows_its_usage(

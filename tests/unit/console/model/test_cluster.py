@@ -18,7 +18,7 @@ from ottla.console.model.requests.metadata import (
 )
 from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
 from ottla.testing import Cluster
-from ottla.testing.process import ZooKeeperProcess
+from ottla.testing.process import ZooKeeperProcess, run_command
 
 
 def _fill(connection: ClusterConnection, topic: str, count: int, codec: str = "none") -> None:
@@ -303,7 +303,7 @@ def test_a_dead_broker_is_left_out(topic: str) -> None:
 
 @pytest.mark.slow  # An ensemble in a process of its own: kazoo needs a real server.
 def test_a_zookeeper_tree_is_read(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nodes have values and children; an absent node and an absent ensemble are errors."""
+    """Nodes have values and children; an absent node, and one with secrets, are errors."""
     with ZooKeeperProcess(tmp_path_factory.mktemp("tree")) as ensemble:
         settings = ClusterSettings("zk", "127.0.0.1:1", zookeeper=ensemble.connect)
         connection = ClusterConnection(settings)
@@ -312,6 +312,11 @@ def test_a_zookeeper_tree_is_read(tmp_path_factory: pytest.TempPathFactory) -> N
         assert root.path == "/"
         with pytest.raises(ConfigError, match="no node"):
             read_znode(connection, "/absent")
+        shell = ("zookeeper", "shell", "--connect", ensemble.connect)
+        for line in ("create /secret", "setAcl /secret digest:brokers:x:cdrwa"):
+            assert run_command(*shell, *line.split()).returncode == 0
+        with pytest.raises(ConfigError, match=r"only the user of the brokers may read '/secret'"):
+            read_znode(connection, "/secret")
         assert "imok" in run_four_letter_command(connection, "ruok")
         with pytest.raises(ConfigError):
             run_four_letter_command(connection, "kill")

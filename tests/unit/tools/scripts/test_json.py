@@ -182,6 +182,7 @@ FAILING: dict[str, str] = {
     "kafka-metadata-quorum": f"{_B} describe --status",
     "kafka-server-start": "", "kafka-server-stop": "",
     "zookeeper-server-start": "", "zookeeper-server-stop": "", "zookeeper-shell": "",
+    "zookeeper-security-migration": "--zookeeper.acl secure",
     "kafka-replica-verification": "--broker-list $B --topics-include none",
     "connect-standalone": "$D/worker.properties $D/connector.properties",
     "connect-distributed": "", "connect-mirror-maker": "", "connect-plugin-path": "",

@@ -1,0 +1,260 @@
+"""Brokers on a real ZooKeeper with users, and the migration of its nodes, as by Apache Kafka."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from ottla.client import AdminClient
+from ottla.cluster.zk import acls
+from ottla.cluster.zk.acls import NodeAcl
+from ottla.cluster.zk.live import NO_OPTIONS, LiveSession
+from ottla.cluster.zk.port import NoAuth
+from ottla.testing.process import BrokerProcess, run_command
+from tests.certificates import self_signed
+from tests.compat import java, zookeeper
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+Lists = dict[str, list[NodeAcl]]
+OPEN = [NodeAcl(acls.ALL, "world", "anyone")]
+OWN = [NodeAcl(acls.ALL, "sasl", "kafka")]
+READABLE = [*OWN, NodeAcl(acls.READ, "world", "anyone")]
+SCRIPT = ("scripts", "run", "zookeeper-security-migration")
+MIGRATOR = "kafka.admin.ZkSecurityMigrator"
+
+
+class Ensemble:
+    """A ZooKeeper with the user `kafka`; `login` is the option of Java for it."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.login = zookeeper.login_options(folder, "kafka", "secret")
+
+    def migrate_with_kafka(self, direction: str, path: str) -> tuple[int, str]:
+        """Run Apache Kafka's tool; return its exit code and its output."""
+        words = ("--zookeeper.acl", direction, "--zookeeper.connect", f"{self.address}{path}")
+        return run_migrator(*words, java_options=(self.login,))
+
+    def migrate(self, direction: str, path: str) -> tuple[int, str]:
+        """Run our script; return its exit code and its output."""
+        done = run_command(
+            *(*SCRIPT, "--zookeeper.acl", direction, "--zookeeper.connect"),
+            f"{self.address}{path}",
+            environment={"KAFKA_OPTS": self.login},
+        )
+        return done.returncode, done.stdout.decode()
+
+    def lists(self, path: str, monkeypatch: pytest.MonkeyPatch) -> Lists:
+        """Return the lists of all nodes below a path, as their owner sees them."""
+        with monkeypatch.context() as patch:
+            patch.setenv("KAFKA_OPTS", self.login)
+            return asyncio.run(_lists(f"{self.address}{path}"))
+
+
+def run_migrator(*words: str, java_options: Sequence[str] = ()) -> tuple[int, str]:
+    """Run Apache Kafka's tool; return its exit code and its output."""
+    program, *line = java.command(java.kafka_class_path(), MIGRATOR, *words)
+    done = subprocess.run(
+        [program, *java_options, *line], capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout
+
+
+async def _lists(connect: str, options: Mapping[str, str] = NO_OPTIONS) -> Lists:
+    session = await LiveSession.begin(connect, tls_options=options)
+    found: Lists = {}
+    waiting = ["/"]
+    for path in waiting:
+        found[path] = await session.acl(path)
+        below = await session.children(path)
+        waiting += [f"{path.rstrip('/')}/{name}" for name in below if name != "zookeeper"]
+    await session.close()
+    return found
+
+
+@pytest.fixture
+def ensemble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ensemble]:
+    """A ZooKeeper with a user, as whom this process does not connect."""
+    monkeypatch.delenv("KAFKA_OPTS", raising=False)
+    with zookeeper.running(tmp_path / "zookeeper", {"kafka": "secret"}) as address:
+        yield Ensemble(address, tmp_path)
+
+
+def create_topic(broker: BrokerProcess, name: str) -> None:
+    """Create a topic with one partition."""
+    with AdminClient(bootstrap_servers=broker.bootstrap) as admin:
+        admin.create_topic(name, partitions=1)
+
+
+async def _stranger(connect: str) -> None:
+    """Assert that a session without a user reads all but secrets, and writes nothing."""
+    session = await LiveSession.begin(connect)
+    await session.get("/config/topics/first")
+    for path in ("/config/users", "/config/brokers", "/ottla/broker_secret"):
+        with pytest.raises(NoAuth):
+            await session.get(path)
+    for path in ("/config", "/brokers/topics/first", "/controller_epoch"):
+        with pytest.raises(NoAuth):
+            await session.set(path, b"changed")
+    with pytest.raises(NoAuth):
+        await session.create("/brokers/topics/mine")
+    await session.close()
+
+
+def test_cluster_is_secured_and_opened_again(
+    ensemble: Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The migration secures what the broker has created before; the broker continues to work."""
+    connect = f"{ensemble.address}/kafka"
+    broker = BrokerProcess(tmp_path / "data", options={"zookeeper.connect": connect})
+    with broker:
+        create_topic(broker, "first")
+        assert all(entries == OPEN for entries in ensemble.lists("/kafka", monkeypatch).values())
+        broker.stop()
+        monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
+        broker.options["zookeeper.set.acl"] = "true"
+        broker.start()
+        create_topic(broker, "second")
+        lists = ensemble.lists("/kafka", monkeypatch)
+        assert (lists["/brokers/topics/first"], lists["/brokers/topics/second"]) == (OPEN, READABLE)
+        assert lists["/brokers/topics/second/partitions/0/state"] == READABLE
+        secured = run_command("zookeeper", "secure", "--connect", connect, "--output", "json")
+        assert (secured.returncode, secured.stderr) == (0, b"")
+        lists = ensemble.lists("/kafka", monkeypatch)
+        assert json.loads(secured.stdout) == {"nodes": len(lists), "target": connect}
+        assert all(entries in (OWN, READABLE) for entries in lists.values())
+        assert lists["/ottla/broker_secret"] == OWN
+        monkeypatch.delenv("KAFKA_OPTS")
+        asyncio.run(_stranger(connect))
+        refused = run_command("zookeeper", "shell", "--connect", connect, "set", "/config", "x")
+        assert refused.stderr == b"ottla: Insufficient permission : /config\n"
+        create_topic(broker, "third")
+        monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
+        broker.restart()
+        create_topic(broker, "fourth")
+        broker.stop()
+        del broker.options["zookeeper.set.acl"]
+        broker.start()
+        opened = run_command("zookeeper", "unsecure", "--connect", connect)
+        assert (opened.returncode, opened.stderr) == (0, b"")
+        assert opened.stdout.startswith(b"Opened ")
+        assert all(entries == OPEN for entries in ensemble.lists("/kafka", monkeypatch).values())
+        broker.stop()
+        monkeypatch.delenv("KAFKA_OPTS")
+        broker.start()
+        create_topic(broker, "fifth")
+
+
+def test_broker_without_the_user_does_not_start_on_a_secured_tree(
+    ensemble: Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the node and the variable to set."""
+    options = {"zookeeper.connect": f"{ensemble.address}/kafka", "zookeeper.set.acl": "true"}
+    monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
+    with BrokerProcess(tmp_path / "first", options=options) as broker:
+        broker.stop()
+    monkeypatch.delenv("KAFKA_OPTS")
+    del options["zookeeper.set.acl"]
+    with pytest.raises(Exception, match=r"NoAuth: /.*: ZooKeeper denies access.*set.*KAFKA_OPTS"):
+        BrokerProcess(tmp_path / "first", options=options).start()
+
+
+def test_lists_are_those_of_apache_kafka(
+    ensemble: Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both tools set the same lists and print the same, on a tree of either broker."""
+    theirs = zookeeper.Broker(
+        tmp_path / "theirs", f"{ensemble.address}/theirs", options=["zookeeper.set.acl=true"]
+    )
+    theirs.java_options = (ensemble.login,)
+    theirs.start()
+    topic_command = "org.apache.kafka.tools.TopicCommand"
+    words = ("--bootstrap-server", theirs.bootstrap, "--create", "--topic", "first")
+    java.run(theirs.class_path, topic_command, *words)
+    theirs.stop()
+    monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
+    options = {"zookeeper.connect": f"{ensemble.address}/ours", "zookeeper.set.acl": "true"}
+    with BrokerProcess(tmp_path / "ours", options=options) as broker:
+        create_topic(broker, "first")
+        broker.stop()
+    of_kafka, of_ottla = (ensemble.lists(path, monkeypatch) for path in ("/theirs", "/ours"))
+    common = of_kafka.keys() & of_ottla.keys()
+    assert {path: of_ottla[path] for path in common} == {path: of_kafka[path] for path in common}
+    assert "/brokers/topics/first/partitions/0/state" in common
+    for path in ("/theirs", "/ours"):
+        assert ensemble.migrate_with_kafka("unsecure", path)[0] == 0
+        for direction in ("secure", "unsecure"):
+            expected = ensemble.migrate_with_kafka(direction, path)
+            lists = ensemble.lists(path, monkeypatch)
+            other = "unsecure" if direction == "secure" else "secure"
+            assert ensemble.migrate_with_kafka(other, path)[0] == 0
+            assert ensemble.migrate(direction, path) == expected
+            # Apache Kafka does not know Ottla's own nodes.
+            found = ensemble.lists(path, monkeypatch)
+            own = [name for name in lists if name.startswith("/ottla")]
+            assert [found.pop(name) for name in own] == [
+                OWN if direction == "secure" else OPEN for _ in own
+            ]
+            assert found == {name: lists[name] for name in lists if name not in own}
+
+
+def test_secured_nodes_need_a_cluster_at_the_path(
+    ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong path is refused, and nothing is created there."""
+    monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
+    for verb in ("secure", "unsecure"):
+        done = run_command("zookeeper", verb, "--connect", f"{ensemble.address}/none")
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"/none contains no cluster: name the path of" in done.stderr
+    assert list(ensemble.lists("", monkeypatch)) == ["/"]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.OP_NO_SSL:DeprecationWarning")
+def test_certificates_replace_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With TLS, broker and script need no JAAS file; the script reads Apache Kafka's file."""
+    monkeypatch.delenv("KAFKA_OPTS", raising=False)
+    own, client = self_signed(tmp_path), self_signed(tmp_path, name="client")
+    # ZooKeeper recognizes the format by the name.
+    trusted = own.with_suffix(".crt").rename(tmp_path / "trusted.pem")
+    server = zookeeper.Server(tmp_path / "zookeeper", certificates=(own, client))
+    options = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        "zookeeper.ssl.keystore.location": str(client),
+        "zookeeper.ssl.truststore.location": str(trusted),
+    }
+    file = tmp_path / "tls.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+    connect = f"{server.secure_address}/kafka"
+    secured = {"zookeeper.connect": connect, "zookeeper.set.acl": "true", **options}
+    server.start()
+    try:
+        server.await_start()
+        with BrokerProcess(tmp_path / "data", options=secured) as broker:
+            create_topic(broker, "first")
+            words = ("--zookeeper.connect", connect, "--zk-tls-config-file", str(file))
+            # Creates the roots that are missing, of which both tools warn otherwise.
+            assert run_migrator("--zookeeper.acl", "secure", *words)[0] == 0
+            for direction in ("unsecure", "secure"):
+                line = ("--zookeeper.acl", direction, *words)
+                done = run_command(*SCRIPT, *line)
+                lists = asyncio.run(_lists(connect, options))
+                assert (done.returncode, done.stdout.decode()) == run_migrator(*line)
+                assert asyncio.run(_lists(connect, options)) == lists
+            assert lists["/config/users"] == [NodeAcl(acls.ALL, "x509", "CN=client")]
+            create_topic(broker, "second")
+            verb = ("zookeeper", "secure", "--connect", connect, "--tls-config", str(file))
+            assert run_command(*verb).returncode == 0
+            shell = ("zookeeper-shell", connect, "-zk-tls-config-file", str(file))
+            shown = run_command("scripts", "run", *shell, "getAcl", "/config/users")
+            assert shown.stdout == b"'x509,'CN=client\n: cdrwa\n"
+    finally:
+        server.kill()
