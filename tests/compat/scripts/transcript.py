@@ -66,9 +66,11 @@ _REPLACEMENTS = (
 )
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
-# SLF4J reports two loggers on the class path.
+# SLF4J reports two loggers on the class path. A tool reads a plan in one form, prints the stack
+# trace of the failure and continues with the other form.
 _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
+    r"|(?:com\.fasterxml\S+ )?Cannot deserialize value of type"
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
