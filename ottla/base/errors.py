@@ -319,12 +319,15 @@ class OttlaError(Exception):
 
 
 class ApiError(OttlaError):
-    """An error response of the protocol: `code`, and `message` if the response has a field for it."""
+    """An error response of the protocol: `code`, and `message` if the response has a field for it.
 
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        super().__init__(message or code.message)
+    The text of the exception names the `subject` first, if there is one.
+    """
+
+    def __init__(self, code: ErrorCode, message: str | None = None, *, subject: str = "") -> None:
         self.code = code
         self.message = message or code.message
+        super().__init__(f"{subject}: {self.message}" if subject else self.message)
 
 
 class ProtocolError(OttlaError):

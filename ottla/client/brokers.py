@@ -254,7 +254,7 @@ class Brokers:
             code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ApiError(code, f"There is no topic {name!r}.")
-            raise ApiError(code, f"Topic {name!r}: {code.message}")
+            raise ApiError(code, subject=f"Topic {name!r}")
         return topic
 
     def leaders(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

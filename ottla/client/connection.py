@@ -99,14 +99,18 @@ class Connection:
         """
         name = request.__name__.removesuffix("Request")
         if request.API_KEY not in self._versions:
-            raise Unsupported(f"The broker at {self.address} does not offer {name}.")
+            raise Unsupported(
+                f"The broker at {self.address} does not offer {name}.",
+                api=name,
+            )
         lowest, highest = self._versions[request.API_KEY]
         ours = request.MAX_VERSION if max_version is None else max_version
         chosen = min(highest, ours)
         if chosen < max(lowest, request.MIN_VERSION):
             raise Unsupported(
                 f"The broker at {self.address} offers {name} in versions {lowest} to {highest}; "
-                f"Ottla speaks {request.MIN_VERSION} to {ours}."
+                f"Ottla speaks {request.MIN_VERSION} to {ours}.",
+                api=name,
             )
         return chosen
 

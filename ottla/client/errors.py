@@ -30,7 +30,11 @@ class TimedOut(ClientError):
 
 
 class Unsupported(ClientError):
-    """Client and broker share no version of a request."""
+    """Client and broker share no version of a request; `api` is its name, as in ListGroups."""
+
+    def __init__(self, text: str, *, api: str = "") -> None:
+        super().__init__(text)
+        self.api = api
 
 
 class Closed(ClientError):

@@ -1,25 +1,14 @@
 """The APIs that only Apache Kafka serves, through AdminClient: quorum, share and streams groups.
 
-The members of the groups are single heartbeats, which kio encodes. Delegation tokens are in
-test_secured_clients.py.
+The members of the groups are single heartbeats. Delegation tokens are in test_secured_clients.py.
 """
 
-import io
 import shutil
-import socket
-import struct
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kio.schema.share_group_heartbeat.v1 import request as share
-from kio.schema.share_group_heartbeat.v1 import response as share_response
-from kio.schema.streams_group_heartbeat.v0 import request as streams
-from kio.schema.streams_group_heartbeat.v0 import response as streams_response
-from kio.serial import entity_reader, entity_writer
 
 from ottla.base import uuids
 from ottla.base.errors import ApiError, ErrorCode
@@ -29,6 +18,7 @@ from ottla.client.admin.apache.quorum import RaftEndpoint
 from ottla.client.admin.apache.streams_groups import SubTopology, TaskAssignment
 from ottla.tools.scripts import entry
 from tests.compat import java
+from tests.compat.heartbeats import LEAVING, join, share_heartbeat, streams_heartbeat
 
 pytestmark = [
     pytest.mark.compat,
@@ -37,7 +27,6 @@ pytestmark = [
 ]
 _PATIENCE_S = 30.0
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
-_LEAVING = -1
 
 
 class DynamicNode(java.KafkaNode):
@@ -97,82 +86,6 @@ def admin(node: java.KafkaNode) -> Iterator[AdminClient]:
     """Return a connected client."""
     with AdminClient(bootstrap_servers=node.bootstrap) as admin:
         yield admin
-
-
-def _exchange(node: java.KafkaNode, request: Any, response_type: type[Any]) -> Any:
-    """Send a request of kio and return the response."""
-    body = io.BytesIO()
-    entity_writer(type(request))(body, request)
-    head = struct.pack(">hhihb", request.__api_key__, request.__version__, 7, -1, 0)
-    frame = head + body.getvalue()
-    with socket.create_connection(("127.0.0.1", node.port), _PATIENCE_S) as line:
-        line.sendall(struct.pack(">i", len(frame)) + frame)
-        stream = line.makefile("rb")
-        (size,) = struct.unpack(">i", stream.read(4))
-        data = stream.read(size)
-    # The header is a correlation id and no tagged fields.
-    response, _ = entity_reader(response_type)(data, 5)
-    assert int(response.error_code) == 0, response
-    return response
-
-
-def _share_heartbeat(node: java.KafkaNode, group: str, epoch: int) -> Any:
-    request = share.ShareGroupHeartbeatRequest(
-        group_id=group,
-        member_id="member",
-        member_epoch=epoch,
-        rack_id="r1",
-        subscribed_topic_names=None if epoch == _LEAVING else ("t",),
-    )
-    return _exchange(node, request, share_response.ShareGroupHeartbeatResponse)
-
-
-def _streams_heartbeat(node: java.KafkaNode, group: str, epoch: int) -> Any:
-    part = streams.Subtopology(
-        subtopology_id="0",
-        source_topics=("t",),
-        source_topic_regex=(),
-        state_changelog_topics=(),
-        repartition_sink_topics=(),
-        repartition_source_topics=(),
-        copartition_groups=(),
-    )
-    is_leaving = epoch == _LEAVING
-    request = streams.StreamsGroupHeartbeatRequest(
-        group_id=group,
-        member_id="member",
-        member_epoch=epoch,
-        endpoint_information_epoch=0,
-        instance_id=None,
-        rack_id=None,
-        rebalance_timeout=timedelta(milliseconds=-1 if is_leaving else 60_000),
-        topology=None if epoch else streams.Topology(epoch=3, subtopologies=(part,)),
-        active_tasks=None if is_leaving else (),
-        standby_tasks=None if is_leaving else (),
-        warmup_tasks=None if is_leaving else (),
-        process_id=None if is_leaving else "process",
-        user_endpoint=None if is_leaving else streams.Endpoint(host="h", port=80),
-        client_tags=None if is_leaving else (streams.KeyValue(key="zone", value="a"),),
-        task_offsets=None,
-        task_end_offsets=None,
-        shutdown_application=False,
-    )
-    return _exchange(node, request, streams_response.StreamsGroupHeartbeatResponse)
-
-
-def _join(heartbeat: Callable[[int], Any]) -> None:
-    """Send heartbeats as a new member until the group has assigned something to it."""
-    deadline = time.monotonic() + _PATIENCE_S
-    response = heartbeat(0)
-    while not _is_assigned(response):
-        assert time.monotonic() < deadline, response
-        response = heartbeat(int(response.member_epoch))
-
-
-def _is_assigned(response: Any) -> bool:
-    if isinstance(response, share_response.ShareGroupHeartbeatResponse):
-        return response.assignment is not None and bool(response.assignment.topic_partitions)
-    return bool(response.active_tasks)
 
 
 def _code(call: Callable[[], object]) -> ErrorCode:
@@ -251,7 +164,7 @@ def test_a_share_group_is_described_and_its_offsets_are_altered(
 ) -> None:
     """Offsets are altered and deleted after the members have left."""
     assert _code(lambda: admin.describe_share_group("s")) is ErrorCode.GROUP_ID_NOT_FOUND
-    _join(lambda epoch: _share_heartbeat(node, "s", epoch))
+    join(lambda epoch: share_heartbeat(node.bootstrap, "s", epoch))
     group = admin.describe_share_group("s", include_authorized_operations=True)
     (member,) = group.members
     assert (group.state, group.assignor) == ("Stable", "simple")
@@ -262,7 +175,7 @@ def test_a_share_group_is_described_and_its_offsets_are_altered(
     assert _code(lambda: admin.alter_share_group_offsets("s", {("t", 0): 0})) is (
         ErrorCode.NON_EMPTY_GROUP
     )
-    _share_heartbeat(node, "s", _LEAVING)
+    share_heartbeat(node.bootstrap, "s", LEAVING)
     admin.alter_share_group_offsets("s", {("t", 0): 0})
     listed = admin.list_share_group_offsets("s", [("t", 0), ("t", 1)])
     assert listed["t", 0].start_offset == 0
@@ -294,16 +207,16 @@ def test_a_streams_group_is_described_and_its_offsets_are_altered(
 ) -> None:
     """Its offsets and its deletion are those of other groups."""
     assert _code(lambda: admin.describe_streams_group("k")) is ErrorCode.GROUP_ID_NOT_FOUND
-    _join(lambda epoch: _streams_heartbeat(node, "k", epoch))
+    join(lambda epoch: streams_heartbeat(node.bootstrap, "k", epoch))
     group = admin.describe_streams_group("k", include_authorized_operations=True)
     (member,) = group.members
     assert group.topology_epoch == member.topology_epoch == 3
     assert group.subtopologies == (SubTopology("0", ("t",), (), (), ()),)
     assert AclOperation.READ in (group.authorized_operations or set())
-    assert (member.process_id, member.endpoint) == ("process", ("h", 80))
+    assert (member.process_id, member.endpoint) == ("process-member", ("h", 80))
     assert member.target_assignment == TaskAssignment((("0", 0), ("0", 1)), (), ())
     assert (member.client_tags, member.is_classic) == ({"zone": "a"}, False)
-    _streams_heartbeat(node, "k", _LEAVING)
+    streams_heartbeat(node.bootstrap, "k", LEAVING)
     admin.alter_group_offsets("k", {("t", 0): 0, ("t", 1): OffsetAndMetadata(0, "x")})
     assert admin.list_group_offsets("k")["t", 1] == OffsetAndMetadata(0, "x")
     admin.delete_group_offsets("k", [("t", 0)])

@@ -11,7 +11,7 @@ def check(code: int, message: str | None = None, *, subject: str = "") -> None:
     # A newer broker may return errors that this table does not contain.
     known = ErrorCode(code if code in ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR)
     text = message or (known.message if known == code else f"The broker answered error {code}.")
-    raise ApiError(known, f"{subject}: {text}" if subject else text)
+    raise ApiError(known, text, subject=subject)
 
 
 def error_of(code: int, message: str | None = None) -> ApiError | None:

@@ -9,7 +9,9 @@ generation (KIP-1147 and before) is read as its successor, which is named on sta
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.java_order import hash_order
 from ottla.tools.scripts.printing import err, out
 
 Convert = Callable[[str], Any]
@@ -25,6 +27,8 @@ class Flag(NamedTuple):
     default: Any = None
     # Its values are all words up to the next option.
     is_list: bool = False
+    # The option is allowed only with one of these.
+    only_with: Sequence[str] = ()
     # argparse4j only: a letter in place of the name, and the values that are allowed.
     short: str = ""
     choices: Sequence[str] = ()
@@ -141,9 +145,24 @@ class Options:
 def parse(spec: Spec, command_line: Sequence[str]) -> Options:
     """Read a command line; errors are UsageError with joptsimple's sentences."""
     options = Options(spec, _Reader(spec, command_line).read())
+    _check_available(options)
     for form in options.all("output"):
         check_output(form)
     return options
+
+
+def _check_available(options: Options) -> None:
+    unavailable = [
+        name
+        for name, flag in options.spec.flags.items()
+        if name in options and flag.only_with and not any(map(options.__contains__, flag.only_with))
+    ]
+    if unavailable:
+        # joptsimple keeps them in a HashMap, by lists of names.
+        names = hash_order(unavailable, lambda name: (31 + java_string_hash(name)) & 0xFFFFFFFF)
+        _refuse(
+            f"Option(s) [{', '.join(names)}] are unavailable given other options on the command line"
+        )
 
 
 def integer(text: str) -> int:

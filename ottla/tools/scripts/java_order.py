@@ -29,3 +29,8 @@ def hash_order(keys: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
         return (value ^ (value >> 16)) & (size - 1)
 
     return sorted(keys, key=bucket)
+
+
+def name_order(names: Iterable[str]) -> list[str]:
+    """Return names in the order of a HashMap."""
+    return hash_order(names, java_string_hash)

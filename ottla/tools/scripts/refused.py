@@ -12,13 +12,14 @@ class Refusal(NamedTuple):
     verb: str = ""
 
 
-_SHARE = "share groups (KIP-932) are not supported"
+_SHARE = (
+    "Ottla's clients have no share consumer (KIP-932); the members of a consumer group divide the "
+    "partitions instead"
+)
 REASONS = {
-    "kafka-share-groups": Refusal(_SHARE, "group"),
     "kafka-share-consumer-perf-test": Refusal(_SHARE, "perf consume"),
     "kafka-console-share-consumer": Refusal(_SHARE, "consume"),
     "kafka-verifiable-share-consumer": Refusal(_SHARE, "perf verifiable-consume"),
-    "kafka-streams-groups": Refusal("streams groups (KIP-1071) are not supported", "streams list"),
     "kafka-metadata-shell": Refusal(
         "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree",
         "zookeeper shell",

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.acls import AclOperation, operations_of
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
 from ottla.wire.messages import alter_share_group_offsets as altering
 from ottla.wire.messages import delete_share_group_offsets as deleting
@@ -86,6 +87,36 @@ def list_share_group_offsets(
 
     A partition that the group has not consumed is left out; empty if the group does not exist.
     """
+    offsets = {}
+    for (topic, partition), row in _described(brokers, group_id, partitions).items():
+        subject = f"Group {group_id!r}, {topic}-{partition}"
+        check(row.error_code, row.error_message, subject=subject)
+        if row.start_offset >= 0:
+            offsets[topic, partition] = _share_offset(row)
+    return dict(sorted(offsets.items()))
+
+
+def subscribed_share_group_offsets(
+    brokers: Brokers, group_id: str
+) -> dict[Key, ShareOffset | None]:
+    """Return the start offsets of all partitions of a group; None for one without an offset.
+
+    A partition whose offset cannot be read is left out.
+    """
+    return {
+        key: _share_offset(row) if row.start_offset >= 0 else None
+        for key, row in _described(brokers, group_id, None).items()
+        if row.error_code == ErrorCode.NONE
+    }
+
+
+def _share_offset(row: describing.DescribeShareGroupOffsetsResponsePartition) -> ShareOffset:
+    return ShareOffset(row.start_offset, row.leader_epoch, row.lag)
+
+
+def _described(
+    brokers: Brokers, group_id: str, partitions: Iterable[Key] | None
+) -> dict[Key, describing.DescribeShareGroupOffsetsResponsePartition]:
     topics = None
     if partitions is not None:
         by_topic: dict[str, list[int]] = defaultdict(list)
@@ -98,22 +129,17 @@ def list_share_group_offsets(
     asked = describing.DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=topics)
     request = describing.DescribeShareGroupOffsetsRequest(groups=[asked])
 
-    def attempt() -> dict[Key, ShareOffset]:
+    def attempt() -> dict[Key, describing.DescribeShareGroupOffsetsResponsePartition]:
         response = brokers.ask_coordinator(
             group_id, request, describing.DescribeShareGroupOffsetsResponse
         )
         (group,) = response.groups
         check(group.error_code, group.error_message, subject=f"Group {group_id!r}")
-        offsets = {}
-        for topic in group.topics:
-            for row in topic.partitions:
-                subject = f"Group {group_id!r}, {topic.topic_name}-{row.partition_index}"
-                check(row.error_code, row.error_message, subject=subject)
-                if row.start_offset >= 0:
-                    offsets[topic.topic_name, row.partition_index] = ShareOffset(
-                        row.start_offset, row.leader_epoch, row.lag
-                    )
-        return dict(sorted(offsets.items()))
+        return {
+            (topic.topic_name, row.partition_index): row
+            for topic in group.topics
+            for row in topic.partitions
+        }
 
     return brokers.retry(attempt)
 
@@ -157,21 +183,34 @@ def delete_share_group_offsets(brokers: Brokers, group_id: str, topics: Iterable
 
     ApiError NON_EMPTY_GROUP if the group has members, GROUP_ID_NOT_FOUND if it does not exist.
     """
+    for topic, error in share_offset_deletions(brokers, group_id, topics).items():
+        if error is not None:
+            subject = f"Group {group_id!r}, {topic}"
+            raise ApiError(error.code, error.message, subject=subject) from error
+
+
+def share_offset_deletions(
+    brokers: Brokers, group_id: str, topics: Iterable[str]
+) -> dict[str, ApiError | None]:
+    """Delete the state of topics like `delete_share_group_offsets`; return the error of each topic,
+    None if it has none.
+    """
     request = deleting.DeleteShareGroupOffsetsRequest(
         group_id=group_id,
         topics=[deleting.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics],
     )
 
-    def attempt() -> None:
+    def attempt() -> dict[str, ApiError | None]:
         response = brokers.ask_coordinator(
             group_id, request, deleting.DeleteShareGroupOffsetsResponse
         )
         check(response.error_code, response.error_message, subject=f"Group {group_id!r}")
-        for row in response.responses:
-            subject = f"Group {group_id!r}, {row.topic_name}"
-            check(row.error_code, row.error_message, subject=subject)
+        return {
+            row.topic_name: error_of(row.error_code, row.error_message)
+            for row in response.responses
+        }
 
-    brokers.retry(attempt)
+    return brokers.retry(attempt)
 
 
 def _member(row: group_describing.Member) -> ShareMember:

@@ -5,17 +5,16 @@ application of `ottla.streams`, `ottla streams reset` also removes the checkpoin
 positions.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, long
 from ottla.tools.scripts.groups.resetting import parse_age, parse_date_time
-from ottla.tools.scripts.java_order import hash_order, partition_hash
+from ottla.tools.scripts.groups.streams.topic_names import is_internal
+from ottla.tools.scripts.java_order import hash_order, name_order, partition_hash
 from ottla.tools.scripts.printing import as_json, err, java_list, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.text_files import is_number, read_text
@@ -23,12 +22,6 @@ from ottla.tools.text_files import is_number, read_text
 Key = tuple[str, int]
 _ISOLATED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")  # fmt: skip
 _DEFAULT = "localhost:9092"
-_SUFFIXES = ("-changelog", "-repartition", "-subscription-registration-topic",
-             "-subscription-response-topic")  # fmt: skip
-_FOREIGN_KEY = re.compile(
-    r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-[0-9]+-topic", re.DOTALL
-)
-_MASK = 0xFFFFFFFF
 
 
 def _names(text: str) -> list[str]:
@@ -178,7 +171,7 @@ class _Reset:
 
     def delete_internal_topics(self) -> None:
         """Delete the application's internal topics, or the named ones of them."""
-        inferred = [name for name in _in_java_order(self._topics) if _is_internal(name, self._name)]
+        inferred = [name for name in name_order(self._topics) if is_internal(name, self._name)]
         named = [name for names in self._options.all("internal-topics") for name in names]
         if set(named) - set(inferred):
             raise _Refused(
@@ -304,12 +297,3 @@ def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:
     if missing:
         raise _Refused(f"{path} has no line for {', '.join(missing)}: add TOPIC,PARTITION,OFFSET")
     return {key: plan[key] for key in keys}
-
-
-def _is_internal(name: str, application_id: str) -> bool:
-    has_form = name.endswith(_SUFFIXES) or _FOREIGN_KEY.fullmatch(name) is not None
-    return name.startswith(f"{application_id}-") and has_form
-
-
-def _in_java_order(names: Mapping[str, object]) -> list[str]:
-    return hash_order(names, lambda name: java_string_hash(name) & _MASK)

@@ -9,10 +9,11 @@ Not done: epochs and target assignments of KIP-848 in `--verbose` are shown as
 
 from collections.abc import Callable
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError
 from ottla.base.loading import load_module
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -24,9 +25,9 @@ from ottla.tools.scripts.flags import (
     Spec,
     long,
 )
-from ottla.tools.scripts.groups import deletion, description, resetting
+from ottla.tools.scripts.groups import deletion, description, resetting, running
+from ottla.tools.scripts.groups.running import takes
 from ottla.tools.scripts.printing import as_json, err, left, out
-from ottla.tools.scripts.session import cluster
 
 SPEC = Spec(
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group "
@@ -55,12 +56,12 @@ SPEC = Spec(
         "dry-run": Flag("Show the new offsets without committing them."),
         "execute": Flag("Commit the new offsets."),
         "export": Flag("Print the new offsets as CSV."),
-        "members": Flag("Show the members."),
-        "offsets": Flag("Show offsets and lag."),
-        "verbose": Flag("Show more columns."),
-        "state": Flag("Show the state; with --list, only groups in these states.", "state", is_optional=True),
+        "members": Flag("Show the members.", only_with=("describe",)),
+        "offsets": Flag("Show offsets and lag.", only_with=("describe",)),
+        "verbose": Flag("Show more columns.", only_with=("describe",)),
+        "state": Flag("Show the state; with --list, only groups in these states.", "state", is_optional=True, only_with=("describe", "list")),
         "validate-regex": Flag("Check a regular expression for RE2, without a cluster.", "regex"),
-        "type": Flag("Show the type; with --list, only groups of these types.", "type", is_optional=True),
+        "type": Flag("Show the type; with --list, only groups of these types.", "type", is_optional=True, only_with=("list",)),
     },
     {"new-consumer": WITHOUT_EFFECT, "zookeeper": Old("bootstrap-server")},
 )  # fmt: skip
@@ -77,7 +78,7 @@ def run(options: Options) -> int:
             "Command must include exactly one action: --list, --describe, --delete, "
             "--reset-offsets, --delete-offsets, --validate-regex"
         )
-    actions: dict[str, Callable[[Brokers, Options], None]] = {
+    actions: dict[str, running.Action] = {
         "list": _list,
         "describe": description.describe,
         "delete": deletion.delete_groups,
@@ -88,38 +89,10 @@ def run(options: Options) -> int:
     if action == "validate-regex":
         _validate(options["validate-regex"])
         return 0
-    try:
-        with cluster(options) as brokers:
-            brokers.timeout_s = options["timeout"] / 1000
-            actions[action](brokers, options)
-    except UsageError as error:
-        if not error.is_parse_error:
-            raise
-        _report(error)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except OttlaError as error:
-        _report(error)
-    return 0
+    return running.execute(options, actions[action], "consumer")
 
 
-def on_parse_error(error: UsageError) -> int:
-    """Print the error; the tool's main method lets the exception through."""
-    err(str(error))
-    return 1
-
-
-def _report(error: Exception) -> None:
-    text = str(error)
-    if isinstance(error, ApiError):
-        text = JAVA_MESSAGES.get(error.code, text)
-    out(f"\nError: Executing consumer group command failed due to {text}")
-
-
-# The Java client's message for an error code whose response has none.
-JAVA_MESSAGES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-}
+on_parse_error = running.on_parse_error
 
 
 def _validate(text: str) -> None:
@@ -166,7 +139,7 @@ def _list(brokers: Brokers, options: Options) -> None:
 def _choices(text: str | None, known: tuple[str, ...], sentence: str) -> set[str]:
     if not text:
         return set()
-    chosen = {part.strip().lower() for part in text.split(",")}
+    chosen = {part.strip().lower() for part in java_split(",", text)}
     if chosen - {name.lower() for name in known}:
         kind = "states" if known is _STATES else "types"
         raise UsageError(f"{sentence} '{text}'. Valid {kind} are: {', '.join(known)}")
@@ -177,21 +150,16 @@ def _check(options: Options) -> None:
     options.require("bootstrap-server")
     selects = "group" in options or "all-groups" in options
     if "describe" in options:
-        if not selects:
-            _takes("describe", "one of these options: [all-groups], [group]")
-        if sum(name in options for name in ("members", "offsets", "state")) > 1:
-            _takes("describe", "at most one of these options: [members], [offsets], [state]")
-        if options["state"] is not None:
-            raise UsageError("Option [describe] does not take a value for [state]")
+        running.check_described(options)
     if "delete" in options:
         if not selects:
-            _takes("delete", "one of these options: [all-groups], [group]")
+            raise takes("delete", "one of these options: [all-groups], [group]")
         if "topic" in options:
             raise UsageError(
                 "The consumer does not support topic-specific offset deletion from a consumer group."
             )
     if "delete-offsets" in options and not ("group" in options and "topic" in options):
-        _takes("delete-offsets", "the following options: [topic], [group]")
+        raise takes("delete-offsets", "the following options: [topic], [group]")
     if "reset-offsets" in options:
         _check_reset(options, selects)
     options.forbid("group", "all-groups", "list")
@@ -209,12 +177,5 @@ def _check_reset(options: Options, selects: bool) -> None:
             "the current default behavior without prompting."
         )
     if not selects:
-        _takes("reset-offsets", "one of these options: [all-groups], [group]")
-    order = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "to-current",
-             "shift-by", "from-file")  # fmt: skip
-    for name in order:
-        options.forbid(name, *(other for other in resetting.SCENARIOS if other != name))
-
-
-def _takes(action: str, options: str) -> None:
-    raise UsageError(f"Option [{action}] takes {options}")
+        raise takes("reset-offsets", "one of these options: [all-groups], [group]")
+    resetting.check_scenarios(options)

@@ -4,11 +4,12 @@ from collections import defaultdict
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups
-from ottla.client.admin.answers import check
+from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.groups.resetting import TopicPartition, parse_topics
-from ottla.tools.scripts.printing import as_json, left, out
+from ottla.tools.scripts.groups.running import print_error
+from ottla.tools.scripts.printing import as_json, java_exception, java_message, left, out
 from ottla.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -16,24 +17,19 @@ from ottla.wire.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 
-# The exceptions of the Java client for error codes, as the tool prints them.
-_EXCEPTIONS = {
-    ErrorCode.GROUP_ID_NOT_FOUND: ("GroupIdNotFoundException", "The group id does not exist."),
-    ErrorCode.NON_EMPTY_GROUP: ("GroupNotEmptyException", "The group is not empty."),
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
-        "GroupSubscribedToTopicException",
-        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it.",
-    ),
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
-        "UnknownTopicOrPartitionException",
-        "This server does not host this topic-partition.",
-    ),
-}
-
-
-def _exception(error: ApiError) -> str:
-    name, text = _EXCEPTIONS.get(error.code, (error.code.name, str(error)))
-    return f"org.apache.kafka.common.errors.{name}: {text}"
+Results = dict[TopicPartition, ApiError | None]
+# Errors of the whole group, and of partitions.
+_OF_GROUPS = (
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.NON_EMPTY_GROUP,
+)
+_OF_PARTITIONS = (
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 
 
 def delete_groups(brokers: Brokers, options: Options) -> None:
@@ -47,7 +43,7 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
         try:
             groups.delete_group(brokers, name)
         except ApiError as error:
-            failed[name] = _exception(error)
+            failed[name] = java_exception(error)
     done = [name for name in names if name not in failed]
     if options.is_json:
         as_json({"deleted": done, "failed": failed})
@@ -66,32 +62,55 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
 def delete_offsets(brokers: Brokers, options: Options) -> None:
     """Delete committed offsets of topics, and show the result for each partition."""
     group = options["group"]
-    keys = parse_topics(brokers, options.all("topic"))
+    delete_and_print(brokers, options, group, *choose(brokers, options.all("topic")))
+
+
+def choose(brokers: Brokers, arguments: list[str]) -> tuple[list[TopicPartition], Results]:
+    """Return the partitions that are named, and an error for each topic that does not exist."""
+    keys: list[TopicPartition] = []
+    missing: Results = {}
+    for argument in sorted(arguments, key=lambda text: ":" not in text):
+        try:
+            keys += parse_topics(brokers, [argument])
+        except ApiError as error:
+            missing[argument, -1] = error
+    return list(dict.fromkeys(keys)), missing
+
+
+def delete_and_print(
+    brokers: Brokers,
+    options: Options,
+    group: str,
+    keys: list[TopicPartition],
+    missing: Results,
+) -> None:
+    """Delete the offsets of partitions; `missing` are errors to show with the results."""
     try:
         results = _delete(brokers, group, keys)
         first = next((error for error in results.values() if error is not None), None)
     except ApiError as error:
         results, first = dict.fromkeys(keys, error), error
+    rows = sorted({**missing, **results}.items(), key=lambda row: f"{row[0][0]}{row[0][1]}")
     if options.is_json:
-        as_json([{"topic": t, "partition": p, "error": e} for (t, p), e in results.items()])
+        as_json([{"topic": t, "partition": p, "error": e} for (t, p), e in rows])
         return
     if first is None:
         out(f"Request succeeded for deleting offsets from group {group}.")
-    elif first.code in _EXCEPTIONS and first.code is ErrorCode.GROUP_ID_NOT_FOUND:
-        out(f"\nError: {_EXCEPTIONS[first.code][1]}")
+    elif first.code in _OF_GROUPS:
+        print_error(java_message(ApiError(first.code)))
+    elif first.code in _OF_PARTITIONS:
+        print_error("Encountered some partition-level error, see the follow-up details.")
     else:
-        out("\nError: Encountered some partition-level error, see the follow-up details.")
-    widths = (15, 10, 15)
+        print_error(f"Encountered some unknown error: {first.code.name}")
+    widths = (max([15, *(len(topic) for (topic, _), _ in rows)]), 10, 15)
     out()
     out(left(("TOPIC", "PARTITION", "STATUS"), widths))
-    for (topic, partition), failure in results.items():
-        status = "Successful" if failure is None else f"Error: {_exception(failure)}"
-        out(left((topic, partition, status), widths))
+    for (topic, partition), failure in rows:
+        status = "Successful" if failure is None else f"Error: {java_exception(failure)}"
+        out(left((topic, "-" if partition < 0 else partition, status), widths))
 
 
-def _delete(
-    brokers: Brokers, group: str, keys: list[TopicPartition]
-) -> dict[TopicPartition, ApiError | None]:
+def _delete(brokers: Brokers, group: str, keys: list[TopicPartition]) -> Results:
     rows: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
     for topic, partition in keys:
         rows[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
@@ -103,17 +122,13 @@ def _delete(
         ],
     )
 
-    def attempt() -> dict[TopicPartition, ApiError | None]:
+    def attempt() -> Results:
         response = brokers.ask_coordinator(group, request, OffsetDeleteResponse)
         check(response.error_code)
-        results: dict[TopicPartition, ApiError | None] = {}
+        results: Results = {}
         for topic in response.topics:
             for row in topic.partitions:
-                try:
-                    check(row.error_code)
-                    results[topic.name, row.partition_index] = None
-                except ApiError as error:
-                    results[topic.name, row.partition_index] = error
+                results[topic.name, row.partition_index] = error_of(row.error_code)
         return results
 
     return brokers.retry(attempt)

@@ -7,6 +7,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.groups.running import coordinator_of
 from ottla.tools.scripts.printing import as_json, err, left, out
 
 _NONE = "-"
@@ -214,8 +215,7 @@ def _member_row(member: groups.Member) -> dict[str, object]:
 
 
 def _print_state(brokers: Brokers, group: groups.Group, options: Options) -> None:
-    node_id = brokers._coordinator(0, group.group_id)
-    address = brokers.address(node_id)
+    address, node_id = coordinator_of(brokers, group.group_id)
     if options.is_json:
         as_json(
             {
@@ -228,7 +228,7 @@ def _print_state(brokers: Brokers, group: groups.Group, options: Options) -> Non
         )
         return
     _announce(group, 1)
-    coordinator = f"{address.host}:{address.port}  ({node_id})"
+    coordinator = f"{address}  ({node_id})"
     is_verbose = "verbose" in options
     name_width = max(15, len(group.group_id))
     more = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if is_verbose else []

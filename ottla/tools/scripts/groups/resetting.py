@@ -4,7 +4,8 @@ import csv
 import datetime
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
@@ -12,15 +13,20 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.durations import parse_duration
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options, integer, long
+from ottla.tools.scripts.groups.running import runtime_exception, takes
+from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, left, out
 from ottla.tools.text_files import is_number, read_text
 
 TopicPartition = tuple[str, int]
 Plan = dict[TopicPartition, int]
+_CHECKED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "to-current",
+            "shift-by", "from-file")  # fmt: skip
 # In the order in which the tool's sentence names them.
 SCENARIOS = ("to-offset", "to-earliest", "to-current", "to-latest", "by-duration", "to-datetime",
              "from-file", "shift-by")  # fmt: skip
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:?\d\d)?")
+_ZONE = re.compile(r"[+-]\d\d:?\d\d$")
 _WIDTHS = (15, 15, 10, 15)
 _NO_TIME = (
     "java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to "
@@ -45,11 +51,49 @@ def reset(brokers: Brokers, options: Options) -> None:
             )
             plans[name] = {}
             continue
-        plans[name] = plan = _plan(brokers, options, name)
+        keys = _keys(brokers, options, name)
+        check_partitions(brokers, keys)
+        plans[name] = plan = prepare(brokers, options, name, keys, _committed)
         if "execute" in options:
-            rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
-            offsets.commit_offsets(brokers, name, rows)
-    _print(options, plans)
+            commit(brokers, name, plan)
+    print_plans(options, plans)
+
+
+def check_execution(options: Options) -> None:
+    """Raise UsageError unless either --dry-run or --execute is given."""
+    if "dry-run" in options and "execute" in options:
+        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if "dry-run" not in options and "execute" not in options:
+        raise takes("reset-offsets", "the option: [execute] or [dry-run]")
+
+
+def check_scenarios(options: Options) -> None:
+    """Raise UsageError if the options request two kinds of new offsets."""
+    for name in _CHECKED:
+        options.forbid(name, *(other for other in SCENARIOS if other != name))
+
+
+def commit(brokers: Brokers, group: str, plan: Plan) -> None:
+    """Commit the new offsets of a group without members."""
+    rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
+    with altering(plan):
+        offsets.commit_offsets(brokers, group, rows)
+
+
+@contextmanager
+def altering(plan: Plan) -> Iterator[None]:
+    """Name the partitions in an error of this block, which changes their offsets."""
+    try:
+        yield
+    except ApiError as error:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in in_java_order(plan))
+        sentence = f"Failed altering group offsets for the following partitions: [{names}]"
+        raise ApiError(error.code, sentence) from error
+
+
+def in_java_order(keys: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return partitions in the order of a HashMap."""
+    return hash_order(keys, partition_hash)
 
 
 def _state(brokers: Brokers, name: str) -> str:
@@ -61,11 +105,12 @@ def _state(brokers: Brokers, name: str) -> str:
         raise
 
 
-def _print(options: Options, plans: Mapping[str, Plan]) -> None:
+def print_plans(
+    options: Options, plans: Mapping[str, Plan], widths: Sequence[int] | None = None
+) -> None:
+    """Print the new offsets of groups; by default the columns are as wide as their cells."""
     rows = [
-        (group, *key, offset)
-        for group, plan in plans.items()
-        for key, offset in sorted(plan.items())
+        (group, *key, plan[key]) for group, plan in plans.items() for key in in_java_order(plan)
     ]
     if options.is_json:
         names = ("group", "topic", "partition", "new_offset")
@@ -74,19 +119,36 @@ def _print(options: Options, plans: Mapping[str, Plan]) -> None:
         has_group = len(options.all("group")) != 1
         for row in rows:
             out(",".join(map(str, row if has_group else row[1:])))
-    else:
-        widths = [
-            max([least, *(len(str(row[at])) for row in rows)]) for at, least in enumerate(_WIDTHS)
-        ]
-        widths[3] = 0
+        # As Apache Kafka's tool, which ignores the empty line when it reads the file.
         out()
-        out(left(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], widths))
+    else:
+        widths = widths or _widths(rows)
+        out()
+        if plans:
+            out(left(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], widths))
         for row in rows:
             out(left(row, widths))
 
 
-def _plan(brokers: Brokers, options: Options, group: str) -> Plan:
-    keys = _keys(brokers, options, group)
+def _widths(rows: Sequence[tuple[str, str, int, int]]) -> list[int]:
+    widths = [
+        max([least, *(len(str(row[at])) for row in rows)]) for at, least in enumerate(_WIDTHS)
+    ]
+    return [*widths[:3], 0]
+
+
+def _committed(brokers: Brokers, group: str) -> Mapping[TopicPartition, offsets.CommittedOffset]:
+    return offsets.committed_offsets(brokers, group, require_stable=False)
+
+
+def prepare(
+    brokers: Brokers,
+    options: Options,
+    group: str,
+    keys: Sequence[TopicPartition],
+    committed_offsets: Callable[[Brokers, str], Mapping[TopicPartition, offsets.CommittedOffset]],
+) -> Plan:
+    """Return the new offsets of partitions, as the options request them."""
     scenario = next((name for name in SCENARIOS if name in options), None)
     if scenario is None:
         listed = ", ".join(f"[{name}]" for name in SCENARIOS)
@@ -99,10 +161,12 @@ def _plan(brokers: Brokers, options: Options, group: str) -> Plan:
         kind = offsets.EARLIEST if scenario == "to-earliest" else offsets.LATEST
         return _list(brokers, keys, kind)
     if scenario == "from-file":
-        return _in_range(brokers, _from_file(options, group))
+        plan = _from_file(options, group)
+        check_partitions(brokers, list(plan))
+        return _in_range(brokers, plan)
     if scenario in ("to-datetime", "by-duration"):
         return _at(brokers, keys, _moment(options))
-    committed = offsets.committed_offsets(brokers, group, require_stable=False)
+    committed = committed_offsets(brokers, group)
     if scenario == "shift-by":
         for topic, partition in keys:
             if (topic, partition) not in committed:
@@ -118,12 +182,17 @@ def _plan(brokers: Brokers, options: Options, group: str) -> Plan:
 
 def _keys(brokers: Brokers, options: Options, group: str) -> list[TopicPartition]:
     if "all-topics" in options:
-        return list(offsets.committed_offsets(brokers, group, require_stable=False))
+        return list(_committed(brokers, group))
     if "topic" in options:
         return parse_topics(brokers, options.all("topic"))
+    require_file(options)
+    return []
+
+
+def require_file(options: Options) -> None:
+    """Raise UsageError if no partitions are named, and no file has them."""
     if "from-file" not in options:
         raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
-    return []
 
 
 def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartition]:
@@ -132,8 +201,7 @@ def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartit
     for argument in arguments:
         name, colon, numbers = argument.partition(":")
         if not colon:
-            described = topics.describe_topic(brokers, name)
-            keys += [(name, row.partition) for row in described.partitions]
+            keys += _leaders(brokers, name)
             continue
         if not numbers or ":" in numbers:
             raise UsageError(f"Invalid topic arg '{argument}', expected topic name and partitions")
@@ -147,24 +215,34 @@ def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartit
 
 
 def _list(brokers: Brokers, keys: Sequence[TopicPartition], timestamp: int) -> Plan:
-    _check_partitions(brokers, keys)
-    results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
+    with runtime_exception():
+        results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
     return {key: result.offset for key, result in results.items()}
 
 
-def _check_partitions(brokers: Brokers, keys: Sequence[TopicPartition]) -> None:
-    known: set[TopicPartition] = set()
-    for name in dict.fromkeys(name for name, _ in keys):
-        try:
-            described = topics.describe_topic(brokers, name)
-        except ApiError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-        else:
-            known |= {(name, row.partition) for row in described.partitions}
-    missing = [f"{name}-{number}" for name, number in keys if (name, number) not in known]
-    if missing:
-        raise OttlaError(f'The partitions "{", ".join(missing)}" do not exist')
+def check_partitions(brokers: Brokers, keys: Sequence[TopicPartition]) -> None:
+    """Raise OttlaError unless the partitions exist and have leaders."""
+    leaders: dict[TopicPartition, int] = {}
+    with runtime_exception():
+        for name in dict.fromkeys(name for name, _ in keys):
+            leaders |= _leaders(brokers, name)
+    _refuse([key for key in keys if key not in leaders], "do not exist")
+    _refuse([key for key in keys if leaders[key] < 0], "have no leader")
+
+
+def _leaders(brokers: Brokers, name: str) -> dict[TopicPartition, int]:
+    try:
+        described = topics.describe_topic(brokers, name)
+    except ApiError as error:
+        # The tool has the broker's words, not ours.
+        raise ApiError(error.code) from error
+    return {(name, row.partition): row.leader for row in described.partitions}
+
+
+def _refuse(keys: Sequence[TopicPartition], reason: str) -> None:
+    if keys:
+        names = ",".join(f"{name}-{number}" for name, number in keys)
+        raise OttlaError(f'The partitions "{names}" {reason}')
 
 
 def _in_range(brokers: Brokers, plan: Plan) -> Plan:
@@ -175,7 +253,7 @@ def _in_range(brokers: Brokers, plan: Plan) -> Plan:
 
 def _at(brokers: Brokers, keys: Sequence[TopicPartition], moment_ms: int) -> Plan:
     plan = _list(brokers, keys, moment_ms)
-    late = [key for key, offset in plan.items() if offset < 0]
+    late = [key for key in in_java_order(plan) if plan[key] < 0]
     for topic, partition in late:
         out(
             f"\nWarn: Partition {partition} from topic {topic} is empty. "
@@ -190,9 +268,10 @@ def _moment(options: Options) -> int:
 
 
 def parse_age(text: str) -> int:
-    """Return the time, in ms, that is a duration ago."""
+    """Return the time, in ms, that is a duration ago; a negative duration is in the future."""
+    sign = -1 if text.startswith("-") else 1
     try:
-        return time.time_ns() // 1_000_000 - parse_duration(text)
+        return time.time_ns() // 1_000_000 - sign * parse_duration(text.removeprefix("-"))
     except ValueError:
         raise OttlaError("Text cannot be parsed to a Duration") from None
 
@@ -203,7 +282,11 @@ def parse_date_time(text: str) -> int:
         raise OttlaError(_NO_TIME)
     if _MOMENT.fullmatch(text) is None:
         raise OttlaError(f'{_NO_SUCH_DATE}"{text}"')
-    moment = datetime.datetime.fromisoformat(text)
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        has_zone = text.endswith("Z") or _ZONE.search(text) is not None
+        raise OttlaError(f'{_NO_SUCH_DATE}"{text}{"" if has_zone else "Z"}"') from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return int(moment.timestamp() * 1000)
@@ -216,7 +299,7 @@ def _from_file(options: Options, group: str) -> Plan:
     except OSError as error:
         sentence = f"java.io.IOException: Unable to read file {options['from-file']}"
         raise OttlaError(sentence) from error
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.rstrip("\r\n").splitlines(), 1):
         try:
             row = next(csv.reader([line]))
             topic, partition, offset = row[-3:]

@@ -177,6 +177,10 @@ def _generate(brokers: Brokers, options: Options) -> None:
             "replica assignment without rack information."
         )
     current = replicas_of_topics(brokers, names)
+    if not racks:
+        raise ConfigError(
+            "All brokers are currently fenced, or have all their log directories cordoned."
+        )
     # As in Apache Kafka, all partitions of a topic get the number of replicas of the first.
     proposed = spread({key: current[key[0], 0] for key in current}, racks)
     directories = find_directories(brokers, _brokers_of(current))

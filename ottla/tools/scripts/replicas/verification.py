@@ -61,7 +61,8 @@ def run(options: Options) -> int:
     try:
         pattern = topic_pattern(options["topics-include"])
     except ValueError as error:
-        err(str(error))
+        # Only this tool omits the full stop.
+        err(str(error).removesuffix("."))
         return 1
     try:
         with Brokers(options["broker-list"]) as brokers, StopSignals() as stop:

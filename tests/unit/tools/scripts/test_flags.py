@@ -166,3 +166,17 @@ def test_output_is_read_with_an_equals_sign_too() -> None:
 def test_properties_split_at_the_first_equals_sign() -> None:
     """A value may contain more of them, or be missing."""
     assert pairs(["a=b=c", "d"]) == {"a": "b=c", "d": ""}
+
+
+def test_option_that_needs_another_option_is_unavailable_without_it() -> None:
+    """The sentence names all such options, in the order of Java's hash map."""
+    needs = ("describe", "list")
+    flags = {name: Flag("Detail.", only_with=needs) for name in ("members", "verbose", "state")}
+    spec = Spec("A tool.", {"describe": Flag("A switch."), "list": Flag("A switch."), **flags})
+    assert "members" in parse(spec, ["--members", "--list"])
+    with pytest.raises(UsageError) as caught:
+        parse(spec, ["--verbose", "--state"])
+    assert caught.value.is_parse_error
+    assert str(caught.value) == (
+        "Option(s) [state, verbose] are unavailable given other options on the command line"
+    )

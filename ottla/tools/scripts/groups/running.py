@@ -1,0 +1,98 @@
+"""The action of a command line, and its errors as Apache Kafka's tools print them.
+
+The sentence of an error depends on the place at which the Java code waits for a response: the
+exception of an API may be the cause of an ExecutionException, and that of a RuntimeException.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ottla.base.errors import ApiError, OttlaError
+from ottla.client.brokers import Brokers
+from ottla.client.errors import Unsupported
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import err, java_exception, java_message, out
+from ottla.tools.scripts.session import cluster
+
+Action = Callable[[Brokers, Options], None]
+_RUNTIME = "java.util.concurrent.ExecutionException: "
+
+
+def execute(options: Options, action: Action, kind: str, *, error_code: int = 0) -> int:
+    """Run an action on groups of this kind, and return the exit code.
+
+    An error of the cluster is printed on standard output. So is a value that cannot be parsed, if
+    the exit code of errors is 0.
+    """
+    try:
+        with cluster(options) as brokers:
+            brokers.timeout_s = options["timeout"] / 1000
+            action(brokers, options)
+    except UsageError as error:
+        if error_code or not error.is_parse_error:
+            raise
+        failure: Exception = error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OttlaError as error:
+        failure = error
+    else:
+        return 0
+    print_error(f"Executing {kind} group command failed due to {java_message(failure)}")
+    return error_code
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print the error; the tool's main method lets the exception through."""
+    err(str(error))
+    return 1
+
+
+def print_error(text: str) -> None:
+    """Print an error on standard output."""
+    out(f"\nError: {text}")
+
+
+@contextmanager
+def execution_exception() -> Iterator[None]:
+    """Report an error of this block as ExecutionException does: with the name of its cause."""
+    with _worded(""):
+        yield
+
+
+@contextmanager
+def runtime_exception() -> Iterator[None]:
+    """Report an error of this block as a RuntimeException around an ExecutionException does."""
+    with _worded(_RUNTIME):
+        yield
+
+
+@contextmanager
+def _worded(prefix: str) -> Iterator[None]:
+    try:
+        yield
+    except (ApiError, Unsupported) as error:
+        raise OttlaError(f"{prefix}{java_exception(error)}") from error
+
+
+def coordinator_of(brokers: Brokers, group: str) -> tuple[str, int]:
+    """Return the address of a group's coordinator, and its node id."""
+    node_id = brokers._coordinator(0, group)
+    address = brokers.address(node_id)
+    return f"{address.host}:{address.port}", node_id
+
+
+def takes(action: str, options: str) -> UsageError:
+    """Return the error of an action without the options that it needs."""
+    return UsageError(f"Option [{action}] takes {options}")
+
+
+def check_described(options: Options) -> None:
+    """Raise UsageError unless --describe selects groups, and shows one thing of them."""
+    if "group" not in options and "all-groups" not in options:
+        raise takes("describe", "one of these options: [all-groups], [group]")
+    if sum(name in options for name in ("members", "offsets", "state")) > 1:
+        raise takes("describe", "at most one of these options: [members], [offsets], [state]")
+    if options["state"] is not None:
+        raise UsageError("Option [describe] does not take a value for [state]")
