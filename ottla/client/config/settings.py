@@ -12,7 +12,12 @@ from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.classes import assignors_of
 from ottla.client.config.names import IGNORED, KNOWN, OF_THE_OTHER, OWN, RENAMED, Role, dotted
 from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import pem_key_store, read_jaas
+from ottla.client.security.options import (
+    HOST_CHECK,
+    NO_HOST_CHECK,
+    pem_key_store,
+    read_jaas,
+)
 
 Config = Mapping[str, Any] | str | Path | None
 """Kafka's option names with their values, or the path of a .properties file."""
@@ -154,6 +159,8 @@ def _native(role: Role, name: str, value: Any) -> dict[str, Any]:
         return {name: assignors_of(value)}
     if name == "sasl.jaas.config":
         return {f"sasl.{key}": text for key, text in read_jaas(value).items()}
+    if name == HOST_CHECK and not value:
+        return {name: NO_HOST_CHECK}
     if name.startswith("compression.") and name.endswith(".level"):
         return {"compression.level": value}
     if name == "auto.offset.reset":

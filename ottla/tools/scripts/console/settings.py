@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from ottla.base.errors import ConfigError
 from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.names import IGNORED
-from ottla.client.security.options import pem_key_store, read_jaas
+from ottla.client.security.options import (
+    HOST_CHECK,
+    NO_HOST_CHECK,
+    pem_key_store,
+    read_jaas,
+)
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -61,6 +66,8 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
             settings["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
         elif name == "partition.assignment.strategy":
             settings[name] = _assignors(value)
+        elif name == HOST_CHECK:
+            settings[name] = value or NO_HOST_CHECK
         elif name == "ssl.truststore.location":
             settings["ssl.ca.location"] = value
         elif name == "retries" or name not in _IGNORED | IGNORED:
