@@ -33,7 +33,7 @@ def test_both_kinds_of_connections_get_the_options() -> None:
 def test_a_cluster_without_options_is_plain_text() -> None:
     """The default of Kafka's clients."""
     assert ClusterAccess("b:1").brokers().security is None
-    with pytest.raises(ConfigError, match="security.protocol=TLS: use PLAINTEXT, SSL"):
+    with pytest.raises(ConfigError, match=r"security\.protocol=TLS: use PLAINTEXT, SSL"):
         ClusterAccess("b:1", {"security.protocol": "TLS"}).brokers()
 
 
@@ -55,10 +55,3 @@ def test_only_options_of_security_are_chosen() -> None:
     options = {**_PLAIN, "enable.ssl.certificate.verification": False, "group.id": "g"}
     chosen = security_options(options)
     assert chosen == _PLAIN | {"enable.ssl.certificate.verification": "false"}
-
-
-def test_an_empty_algorithm_accepts_any_host() -> None:
-    """Java's empty value is a word for librdkafka, which refuses an empty one."""
-    name = "ssl.endpoint.identification.algorithm"
-    assert librdkafka_settings({name: ""}) == {name: "none"}
-    assert librdkafka_settings({name: "https"}) == {name: "https"}
