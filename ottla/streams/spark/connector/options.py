@@ -328,6 +328,12 @@ def cluster_options(access: ClusterAccess) -> dict[str, str]:
     return {"kafka.bootstrap.servers": access.bootstrap, **secured}
 
 
+def security_in(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of TLS and SASL among those that `cluster_options` returned."""
+    named = {name: f"{_PREFIX}{name}" for name in SECURITY_OPTIONS}
+    return {name: options[key] for name, key in named.items() if key in options}
+
+
 class SparkOptions:
     """The options of one source or sink; raises ConfigError for unknown, misplaced or invalid ones."""
 
@@ -365,8 +371,7 @@ class SparkOptions:
     @property
     def access(self) -> ClusterAccess:
         """The bootstrap servers, with the options of TLS and SASL."""
-        names = [name for name in SECURITY_OPTIONS if f"{_PREFIX}{name}" in self]
-        return ClusterAccess(self.bootstrap, {name: self.get(f"{_PREFIX}{name}") for name in names})
+        return ClusterAccess(self.bootstrap, security_in(self._values))
 
     def brokers(self, *, timeout_s: float = 15.0, is_proven: bool = False) -> Brokers:
         """Return connections to the cluster; ConfigError for a wrong option of TLS or SASL."""
