@@ -20,7 +20,7 @@ from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.spark.pipelines import jdbc
-from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, start
+from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, plans, start
 from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettings, export, load
 from ottla.streams.spark.query.failures import QueryError
 from ottla.testing.cluster import Cluster
@@ -322,6 +322,22 @@ def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:
     ], texts
     assert "nmber" in texts[0]
     assert "Did you mean" in texts[0]
+
+
+def test_the_plan_of_a_stream_is_shown(spark: SparkSession) -> None:
+    """No broker is needed."""
+    pipeline = _pipeline(
+        """\
+        name: planned
+        sources: {rows: {topic: in, format: json, schema: {number: int}}}
+        steps: {large: {from: rows, do: [{where: number > 41}]}}
+        sinks: {out: {from: large, topic: out}}
+        """
+    )
+    ((name, plan),) = plans(pipeline, spark, ClusterAccess("127.0.0.1:1")).items()
+    assert name == "out"
+    assert "Filter" in plan
+    assert "> 41" in plan
 
 
 def test_bad_records_fail_or_are_skipped(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -200,9 +201,10 @@ def plans(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> dic
     for name, sink in pipeline.sinks.items():
         frame = frames.get(sink.origin.text)
         if frame is not None and not isinstance(sink, MirrorSink):
-            results[name] = str(
-                prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString()
-            )
+            execution = prepare(frame, sink)._jdf.queryExecution()
+            # As `explain` of a data frame does: only this also plans streams.
+            jvm: Any = spark._jvm
+            results[name] = str(jvm.PythonSQLUtils.explainString(execution, "simple")).strip()
     return results
 
 
