@@ -5,6 +5,7 @@ The password must be in no output, no plan and no checkpoint.
 
 import json
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -89,9 +90,13 @@ def read(settings: dict[str, str], topic: str, count: int) -> list[tuple[bytes |
     """Return the first committed records of a topic as keys and values."""
     records: list[tuple[bytes | None, Any]] = []
     config = {**settings, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-    with Consumer(topic, config=config, group_id=f"readers of {topic}") as consumer:
-        while len(records) < count:
-            records += [(record.key, record.value) for record in consumer.poll(1)]
+
+    def poll() -> bool:
+        records.extend((record.key, record.value) for record in consumer.poll(1))
+        return len(records) >= count
+
+    with Consumer(topic, config=config, group_id=str(uuid.uuid4())) as consumer:
+        wait_until(poll, lambda: f"{records}")
     return records
 
 
