@@ -178,6 +178,14 @@ def test_options_of_tls_and_sasl_are_those_of_kafkas_clients() -> None:
         keywords({"sasl.jaas.confg": _JAAS}, known_options())
 
 
+def test_a_test_needs_no_certificates() -> None:
+    """The driver accepts the mapping of an application, whose files may not exist here."""
+    config = {"security.protocol": "SSL", "ssl.truststore.location": "/nowhere/ca.pem"}
+    TopologyTestDriver(StreamsBuilder().build(), config).close()
+    with pytest.raises(ConfigError, match=r"ssl\.truststore cannot be read.*/nowhere/ca\.pem"):
+        read_settings(keywords(config))
+
+
 def test_secrets_are_in_no_text_and_not_passed_to_processors() -> None:
     """The settings of connections are for connections only."""
     settings = read_settings(keywords({**_SECURED, "qwertz": 1}, known_options()))
