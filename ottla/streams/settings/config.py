@@ -17,10 +17,11 @@ that method.
 The options of TLS and SASL are those of Kafka's clients: `security.protocol`, `sasl.…`, `ssl.…`.
 They are for all connections of the application.
 
-Not done: other options of Kafka's clients, and those with a prefix such as `consumer.`, threads, standby tasks and RocksDB (foreign_options.py lists
-the alternatives; `KafkaClientSupplier`, `GroupProtocol`, task assignors): Spark reads, writes and
-stores state in its own way; use `max_records`, `spark_settings`, `source_options` and
-`sink_options` instead. `configure` of serdes: they are passed as instances. `topology.optimization`
+Not done: other options of Kafka's clients, options with a prefix such as `consumer.`, threads,
+standby tasks and RocksDB (foreign_options.py lists the alternatives; `KafkaClientSupplier`,
+`GroupProtocol`, task assignors): Spark reads, writes and stores state in its own way; use
+`max_records`, `spark_settings`, `source_options` and `sink_options` instead. `configure` of serdes:
+they are passed as instances. `topology.optimization`
 is accepted without effect: topologies are not optimized, and `TopologyConfig` has no other options.
 `dsl.store.format` (`DslStoreFormat`): stores do not keep headers.
 """

@@ -120,7 +120,7 @@ def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
     if protocol is not None or (response or b"").startswith(_TLS_ALERT):
         return fail(
             check,
-            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), and was asked in plain text",
+            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), not plain text",
             "Name a properties file with security.protocol=SSL or SASL_SSL with --command-config, or "
             "use the broker's PLAINTEXT listener (see its option listeners).",
         )
