@@ -9,9 +9,12 @@ import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, Consumer, OffsetAndMetadata, Producer
+from ottla.client.admin import acls
 from ottla.client.admin.acls import AclOperation
 from ottla.client.admin.configs import Resource, ResourceType
+from ottla.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
 from ottla.client.errors import ClientError, Closed, Fenced, Unsupported
+from ottla.security.scram import ScramMechanism
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
 
@@ -178,13 +181,30 @@ def test_wrong_use_is_explained(cluster: Cluster) -> None:
         AdminClient(security_protocol="TLS")
 
 
-def test_access_control_needs_a_broker_that_has_it(cluster: Cluster) -> None:
-    """Ottla's broker has neither ACLs nor SCRAM users: the methods name the missing request."""
+def test_access_control_needs_an_authorizer(cluster: Cluster) -> None:
+    """Ottla's broker has none, and says so as Apache Kafka without one does."""
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
-        with pytest.raises(Unsupported, match="does not offer DescribeAcls"):
-            admin.describe_acls()
-        with pytest.raises(Unsupported, match="does not offer DescribeUserScramCredentials"):
-            admin.describe_user_scram_credentials()
+        for call in (admin.describe_acls, lambda: admin.delete_acls([acls.ANY])):
+            with pytest.raises(ApiError, match="No Authorizer is configured") as caught:
+                call()
+            assert caught.value.code is ErrorCode.SECURITY_DISABLED
+
+
+def test_scram_credentials_are_set_described_and_deleted(cluster: Cluster) -> None:
+    """Each mechanism of a user is a credential of its own."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        for mechanism in ScramMechanism:
+            admin.alter_user_scram_credentials([ScramUpsertion("ann", mechanism, "secret", 8192)])
+        assert admin.describe_user_scram_credentials(["ann"]) == {
+            "ann": tuple(ScramCredential(mechanism, 8192) for mechanism in ScramMechanism)
+        }
+        for mechanism in ScramMechanism:
+            admin.alter_user_scram_credentials(deletions=[ScramDeletion("ann", mechanism)])
+        assert admin.describe_user_scram_credentials() == {}
+        with pytest.raises(ApiError, match="does not exist"):
+            admin.alter_user_scram_credentials(
+                deletions=[ScramDeletion("ann", ScramMechanism.SCRAM_SHA_256)]
+            )
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """Partitions that leave a consumer: only offsets of records that it has returned are committed."""
 
 import itertools
+import threading
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.client import Consumer, RebalanceListener, TopicPartition
+from ottla.client.consumer import membership
+from ottla.client.errors import Closed
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
 
@@ -54,6 +58,27 @@ def test_close_commits_no_record_that_was_not_returned(
         consumer.commit_async()
     consumer.close()
     assert committed(cluster, topic) == 10
+
+
+def test_close_ends_if_librdkafka_does_not_leave(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After the time that Kafka's `close` waits, too, the consumer is closed, and the log says it."""
+    monkeypatch.setattr(membership, "LEAVE_S", 0.1)
+    consumer, listener = committing_consumer(cluster, topic)
+    list(itertools.islice(consumer, 10))
+    stuck = threading.Event()
+    inner = consumer._membership._consumer
+    consumer._membership._consumer = SimpleNamespace(close=stuck.wait)
+    try:
+        consumer.close()
+    finally:
+        stuck.set()
+        inner.close()
+    assert listener.revoked
+    assert "has not left its group within 0.1 s" in caplog.text
+    with pytest.raises(Closed):
+        consumer.poll(0)
 
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)

@@ -6,36 +6,28 @@ A cluster stores salted passwords (RFC 5802); passwords cannot be read back.
 import hashlib
 import secrets
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
+from ottla.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
 from ottla.wire.messages import alter_user_scram_credentials as altering
 from ottla.wire.messages import describe_user_scram_credentials as describing
 
-ITERATIONS_MIN = 4096
-ITERATIONS_MAX = 16_384
-"""The largest number that Apache Kafka accepts."""
+__all__ = [
+    "ITERATIONS_MAX",
+    "ITERATIONS_MIN",
+    "ScramCredential",
+    "ScramDeletion",
+    "ScramMechanism",
+    "ScramUpsertion",
+    "alter_user_scram_credentials",
+    "describe_user_scram_credentials",
+    "mechanism_of",
+]
+
 _SALT_BYTES = 16
-
-
-class ScramMechanism(Enum):
-    """A mechanism with its number in the protocol and its hash function."""
-
-    SCRAM_SHA_256 = (1, "sha256")
-    SCRAM_SHA_512 = (2, "sha512")
-
-    @property
-    def mechanism_name(self) -> str:
-        """The name in SASL, such as "SCRAM-SHA-256"."""
-        return self.name.replace("_", "-")
-
-    @property
-    def code(self) -> int:
-        """The number in the protocol."""
-        return self.value[0]
 
 
 class ScramCredential(NamedTuple):
@@ -137,7 +129,5 @@ def _salted(upsertion: ScramUpsertion) -> altering.ScramCredentialUpsertion:
         mechanism=mechanism.code,
         iterations=iterations,
         salt=salt,
-        salted_password=hashlib.pbkdf2_hmac(
-            mechanism.value[1], password.encode(), salt, iterations
-        ),
+        salted_password=hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations),
     )

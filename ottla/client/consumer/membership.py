@@ -1,10 +1,9 @@
 """The assignment of one consumer: rebalances, the listener, and where partitions start."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.base.errors import ApiError
@@ -21,6 +20,9 @@ _log = logging.getLogger("ottla.client")
 STORED = transport.STORED
 # How long a consumer waits for an id of its own in the group before it subscribes again.
 _JOIN_SECONDS = 10.0
+# As in Kafka's `close`. In librdkafka 2.16, an assignment that arrives while a consumer is closed
+# can wait for ever.
+LEAVE_S = 30.0
 
 
 class RebalanceListener:
@@ -149,9 +151,9 @@ class Membership:
     def close(self, waits: transport.Waits) -> None:
         """Leave the group, after the listener was called in this thread; it can commit.
 
-        Ctrl-C ends the wait for the group's coordinator.
+        Ctrl-C ends the wait for the group's coordinator, and so do 30 s.
         """
-        patience_s = math.inf
+        patience_s = LEAVE_S
         self._is_closing = True
         try:
             self._leave(True)
@@ -196,11 +198,13 @@ class Membership:
             _log.warning("the listener of a consumer: %s", error)
 
     def _close(self, waits: transport.Waits, patience_s: float) -> None:
-        if math.isinf(patience_s):
-            waits.call(self._consumer.close)
-        else:
-            with suppress(TimedOut, Closed):
-                waits.call(self._consumer.close, patience_s)
+        try:
+            waits.call(self._consumer.close, patience_s)
+        except TimedOut:
+            if patience_s == LEAVE_S:
+                _log.warning("the consumer has not left its group within %g s", patience_s)
+        except Closed:
+            return
 
     def apply_starts(self) -> None:
         """Hand librdkafka the offsets that were sought since the last poll."""

@@ -16,10 +16,12 @@ def test_versions_of_apis_are_listed(run: Any) -> None:
     assert rows["Metadata"]["broker"] == 1
     assert rows["Metadata"]["key"] == 3
     assert rows["Metadata"]["min"] <= rows["Metadata"]["usable"] <= rows["Metadata"]["max"]
-    # Ottla's broker has no authorizer.
-    assert (rows["CreateAcls"]["min"], rows["CreateAcls"]["usable"]) == (None, None)
+    # Ottla's broker has no share groups.
+    shares = rows["ShareGroupDescribe"]
+    assert (shares["min"], shares["usable"]) == (None, None)
     table = {row[2]: row for row in run("broker", "apis", "--broker", "1").rows}
-    assert table["CreateAcls"] == ["1", "30", "CreateAcls", "-", "-", "-"]
+    name = "ShareGroupDescribe"
+    assert table[name] == ["1", "77", name, "-", "-", "-"]
 
 
 def test_brokers_are_selected(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

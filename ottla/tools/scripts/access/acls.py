@@ -6,7 +6,7 @@ Ottla's broker has no authorizer: the script prints the error of an Apache Kafka
 import sys
 from collections.abc import Iterable
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin import acls as admin
 from ottla.client.admin.acls import (
     AccessControlEntry,
@@ -15,7 +15,6 @@ from ottla.client.admin.acls import (
     ResourcePattern,
 )
 from ottla.client.brokers import Brokers
-from ottla.client.errors import Unsupported
 from ottla.tools.scripts.access.entries import (
     Entries,
     bindings_of,
@@ -67,9 +66,6 @@ SPEC = Spec(
     },
 )  # fmt: skip
 _ACTIONS = ("add", "remove", "list")
-# The answers of an Apache Kafka broker without an authorizer. Ottla's broker lacks the requests.
-_NO_AUTHORIZER = "No Authorizer is configured on the broker"
-_NO_AUTHORIZER_TO_DELETE = "No Authorizer is configured."
 
 
 def run(options: Options) -> int:
@@ -83,9 +79,6 @@ def run(options: Options) -> int:
                 _remove(brokers, options)
             else:
                 _list(brokers, options)
-    except Unsupported:
-        sentence = _NO_AUTHORIZER_TO_DELETE if "remove" in options else _NO_AUTHORIZER
-        return _fail(java_exception(ApiError(ErrorCode.SECURITY_DISABLED, sentence)))
     except ApiError as error:
         return _fail(java_exception(error))
     except UsageError as error:

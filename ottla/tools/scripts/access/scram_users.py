@@ -13,7 +13,7 @@ MECHANISMS = frozenset(mechanism.mechanism_name for mechanism in scram.ScramMech
 _CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)")
 _NO_SCRAM = (
     "the cluster stores no SCRAM credentials: its brokers do not serve AlterUserScramCredentials "
-    "(Ottla's broker has no SASL yet); nothing was changed"
+    "(Apache Kafka 2.7 or later does); nothing was changed"
 )
 Iterations = dict[str, dict[str, int]]
 
