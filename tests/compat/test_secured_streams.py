@@ -12,6 +12,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ottla.client import Consumer, Producer
@@ -60,10 +61,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """A session with its web pages, which have the plans of all queries."""
+    """A session with its web pages, which have the plans of all queries.
+
+    A process has one session: that of other tests has no web pages, and they stop it themselves.
+    """
+    is_own = SparkContext._active_spark_context is None
     spark_session = session("secured", cores=2, settings=_SPARK)
     yield spark_session
-    spark_session.stop()
+    if is_own:
+        spark_session.stop()
 
 
 @pytest.fixture
@@ -110,6 +116,8 @@ def files_below(folder: Path) -> str:
 def plans_of(spark: SparkSession) -> str:
     """Return what Spark's web interface shows of queries and of the configuration."""
     context = spark.sparkContext
+    if context.uiWebUrl is None:
+        return ""
     api = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}"
     texts = []
     for path in ("sql?details=true&length=1000", "environment"):
