@@ -165,7 +165,10 @@ class Fetcher:
             return known
         timeout_s = min(self._settings.timeout_s, 30.0)
         opened = PipelinedConnection(
-            address, client_id=self._brokers.client_id, timeout_s=timeout_s
+            address,
+            client_id=self._brokers.client_id,
+            timeout_s=timeout_s,
+            security=self._brokers.security,
         )
         self._connections[address] = opened
         return opened

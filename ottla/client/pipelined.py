@@ -10,7 +10,7 @@ import socket
 import struct
 import time
 from collections import deque
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
@@ -18,6 +18,9 @@ from ottla.client.bootstrap import Address
 from ottla.client.connection import RESPONSE_BYTES_MAX, Connection
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.wire import primitives, schema
+
+if TYPE_CHECKING:
+    from ottla.client.security.options import Security
 
 M = TypeVar("M", bound=schema.Message)
 
@@ -32,12 +35,20 @@ _PARTS_MAX = 1024
 class PipelinedConnection(Connection):
     """A connection with separate `send` and `receive`. For one thread; any failure closes it."""
 
-    def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        timeout_s: float,
+        security: "Security | None" = None,
+    ) -> None:
         self._timeout_s = timeout_s
+        self._is_encrypted = security is not None and security.tls is not None
         self._expected: deque[tuple[int, int]] = deque()
         self._buffer = bytearray(1 << 16)
         # Last: a failed handshake closes what has been opened.
-        super().__init__(address, client_id=client_id, timeout_s=timeout_s)
+        super().__init__(address, client_id=client_id, timeout_s=timeout_s, security=security)
 
     @property
     def in_flight(self) -> int:
@@ -93,6 +104,10 @@ class PipelinedConnection(Connection):
         waiting = deque(memoryview(part) for part in parts)
         try:
             opened.settimeout(self._timeout_s)
+            if self._is_encrypted:
+                # TLS has no gathering write; one call makes full records of it.
+                opened.sendall(b"".join(parts))
+                return
             while waiting:
                 sent = opened.sendmsg(list(waiting)[:_PARTS_MAX])
                 while waiting and sent >= len(waiting[0]):

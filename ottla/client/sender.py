@@ -315,6 +315,7 @@ class ColumnSender:
             lane.leader,
             client_id=self._brokers.client_id,
             timeout_s=min(self._settings.timeout_s, 30.0),
+            security=self._brokers.security,
         )
         if known is not None:
             del self._awaited[known]

@@ -5,6 +5,8 @@
 
 Records become columns without a Python object each, at millions per second; the whole range is held
 in memory. Needs the extra `ottla[arrow]`.
+
+Not done: TLS and SASL of `read_table`; `read_table_of` reads over connections of the caller.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,12 +54,35 @@ def read_table(
     headers. Raises ApiError for a topic or partition that does not exist, ConfigError for an
     invalid column or position, ClientError if no broker responds.
     """
+    with Brokers(bootstrap) as brokers:
+        return read_table_of(
+            brokers,
+            topic,
+            columns=columns,
+            start=start,
+            end=end,
+            partitions=partitions,
+            isolation=isolation,
+        )
+
+
+def read_table_of(
+    brokers: Brokers,
+    topic: str,
+    *,
+    columns: Sequence[str] | None = None,
+    start: Position = "earliest",
+    end: Position = "latest",
+    partitions: Iterable[int] | None = None,
+    isolation: Isolation = "read_uncommitted",
+) -> pa.Table:
+    """Return the records of a topic as `read_table` does, over connections of the caller."""
     names = _check_columns(DEFAULT_COLUMNS if columns is None else columns)
     if isolation not in _ISOLATION_LEVELS:
         raise ConfigError(f"isolation must be one of {', '.join(_ISOLATION_LEVELS)}")
     schema = pa.schema([COLUMNS.field(name) for name in names])
     settings = FetchSettings(read_committed=isolation == "read_committed")
-    with Brokers(bootstrap) as brokers, Fetcher(brokers, settings) as fetcher:
+    with Fetcher(brokers, settings) as fetcher:
         known = sorted(row.partition_index for row in brokers.topic(topic).partitions)
         chosen = known if partitions is None else _check_partitions(topic, partitions, known)
         bounds = _Bounds(brokers, topic, chosen, _ISOLATION_LEVELS[isolation])

@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.base.errors import ConfigError
-from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.client.transport import ConsumedRecord
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
@@ -115,8 +115,8 @@ class KafkaStreams(SnakeCase):
             raise ConfigError("KafkaStreams needs an application_id and bootstrap_servers.")
         self.application_id = check_application_id(application_id)
         self._topology = topology
-        self._bootstrap = bootstrap_servers
         self._settings = settings = read_settings(named)
+        self._access = ClusterAccess(bootstrap_servers, settings.security)
         self._states = StateMachine()
         self._instance_id = str(uuid.uuid4())
         self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
@@ -128,6 +128,7 @@ class KafkaStreams(SnakeCase):
                 application_id,
                 settings.session_timeout_ms,
                 settings.heartbeat_interval_ms,
+                settings.security,
             ),
             Candidate(
                 self._instance_id,
@@ -143,7 +144,7 @@ class KafkaStreams(SnakeCase):
             if settings.metrics_listener
             else None
         )
-        self._time = StreamTime(bootstrap_servers, application_id, self._timed_topics())
+        self._time = StreamTime(self._access, application_id, self._timed_topics())
         self._line = ProgressLine(application_id, self._role, self._shown_progress)
 
     def _engine(self) -> Engine:
@@ -154,7 +155,7 @@ class KafkaStreams(SnakeCase):
         # Kafka's tools show the lag of the group that is named after the application.
         options = {"kafka.group.id": self.application_id, **settings.source_options}
         queries = QuerySettings(
-            self._bootstrap,
+            self._access.bootstrap,
             settings.checkpoint(self.application_id),
             max_records=settings.max_records,
             trigger={"processingTime": f"{settings.commit_interval_ms} milliseconds"},
@@ -162,6 +163,7 @@ class KafkaStreams(SnakeCase):
             options=options,
             sink_options=sink_options,
             replication_factor=settings.replication_factor,
+            security=settings.security,
         )
         spark = SparkSettings(
             settings.spark,
@@ -266,7 +268,7 @@ class KafkaStreams(SnakeCase):
             )
         handlers = self._settings.exception_handlers or ExceptionHandlers()
         try:
-            with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+            with self._access.brokers(client_id=self.application_id) as brokers:
                 check_topics(brokers, self._topology, self.application_id, handlers)
         except (NotReachable, TimedOut) as error:
             # Without the traceback of the client: only the address matters.
@@ -416,7 +418,7 @@ class KafkaStreams(SnakeCase):
             ]
             view.apply(changes)
 
-        return ChangelogFeed(self._bootstrap, topic, tasks, take), view
+        return ChangelogFeed(self._access, topic, tasks, take), view
 
     def _open_global(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
         topology = self._topology
@@ -452,10 +454,10 @@ class KafkaStreams(SnakeCase):
                 )
                 view.update(lambda row=row: task.add(topic, row))  # type: ignore[misc]
 
-        return ChangelogFeed(self._bootstrap, topic, self._partitions(topic), take), view
+        return ChangelogFeed(self._access, topic, self._partitions(topic), take), view
 
     def _partitions(self, topic: str) -> int:
-        with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+        with self._access.brokers(client_id=self.application_id) as brokers:
             return len(brokers.retry(lambda: brokers.topic(topic)).partitions)
 
 

@@ -25,6 +25,7 @@ _SECRET = re.compile(r"""\bhmac=b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
 _configure = deferred("ottla.tools.profile.client_config", "configure")
+_access_with = deferred("ottla.tools.profile.client_config", "access_with")
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
@@ -74,7 +75,7 @@ def connected(function: Function) -> Function:
         **option_values: Any,
     ) -> Any:
         with Brokers(bootstrap) as brokers:
-            path = command_config or _config_of_profile(click.get_current_context())
+            path = command_config or config_of_profile()
             if path:
                 _configure(brokers, path)
             if explain:
@@ -84,12 +85,36 @@ def connected(function: Function) -> Function:
     return run
 
 
-def _config_of_profile(context: click.Context) -> str:
+def secured(function: Function) -> Function:
+    """Add --bootstrap and --command-config to a command; it receives the `ClusterAccess` as access.
+
+    For commands that connect in their own way.
+    """
+
+    @bootstrap
+    @command_config
+    @functools.wraps(function)
+    def run(bootstrap: str, command_config: str | None, **option_values: Any) -> Any:
+        return function(access=access_from(bootstrap, command_config), **option_values)
+
+    return run
+
+
+def access_from(bootstrap: str, command_config: str | None) -> Any:
+    """Return the `ClusterAccess` with a file of options, or with that of the profile in use.
+
+    ConfigError names an option that is wrong.
+    """
+    return _access_with(bootstrap, command_config or config_of_profile())
+
+
+def config_of_profile(context: click.Context | None = None) -> str:
     """Return the profile's file of options; "" if it has none, or if another address is given.
 
-    The secrets of one cluster are not sent to another one.
+    The secrets of one cluster are not sent to another one. `context` is by default that of the
+    command that runs.
     """
-    source = context.get_parameter_source("bootstrap")
+    source = (context or click.get_current_context()).get_parameter_source("bootstrap")
     return str(_default_config()) if source in (None, ParameterSource.DEFAULT) else ""
 
 
@@ -189,7 +214,7 @@ def _complete(subject: str, context: click.Context, incomplete: str) -> list[Com
     names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
     try:
         bootstrap = context.params.get("bootstrap") or _default_bootstrap()
-        path = context.params.get("command_config") or _config_of_profile(context)
+        path = context.params.get("command_config") or config_of_profile(context)
         known = names(bootstrap, path)
     except OttlaError:
         return []

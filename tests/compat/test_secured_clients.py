@@ -13,7 +13,6 @@ from playwright.sync_api import expect
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import AdminClient, Consumer, ConsumerRecord, Producer
-from ottla.client.admin.scram import ScramMechanism, ScramUpsertion
 from ottla.client.config.properties import write_properties
 from ottla.client.errors import NotReachable
 from ottla.console.accounts import passwords
@@ -22,8 +21,8 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.tools import main
 from ottla.tools.scripts import entry
-from tests.certificates import self_signed
 from tests.compat import java
+from tests.compat.secured import JAAS, PASSWORD, Secured
 from tests.console.chromium import admin_page, chromium, without_errors
 from tests.console.session import PASSWORD as CONSOLE_PASSWORD
 from tests.console.session import ConsoleSession
@@ -33,70 +32,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
 ]
-
-_JAAS = "org.apache.kafka.common.security"
-PASSWORD = 'a"b,c=d'
-
-
-class Secured(java.KafkaNode):
-    """A broker with a listener for each protocol; the one of TLS asks for a certificate.
-
-    The user ann has the same password with PLAIN and, after `add_users`, with SCRAM.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        ports = java.free_ports(3)
-        self.addresses = dict(
-            zip(
-                ("SSL", "SASL_SSL", "SASL_PLAINTEXT"),
-                (f"127.0.0.1:{port}" for port in ports),
-                strict=True,
-            )
-        )
-        folder.mkdir()
-        self.server, self.client = self_signed(folder), self_signed(folder, name="client")
-        written = PASSWORD.replace('"', r"\\\"")
-        plain = f'{_JAAS}.plain.PlainLoginModule required user_ann="{written}";'
-        scram = f"{_JAAS}.scram.ScramLoginModule required;"
-        rows = [
-            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-            "SSL:SSL,SASL_SSL:SASL_SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-            "ssl.keystore.type=PEM",
-            f"ssl.keystore.location={self.server}",
-            "ssl.truststore.type=PEM",
-            f"ssl.truststore.location={self.client.with_suffix('.crt')}",
-            "listener.name.ssl.ssl.client.auth=required",
-            "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-            "delegation.token.secret.key=secret",
-        ]
-        for listener in ("sasl_ssl", "sasl_plaintext"):
-            name = f"listener.name.{listener}"
-            rows.append(f"{name}.plain.sasl.jaas.config={plain}")
-            rows += [f"{name}.scram-sha-{bits}.sasl.jaas.config={scram}" for bits in (256, 512)]
-        listeners = [f"{name}://{address}" for name, address in self.addresses.items()]
-        super().__init__(folder, rows, version="4.3.0", listeners=listeners)
-
-    def add_users(self) -> None:
-        """Add the user ann with SCRAM."""
-        with AdminClient(bootstrap_servers=self.bootstrap) as admin:
-            admin.create_topic("t")
-            for mechanism in ScramMechanism:
-                admin.alter_user_scram_credentials([ScramUpsertion("ann", mechanism, PASSWORD)])
-
-    def settings(self, protocol: str, mechanism: str = "") -> dict[str, str]:
-        """Return the properties of a client, without the client's certificate."""
-        module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
-        password = PASSWORD.replace('"', r"\"")
-        settings = {"bootstrap.servers": self.addresses[protocol], "security.protocol": protocol}
-        if protocol.endswith("SSL"):
-            settings["ssl.truststore.location"] = str(self.server.with_suffix(".crt"))
-            settings["ssl.truststore.type"] = "PEM"
-        if mechanism:
-            settings["sasl.mechanism"] = mechanism
-            settings["sasl.jaas.config"] = (
-                f'{_JAAS}.{module} required username="ann" password="{password}";'
-            )
-        return settings
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +84,7 @@ def test_delegation_tokens_are_issued_renewed_and_deleted(kafka: Secured) -> Non
         settings = kafka.settings("SASL_PLAINTEXT", "SCRAM-SHA-256")
         password = base64.b64encode(token.hmac).decode()
         settings["sasl.jaas.config"] = (
-            f"{_JAAS}.scram.ScramLoginModule required "
+            f"{JAAS}.scram.ScramLoginModule required "
             f'username="{token.token_id}" password="{password}" tokenauth="true";'
         )
         assert "t" in topics_of(settings)
@@ -229,18 +164,12 @@ def test_a_mechanism_that_is_not_offered_is_named(kafka: Secured) -> None:
     )
 
 
-def certified(kafka: Secured) -> dict[str, str]:
-    """Return the properties of a client with a certificate."""
-    own = {"ssl.keystore.location": str(kafka.client), "ssl.keystore.type": "PEM"}
-    return kafka.settings("SSL") | own
-
-
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_one_file_serves_clients_and_scripts(
     kafka: Secured, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """kafka-topics, the console consumer, and a member with the StickyAssignor."""
-    settings = certified(kafka) if protocol == "SSL" else kafka.settings(protocol, "SCRAM-SHA-512")
+    settings = kafka.certified() if protocol == "SSL" else kafka.settings(protocol, "SCRAM-SHA-512")
     file = tmp_path / "client.properties"
     file.write_text(write_properties(settings), "utf-8")
     topic = protocol.lower()
@@ -283,7 +212,7 @@ def test_a_profile_serves_every_kind_of_verb(
 ) -> None:
     """Administration, records through librdkafka, and copies to another cluster."""
     monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
-    settings = certified(kafka) if protocol == "SSL" else kafka.settings(protocol, "PLAIN")
+    settings = kafka.certified() if protocol == "SSL" else kafka.settings(protocol, "PLAIN")
     file = tmp_path / "client.properties"
     file.write_text(write_properties({**settings, "group.id": "not-used"}), "utf-8")
     topic, lines = f"verbs-{protocol.lower()}", tmp_path / "lines"
@@ -319,7 +248,7 @@ def console(kafka: Secured) -> Iterator[ConsoleServer]:
     passwords._COST, passwords._PARALLEL = 16, 1
     login = kafka.settings("SASL_SSL", "SCRAM-SHA-512")
     wrong = login | {"sasl.jaas.config": login["sasl.jaas.config"].replace("b,c=d", "b,c=e")}
-    clusters = {"certified": certified(kafka), "local": login, "wrong": wrong, "plain": {}}
+    clusters = {"certified": kafka.certified(), "local": login, "wrong": wrong, "plain": {}}
     settings = ConsoleSettings(
         tuple(
             ClusterSettings(

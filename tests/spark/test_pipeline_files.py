@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets, committed_offsets
 from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.client.serdes.avro import avro_reader
 from ottla.client.table import read_table
 from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.spark.pipelines import jdbc
-from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, start
+from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, plans, start
 from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettings, export, load
 from ottla.streams.spark.query.failures import QueryError
 from ottla.testing.cluster import Cluster
@@ -310,7 +311,7 @@ def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:
           f: {from: flights, topic: x, key: orign}
         """
     )
-    texts = [str(problem) for problem in check_deep(pipeline, spark, "127.0.0.1:1")]
+    texts = [str(problem) for problem in check_deep(pipeline, spark, ClusterAccess("127.0.0.1:1"))]
     locations = [line.partition(": ")[0] for line in texts]
     assert locations == [
         "line 8, column 14",
@@ -321,6 +322,22 @@ def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:
     ], texts
     assert "nmber" in texts[0]
     assert "Did you mean" in texts[0]
+
+
+def test_the_plan_of_a_stream_is_shown(spark: SparkSession) -> None:
+    """No broker is needed."""
+    pipeline = _pipeline(
+        """\
+        name: planned
+        sources: {rows: {topic: in, format: json, schema: {number: int}}}
+        steps: {large: {from: rows, do: [{where: number > 41}]}}
+        sinks: {out: {from: large, topic: out}}
+        """
+    )
+    ((name, plan),) = plans(pipeline, spark, ClusterAccess("127.0.0.1:1")).items()
+    assert name == "out"
+    assert "Filter" in plan
+    assert "> 41" in plan
 
 
 def test_bad_records_fail_or_are_skipped(
@@ -354,7 +371,11 @@ def test_files_are_read_into_a_topic_and_back(
     progress: list[tuple[int, int]] = []
     settings = LoadSettings(topic="load-in", format="csv", key="id", timestamp="at")
     count = load(
-        spark, broker.bootstrap, [str(tmp_path / "rows.csv")], settings, _appending(progress)
+        spark,
+        ClusterAccess(broker.bootstrap),
+        [str(tmp_path / "rows.csv")],
+        settings,
+        _appending(progress),
     )
     table = read_table("load-in", bootstrap=broker.bootstrap).to_pylist()
     assert (count, len(table)) == (50, 50)
@@ -367,10 +388,19 @@ def test_files_are_read_into_a_topic_and_back(
         starts=starts | {("load-in", 0): min(1, ends["load-in", 0])}, ends=ends, as_bytes=True,
     )  # fmt: skip
     skipped = min(1, ends["load-in", 0])
-    assert export(spark, broker.bootstrap, export_settings, _appending(progress)) == 50 - skipped
+    assert (
+        export(spark, ClusterAccess(broker.bootstrap), export_settings, _appending(progress))
+        == 50 - skipped
+    )
     back = LoadSettings(topic="load-copy", format="parquet", is_records=True)
     assert (
-        load(spark, broker.bootstrap, [str(tmp_path / "out")], back, _appending(progress))
+        load(
+            spark,
+            ClusterAccess(broker.bootstrap),
+            [str(tmp_path / "out")],
+            back,
+            _appending(progress),
+        )
         == 50 - skipped
     )
     copied = read_table("load-copy", bootstrap=broker.bootstrap).to_pylist()
@@ -400,17 +430,23 @@ def test_load_errors_are_reported(spark: SparkSession, broker: Cluster, tmp_path
     files = [str(tmp_path / "rows.json")]
     wrong = LoadSettings(topic="load-none", format="json", key="b")
     with pytest.raises(ConfigError, match="The files have no column 'b'; they have: a"):
-        load(spark, broker.bootstrap, files, wrong, _appending([]))
+        load(spark, ClusterAccess(broker.bootstrap), files, wrong, _appending([]))
     missing = LoadSettings(topic="load-none", format="json")
     with pytest.raises(QueryError, match="does not exist"):
-        load(spark, broker.bootstrap, [str(tmp_path / "nothing.json")], missing, _appending([]))
-    assert load(spark, broker.bootstrap, files, missing, _appending([])) == 2
+        load(
+            spark,
+            ClusterAccess(broker.bootstrap),
+            [str(tmp_path / "nothing.json")],
+            missing,
+            _appending([]),
+        )
+    assert load(spark, ClusterAccess(broker.bootstrap), files, missing, _appending([])) == 2
     ranges = {("load-none", 0): 2}
     export_settings = ExportSettings(
         topic="load-none", folder=str(tmp_path / "out"), format="csv",
         starts={("load-none", 0): 0}, ends=ranges, schema="a int",
     )  # fmt: skip
-    assert export(spark, broker.bootstrap, export_settings, _appending([])) == 2
+    assert export(spark, ClusterAccess(broker.bootstrap), export_settings, _appending([])) == 2
     lines = sorted(
         line for path in (tmp_path / "out").glob("*.csv") for line in path.read_text().splitlines()
     )

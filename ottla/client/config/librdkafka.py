@@ -8,8 +8,13 @@ from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.choices import check_value, reset_age_ms
-from ottla.client.config.names import IDENTIFICATION, IGNORED, NO_IDENTIFICATION
-from ottla.client.security.options import librdkafka_credentials, pem_key_store
+from ottla.client.config.names import IGNORED
+from ottla.client.security.options import (
+    HOST_CHECK,
+    NO_HOST_CHECK,
+    librdkafka_credentials,
+    pem_key_store,
+)
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -57,8 +62,8 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
             settings[name] = _reset(value)
         elif name == "sasl.jaas.config":
             settings |= librdkafka_credentials(value)
-        elif name == IDENTIFICATION:
-            settings[name] = value or NO_IDENTIFICATION
+        elif name == HOST_CHECK:
+            settings[name] = value or NO_HOST_CHECK
         elif name == "buffer.memory":
             settings["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
         elif name == "partition.assignment.strategy":

@@ -19,10 +19,6 @@ class Role(Enum):
     ADMIN = "admin client"
 
 
-IDENTIFICATION = "ssl.endpoint.identification.algorithm"
-NO_IDENTIFICATION = "none"
-"""In librdkafka; Kafka's clients have the empty value, which librdkafka refuses."""
-
 # Options that librdkafka does not have, or does not act on as Kafka's clients do.
 _SHARED_OWN = frozenset({"interceptor.classes"})
 OWN = {

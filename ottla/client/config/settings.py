@@ -11,10 +11,8 @@ from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
 from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.classes import assignors_of
 from ottla.client.config.names import (
-    IDENTIFICATION,
     IGNORED,
     KNOWN,
-    NO_IDENTIFICATION,
     OF_THE_OTHER,
     OWN,
     RENAMED,
@@ -22,7 +20,12 @@ from ottla.client.config.names import (
     dotted,
 )
 from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import librdkafka_credentials, pem_key_store
+from ottla.client.security.options import (
+    HOST_CHECK,
+    NO_HOST_CHECK,
+    librdkafka_credentials,
+    pem_key_store,
+)
 
 Config = Mapping[str, Any] | str | Path | None
 """Kafka's option names with their values, or the path of a .properties file."""
@@ -153,8 +156,8 @@ def _native(role: Role, name: str, value: Any) -> dict[str, Any]:
         return {RENAMED[name]: 0}
     if name == "request.timeout.ms" and role is Role.CONSUMER:
         return {"socket.timeout.ms": value}
-    if name == IDENTIFICATION:
-        return {name: value or NO_IDENTIFICATION}
+    if name == HOST_CHECK:
+        return {name: value or NO_HOST_CHECK}
     if name == "buffer.memory":
         # librdkafka also limits the number of records, which bounds the memory of tiny ones.
         return {"queue.buffering.max.kbytes": max(1, int(value) // 1024)}

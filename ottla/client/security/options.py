@@ -23,8 +23,38 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms of SCRAM, and Python's names of their hash functions."""
 _MECHANISMS = ("PLAIN", *HASHES)
+HOST_CHECK = "ssl.endpoint.identification.algorithm"
+NO_HOST_CHECK = "none"
+"""librdkafka's value of HOST_CHECK that accepts any host name; with Kafka's clients it is empty."""
 _JAAS = re.compile(r'\b(username|password|tokenauth)\s*=\s*"((?:[^"\\]|\\.)*)"')
 Options = Mapping[str, Any]
+SECURITY_OPTIONS: Mapping[str, str] = {
+    "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; PLAINTEXT.",
+    "sasl.mechanism": "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.",
+    "sasl.mechanisms": "librdkafka's name of sasl.mechanism.",
+    "sasl.jaas.config": "A login module with username and password.",
+    "sasl.username": "The user, in place of sasl.jaas.config.",
+    "sasl.password": "The password, in place of sasl.jaas.config.",
+    "ssl.truststore.location": "A file with trusted certificates in PEM.",
+    "ssl.truststore.type": "PEM.",
+    "ssl.truststore.password": "Not used: PEM has no password.",
+    "ssl.truststore.certificates": "Trusted certificates as PEM text.",
+    "ssl.ca.location": "librdkafka's name of ssl.truststore.location.",
+    "ssl.ca.pem": "librdkafka's name of ssl.truststore.certificates.",
+    "ssl.keystore.location": "A file with the client's certificate and key in PEM.",
+    "ssl.keystore.type": "PEM.",
+    "ssl.keystore.password": "Not used: PEM has no password.",
+    "ssl.keystore.key": "The client's key as PEM text.",
+    "ssl.keystore.certificate.chain": "The client's certificate as PEM text.",
+    "ssl.key.password": "The password of the client's key.",
+    "ssl.key.location": "A file with the client's key in PEM.",
+    "ssl.key.pem": "librdkafka's name of ssl.keystore.key.",
+    "ssl.certificate.location": "A file with the client's certificate in PEM.",
+    "ssl.certificate.pem": "librdkafka's name of ssl.keystore.certificate.chain.",
+    HOST_CHECK: "https, or empty to accept any host name; https.",
+    "enable.ssl.certificate.verification": "false accepts any certificate; true.",
+}
+"""The options that are read here, and what they mean."""
 
 
 class Credentials(NamedTuple):
@@ -68,6 +98,15 @@ def security_of(options: Options) -> Security | None:
         _tls_of(options) if protocol.endswith("SSL") else None,
         _credentials_of(options) if protocol.startswith("SASL") else None,
     )
+
+
+def security_options(options: Options) -> dict[str, str]:
+    """Return the options of TLS and SASL among those of a client, as texts."""
+    return {name: _text(options[name]) for name in SECURITY_OPTIONS if name in options}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_jaas(text: str) -> dict[str, str]:
@@ -129,9 +168,12 @@ def _tls_of(options: Options) -> "ssl.SSLContext":
     try:
         context = ssl.create_default_context(cafile=authority, cadata=texts)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the certificates of ssl.truststore cannot be read: {error}") from error
-    algorithm = str(options.get("ssl.endpoint.identification.algorithm", "https"))
-    context.check_hostname = algorithm.lower() not in ("", "none")
+        where = f" ({authority!r})" if authority else ""
+        raise ConfigError(
+            f"the certificates of ssl.truststore cannot be read: {error}{where}"
+        ) from error
+    algorithm = str(options.get(HOST_CHECK, "https"))
+    context.check_hostname = algorithm.lower() not in ("", NO_HOST_CHECK)
     if str(options.get("enable.ssl.certificate.verification", "true")).lower() == "false":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -160,7 +202,10 @@ def _load_own(context: "ssl.SSLContext", options: Options) -> None:
                 file.write_text("\n".join(text or "" for text in texts), "utf-8")
                 context.load_cert_chain(file, None, password)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the certificate of ssl.keystore cannot be read: {error}") from error
+        where = f" ({chain!r})" if chain else ""
+        raise ConfigError(
+            f"the certificate of ssl.keystore cannot be read: {error}{where}"
+        ) from error
 
 
 def _first(options: Options, *names: str) -> str | None:

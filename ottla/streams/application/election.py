@@ -13,12 +13,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.answers import check
-from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import (
     JoinGroupRequest,
@@ -53,6 +53,8 @@ _FATAL = frozenset(
         ErrorCode.INVALID_GROUP_ID,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
     }
 )
 
@@ -131,13 +133,14 @@ def elect(candidates: Sequence[Candidate]) -> ElectionResult:
 @dataclass(frozen=True)
 class ElectionSettings:
     """The settings of an election; times in ms, as Kafka's session.timeout.ms and
-    heartbeat.interval.ms.
+    heartbeat.interval.ms. `security` has the options of Kafka's clients for TLS and SASL.
     """
 
     bootstrap: str
     application_id: str
     session_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 1_000
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Election:
@@ -247,7 +250,8 @@ class _Membership:
         self._generation_id = -1
         self.confirmed_at = time.monotonic()
         self._session_s = settings.session_timeout_ms / 1000
-        self._brokers = Brokers(settings.bootstrap, client_id=settings.application_id)
+        access = ClusterAccess(settings.bootstrap, settings.security)
+        self._brokers = access.brokers(client_id=settings.application_id)
 
     def join(self, own: Candidate) -> ElectionResult:
         """Join, elect if this member is the leader, and return the result."""

@@ -49,7 +49,8 @@ def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings
     if settings is None or isinstance(settings, TaskSettings):
         return settings or TaskSettings("test")
     named = keywords(settings, known_options())
-    named.pop("bootstrap_servers", None)
+    for name in ("bootstrap_servers", "security"):
+        named.pop(name, None)
     application_id = named.pop("application_id", "test")
     options = read_settings(named)
     handlers = options.exception_handlers or ExceptionHandlers()

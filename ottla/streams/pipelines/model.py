@@ -21,6 +21,19 @@ FILE_FORMATS = ("parquet", "json", "csv")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Security:
+    """The options of Kafka's clients for TLS and SASL, without secrets.
+
+    `config` is a properties file with more of them, `password_variable` the environment variable
+    with the password; empty if not set.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    config: str = ""
+    password_variable: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Watermark:
     """The maximum lateness of rows, by a column of event time."""
 
@@ -159,6 +172,7 @@ class TopicSink(Sink):
 
     topic: Text
     bootstrap: str = ""
+    security: Security | None = None
     format: str = "json"
     avro: Avro | None = None
     key: Text | None = None
@@ -176,6 +190,7 @@ class MirrorSink(Sink):
 
     topic: Text
     bootstrap: str = ""
+    security: Security | None = None
     groups: tuple[Text, ...] = ()
     offsets_topic: str = ""
 
@@ -227,6 +242,7 @@ class Pipeline:
     sources: Mapping[str, Source]
     steps: Mapping[str, Step]
     sinks: Mapping[str, Sink]
+    security: Security | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
 

@@ -30,6 +30,7 @@ from ottla.streams.pipelines.model import (
     With,
 )
 from ottla.streams.pipelines.problems import Problems
+from ottla.streams.pipelines.security import read_security
 from ottla.streams.pipelines.sinks import read_sink
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
     result = Pipeline(
         name="" if name is None else name.text,
         bootstrap=fields.word("bootstrap"),
+        security=read_security(fields),
         checkpoint=fields.word("checkpoint"),
         trigger=fields.interval("trigger"),
         settings={key: value.text for key, value in fields.pairs("settings").items()},

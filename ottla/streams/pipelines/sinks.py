@@ -9,9 +9,11 @@ from ottla.streams.pipelines.model import (
     FileSink,
     JdbcSink,
     MirrorSink,
+    Security,
     Sink,
     TopicSink,
 )
+from ottla.streams.pipelines.security import read_security
 
 _WRITES = ("topic", "mirror", "files", "jdbc", "console")
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -30,6 +32,13 @@ def read_sink(name: str, fields: Fields) -> Sink | None:
     return result
 
 
+def _security(fields: Fields) -> Security | None:
+    result = read_security(fields)
+    if result is not None and "bootstrap" not in fields:
+        fields.error("security", "security is for another cluster: name it with bootstrap.")
+    return result
+
+
 def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
     topic = fields.text("topic")
     key = fields.text("key")
@@ -43,6 +52,7 @@ def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
         mode=fields.choice("mode", ("append", "update"), "append"),
         topic=topic or Text("", fields.position()),
         bootstrap=fields.word("bootstrap"),
+        security=_security(fields),
         format=kind,
         avro=read_avro(fields, kind),
         key=key,
@@ -59,6 +69,7 @@ def _mirror(name: str, fields: Fields, origin: Text) -> Sink | None:
         origin=origin,
         topic=topic or Text("", fields.position()),
         bootstrap=fields.word("bootstrap"),
+        security=_security(fields),
         groups=fields.texts("groups"),
         offsets_topic=fields.word("offsets_topic", f"{topic}.mirror-offsets"),
     )

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from ottla.base.errors import OttlaError
+from ottla.client.config.access import ClusterAccess
 from ottla.client.transport import ConsumedRecord, RecordConsumer
 from ottla.streams.model.errors import SerializationError, StreamsError
 
@@ -27,13 +28,14 @@ class ChangelogFeed:
 
     def __init__(
         self,
-        bootstrap: str,
+        access: ClusterAccess,
         topic: str,
         partitions: int,
         take: Callable[[list[ConsumedRecord]], None],
     ) -> None:
         self.topic = topic
-        self._bootstrap = bootstrap
+        self._bootstrap = access.bootstrap
+        self._settings = access.librdkafka_settings() | _SETTINGS
         self._positions = dict.fromkeys(((topic, n) for n in range(partitions)), _BEGINNING)
         self._take = take
         self._behind = set(self._positions)
@@ -64,7 +66,7 @@ class ChangelogFeed:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                with RecordConsumer(self._bootstrap, settings=_SETTINGS) as consumer:
+                with RecordConsumer(self._bootstrap, settings=self._settings) as consumer:
                     consumer.assign(self._positions)
                     self._read(consumer)
             except (StreamsError, SerializationError):

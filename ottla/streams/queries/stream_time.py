@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from ottla.base.errors import OttlaError
 from ottla.client.admin.offsets import MAX_TIMESTAMP, TopicPartition, list_offsets
 from ottla.client.admin.topics import list_topics
-from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 
 
 class StreamTime:
@@ -19,8 +19,8 @@ class StreamTime:
     unreachable.
     """
 
-    def __init__(self, bootstrap: str, client_id: str, topics: Sequence[str]) -> None:
-        self._brokers = Brokers(bootstrap, client_id=client_id, timeout_s=1.0)
+    def __init__(self, access: ClusterAccess, client_id: str, topics: Sequence[str]) -> None:
+        self._brokers = access.brokers(client_id=client_id, timeout_s=1.0)
         self._topics = frozenset(topics)
         self._partitions: list[TopicPartition] = []
 

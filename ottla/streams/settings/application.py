@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.names import dotted
+from ottla.client.security.options import SECURITY_OPTIONS, security_of, security_options
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
@@ -91,6 +93,11 @@ class AppSettings:
     sink_options: Mapping[str, str] = field(default_factory=dict)
     app_configs: Mapping[str, Any] = field(default_factory=dict)
     """The application's own options, which processors read with `context.app_configs()`."""
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The options of Kafka's clients for TLS and SASL under Kafka's names; each of them may also be
+    a keyword argument, such as security_protocol. The executors of a cluster read the files that
+    they name, too.
+    """
 
     @property
     def defaults(self) -> DefaultSerdes:
@@ -122,7 +129,7 @@ def check_names(names: Iterable[str]) -> None:
     """Raise ConfigError for a keyword argument that KafkaStreams does not have, with a suggestion."""
     options = known_options()
     for name in names:
-        if name in options:
+        if name in options or dotted(name) in SECURITY_OPTIONS:
             continue
         instead = alternative_to(name)
         if instead is not None:
@@ -145,7 +152,8 @@ def read_settings(options: Mapping[str, Any]) -> AppSettings:
     """Return the settings. Raises ConfigError for unknown options and invalid values."""
     check_names(options)
     _check_numbers(options)
-    settings = AppSettings(**options)
+    others = {name: value for name, value in options.items() if not _is_security(name)}
+    settings = AppSettings(**others, security=_security(options))
     check_serdes(settings.default_key_serde, settings.default_value_serde)
     _check_server(settings.application_server)
     if settings.processing_guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):
@@ -154,6 +162,24 @@ def read_settings(options: Mapping[str, Any]) -> AppSettings:
             f"{AT_LEAST_ONCE} or {EXACTLY_ONCE}."
         )
     return settings
+
+
+def _is_security(name: str) -> bool:
+    return name == "security" or dotted(name) in SECURITY_OPTIONS
+
+
+def _security(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of TLS and SASL; raise ConfigError if a connection cannot use them."""
+    combined = options.get("security") or {}
+    for name in combined:
+        if name not in SECURITY_OPTIONS:
+            raise ConfigError(
+                f"security cannot have {name!r}: it has options of TLS and SASL only."
+            )
+    single = {dotted(name): value for name, value in options.items()}
+    results = security_options({**combined, **single})
+    security_of(results)
+    return results
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:

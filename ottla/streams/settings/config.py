@@ -14,10 +14,14 @@ ours. As in Kafka Streams, processors read them with `context.app_configs()`. Ha
 extractors that are given as classes get the whole mapping in `configure(configs)`, if they have
 that method.
 
-Not done: options of Kafka's clients, threads, standby tasks and RocksDB (foreign_options.py lists
-the alternatives; `KafkaClientSupplier`, `GroupProtocol`, task assignors): Spark reads, writes and
-stores state in its own way; use `max_records`, `spark_settings`, `source_options` and
-`sink_options` instead. `configure` of serdes: they are passed as instances. `topology.optimization`
+The options of TLS and SASL are those of Kafka's clients: `security.protocol`, `sasl.…`, `ssl.…`.
+They are for all connections of the application.
+
+Not done: other options of Kafka's clients, options with a prefix such as `consumer.`, threads,
+standby tasks and RocksDB (foreign_options.py lists the alternatives; `KafkaClientSupplier`,
+`GroupProtocol`, task assignors): Spark reads, writes and stores state in its own way; use
+`max_records`, `spark_settings`, `source_options` and `sink_options` instead. `configure` of serdes:
+they are passed as instances. `topology.optimization`
 is accepted without effect: topologies are not optimized, and `TopologyConfig` has no other options.
 `dsl.store.format` (`DslStoreFormat`): stores do not keep headers.
 """
@@ -27,6 +31,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.names import dotted
+from ottla.client.security.options import SECURITY_OPTIONS
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
 from ottla.streams.settings.handlers import ExceptionHandlers
@@ -49,6 +55,7 @@ class StreamsConfig(SnakeCase):
     PROCESSING_GUARANTEE_CONFIG = "processing.guarantee"
     PRODUCTION_EXCEPTION_HANDLER_CLASS_CONFIG = "production.exception.handler"
     REPLICATION_FACTOR_CONFIG = "replication.factor"
+    SECURITY_PROTOCOL_CONFIG = "security.protocol"
     STATESTORE_CACHE_MAX_BYTES_CONFIG = "statestore.cache.max.bytes"
     STATE_DIR_CONFIG = "state.dir"
     TOPOLOGY_OPTIMIZATION_CONFIG = "topology.optimization"
@@ -101,6 +108,7 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
     config = config or {}
     keyword_arguments: dict[str, Any] = {}
     handlers: dict[str, Any] = {}
+    security: dict[str, Any] = {}
     own: dict[str, Any] = dict(config.get("app_configs") or {})
     for name, value in config.items():
         keyword = name.replace(".", "_")
@@ -108,6 +116,8 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
             continue
         if keyword in _STARTS:
             _check_start(name, value)
+        elif dotted(name) in SECURITY_OPTIONS:
+            security[dotted(name)] = value
         elif keyword in _HANDLERS:
             handlers[_HANDLERS[keyword]] = _configured(value, config)
         elif keyword == "default_timestamp_extractor" and hasattr(value, "configure"):
@@ -121,8 +131,16 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
         raise ConfigError("Set handlers one by one or as exception_handlers, not both.")
     if handlers:
         keyword_arguments["exception_handlers"] = ExceptionHandlers(**handlers)
+    if security:
+        given = keyword_arguments.get("security") or {}
+        keyword_arguments["security"] = {**given, **security}
     if own:
-        plain = {name: setting for name, setting in config.items() if isinstance(setting, _PLAIN)}
+        plain = {
+            name: setting
+            for name, setting in config.items()
+            # Processors do not need the secrets of the connections.
+            if isinstance(setting, _PLAIN) and dotted(name) not in SECURITY_OPTIONS
+        }
         keyword_arguments["app_configs"] = {**plain, **own}
     return keyword_arguments
 

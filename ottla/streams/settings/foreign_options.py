@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+from ottla.client.security.options import SECURITY_OPTIONS
+
 _STATE = (
     "Spark keeps state in the checkpoint below state.dir; start a second instance, which takes over"
 )
@@ -39,7 +41,6 @@ _KAFKA: dict[str, tuple[str, ...]] = {
     ),
     _CLIENTS: (
         "client.id",
-        "security.protocol",
         "request.timeout.ms",
         "retry.backoff.ms",
         "connections.max.idle.ms",
@@ -84,7 +85,8 @@ def alternative_to(name: str) -> str | None:
 
 def closest_option(name: str, known: Iterable[str]) -> str | None:
     """Return the known option that `name` is probably a misspelling of; None if none is similar."""
-    plain = {option.replace(".", "_"): option for option in (*known, *_INSTEAD)}
+    options = (*known, *_INSTEAD, *SECURITY_OPTIONS)
+    plain = {option.replace(".", "_"): option for option in options}
     near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)
     return plain[near[0]] if near else None
 

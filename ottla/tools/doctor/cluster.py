@@ -8,13 +8,14 @@ import ipaddress
 import time
 from collections.abc import Iterator
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import topics
 from ottla.client.admin.answers import check_leader
 from ottla.client.admin.cluster import Broker, ClusterDescription, describe_cluster
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
 from ottla.client.errors import ClientError
+from ottla.client.security.options import Security
 from ottla.tools.doctor import port
 from ottla.tools.doctor.findings import Finding, State, fail, ok, warn
 from ottla.tools.doctor.machine import DISK_WARN_BYTES, ROOM
@@ -46,9 +47,11 @@ _NEEDED = (
 )
 
 
-def examine(bootstrap: Address, *, may_write: bool) -> Iterator[Finding]:
+def examine(
+    bootstrap: Address, security: Security | None = None, *, may_write: bool
+) -> Iterator[Finding]:
     """Yield the findings about a broker that answers on an address."""
-    with Brokers(str(bootstrap), timeout_s=10.0) as brokers:
+    with Brokers(str(bootstrap), timeout_s=10.0, security=security) as brokers:
         try:
             yield _versions(brokers)
             described = describe_cluster(brokers)
@@ -58,12 +61,18 @@ def examine(bootstrap: Address, *, may_write: bool) -> Iterator[Finding]:
             )
             yield _controller(described)
             for broker in described.brokers:
-                yield _advertised(bootstrap, broker, described)
+                yield _advertised(bootstrap, broker, described, security)
                 yield _directories(brokers, broker.node_id)
             yield _partitions(brokers)
             yield _time(brokers, may_write=may_write)
         except OttlaError as error:
-            yield fail("cluster", str(error), "Look for the cause in the broker's log.")
+            yield fail("cluster", str(error), _remedy(error))
+
+
+def _remedy(error: OttlaError) -> str:
+    if isinstance(error, ApiError) and error.code is ErrorCode.SASL_AUTHENTICATION_FAILED:
+        return "Check the user and the password in the file of --command-config or of the profile."
+    return "Look for the cause in the broker's log. A listener with TLS or SASL needs --command-config."
 
 
 def _versions(brokers: Brokers) -> Finding:
@@ -92,13 +101,18 @@ def _controller(described: ClusterDescription) -> Finding:
     )
 
 
-def _advertised(bootstrap: Address, broker: Broker, described: ClusterDescription) -> Finding:
+def _advertised(
+    bootstrap: Address,
+    broker: Broker,
+    described: ClusterDescription,
+    security: Security | None = None,
+) -> Finding:
     """Connect to the address that the broker advertises, as clients do."""
     about = f"advertised address of broker {broker.node_id}"
     advertised = Address(broker.host, broker.port)
     remedy = (
-        f"Start the broker with --option advertised.listeners=PLAINTEXT://{bootstrap.host}:"
-        f"{bootstrap.port}, an address that clients can reach; or connect from a machine where {advertised} is right."
+        f"Start the broker with --option advertised.listeners={_protocol(security)}://"
+        f"{bootstrap.host}:{bootstrap.port}, an address that clients can reach; or connect from a machine where {advertised} is right."
     )
     if advertised.host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with
         return fail(about, f"{advertised} is not an address that clients can connect to", remedy)
@@ -117,25 +131,12 @@ def _advertised(bootstrap: Address, broker: Broker, described: ClusterDescriptio
         )
     if advertised == bootstrap:
         return ok(about, f"{advertised}, the address that you used")
-    finding = port.examine(advertised, about)
+    finding = port.examine(advertised, about, security)
     if finding.state is State.FAIL:
         return finding._replace(
             found=f"the broker advertises {advertised}, but {finding.found}", remedy=remedy
         )
-    return _same_cluster(advertised, broker, described, about, remedy)
-
-
-def _is_loopback(addresses: tuple[str, ...]) -> bool:
-    return bool(addresses) and all(
-        ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses
-    )
-
-
-def _same_cluster(
-    advertised: Address, broker: Broker, described: ClusterDescription, about: str, remedy: str
-) -> Finding:
-    """Check that the broker at the advertised address belongs to this cluster."""
-    with Brokers(str(advertised), timeout_s=5.0) as other:
+    with Brokers(str(advertised), timeout_s=5.0, security=security) as other:
         cluster_id = describe_cluster(other).cluster_id
     if cluster_id != described.cluster_id:
         return fail(
@@ -144,6 +145,20 @@ def _same_cluster(
             remedy,
         )
     return ok(about, f"{advertised} can be reached from here")
+
+
+def _protocol(security: Security | None) -> str:
+    """Return the name of a security protocol, as in the option listeners."""
+    if security is None:
+        return "PLAINTEXT"
+    prefix = "" if security.credentials is None else "SASL_"
+    return f"{prefix}{'PLAINTEXT' if security.tls is None else 'SSL'}"
+
+
+def _is_loopback(addresses: tuple[str, ...]) -> bool:
+    return bool(addresses) and all(
+        ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses
+    )
 
 
 def _directories(brokers: Brokers, node_id: int) -> Finding:

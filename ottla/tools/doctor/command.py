@@ -13,7 +13,7 @@ _examine = deferred("ottla.tools.doctor.examination", "examine")
 
 
 @click.command("doctor")
-@options.bootstrap
+@options.secured
 @click.option("--data", metavar="FOLDER", help="The broker's log directory.  "
               f"[default: {DEFAULT_DATA} if it exists or no broker answers]")  # fmt: skip
 @click.option(
@@ -32,5 +32,6 @@ def command(output: Output, **option_values: Any) -> Any:
     \b
     ottla doctor
     ottla doctor --bootstrap broker.example:9092 --write
+    ottla doctor --bootstrap broker.example:9093 --command-config client.properties
     """
     return _examine(output, **option_values)

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from ottla.client.bootstrap import Address, parse_bootstrap
+from ottla.client.config.access import ClusterAccess
 from ottla.client.config.properties import parse_properties
+from ottla.client.security.options import security_of
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.doctor import cluster, libraries, machine, port
 from ottla.tools.doctor.findings import Finding, State, has_failed
@@ -14,16 +16,17 @@ _LOCAL = ("127.", "::1", "localhost", "0.0.0.0")  # noqa: S104 - compared with
 
 
 def examine(
-    output: Output, bootstrap: str, data: str | None, config: str | None, write: bool
+    output: Output, access: ClusterAccess, data: str | None, config: str | None, write: bool
 ) -> int:
     """Print the findings and return the exit code: 1 if a check failed."""
     findings: list[Finding] = []
-    for address in parse_bootstrap(bootstrap):
-        answered = port.examine(address)
+    security = security_of(access.options)
+    for address in parse_bootstrap(access.bootstrap):
+        answered = port.examine(address, security=security)
         findings.append(answered)
         is_served = answered.state is State.OK
         if is_served:
-            findings += cluster.examine(address, may_write=write)
+            findings += cluster.examine(address, security, may_write=write)
         findings += _here(address, is_served, data, config)
     findings += libraries.examine()
     output.findings([{**finding._asdict(), "state": finding.state.value} for finding in findings])

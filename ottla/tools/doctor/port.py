@@ -10,6 +10,7 @@ import time
 from typing import NamedTuple
 
 from ottla.client.bootstrap import Address
+from ottla.client.security.options import Security
 from ottla.tools.doctor.findings import Finding, fail, ok
 
 PATIENCE_S = 3.0
@@ -51,15 +52,25 @@ def resolve(address: Address, check: str) -> Resolved:
     return Resolved(tuple(dict.fromkeys(str(item[4][0]) for item in entries)))
 
 
-def examine(address: Address, check: str = "port") -> Finding:
+def examine(address: Address, check: str = "port", security: Security | None = None) -> Finding:
     """Report which kind of server answers on the address."""
     resolved = resolve(address, check)
     if resolved.finding is not None:
         return resolved.finding
     started = time.monotonic()
     try:
-        with socket.create_connection(address, PATIENCE_S) as connection:
+        with (
+            socket.create_connection(address, PATIENCE_S) as plain,
+            plain if security is None else security.wrap(plain, address.host) as connection,
+        ):
             response = _ask(connection, _API_VERSIONS)
+    except ssl.SSLError as error:
+        return fail(
+            check,
+            f"{address} cannot be reached with TLS: {error}",
+            "Check security.protocol and ssl.truststore.location in the file of --command-config "
+            "or of the profile: the listener may be one in plain text, or have another certificate.",
+        )
     except ConnectionRefusedError:
         return fail(
             check,
@@ -109,10 +120,9 @@ def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
     if protocol is not None or (response or b"").startswith(_TLS_ALERT):
         return fail(
             check,
-            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), but the verbs of ottla only "
-            "speak plain text",
-            "Use the broker's PLAINTEXT listener (see its option listeners). Clients, and Apache Kafka's "
-            "scripts with --command-config, need security.protocol=SSL for this port.",
+            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), not plain text",
+            "Name a properties file with security.protocol=SSL or SASL_SSL with --command-config, or "
+            "use the broker's PLAINTEXT listener (see its option listeners).",
         )
     for greeting, name in _GREETINGS:
         if (response or _http_answer(address)).startswith(greeting):

@@ -1,12 +1,11 @@
 """`ottla pipeline check FILE`: report every problem of a pipeline file with its line."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ottla.client.admin import topics
-from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
-from ottla.client.brokers import Brokers
 from ottla.streams.pipelines import Pipeline, Problem
 from ottla.streams.pipelines.checking import check_topics
 from ottla.tools import options
@@ -20,9 +19,12 @@ from ottla.tools.spark import needed
 @click.option(
     "--bootstrap", "-b", metavar="HOST:PORT", help="Check that the topics exist in this cluster."
 )
+@options.command_config
 @click.option("--deep", is_flag=True, help="Also check SQL, columns and types with Spark.")
 @options.formatted
-def command(output: Output, file: Path, bootstrap: str | None, deep: bool) -> int:
+def command(
+    output: Output, file: Path, bootstrap: str | None, command_config: str | None, deep: bool
+) -> int:
     """Check a pipeline file. Exit code 1 if it cannot run.
 
     \b
@@ -31,20 +33,19 @@ def command(output: Output, file: Path, bootstrap: str | None, deep: bool) -> in
     """
     checked = files.read(file)
     problems = list(checked.problems)
-    if checked.pipeline is not None:
-        if bootstrap is not None:
-            problems += _topics(checked.pipeline, bootstrap)
-        if deep:
-            problems += _deep(checked.pipeline, bootstrap or DEFAULT_BOOTSTRAP)
+    if checked.pipeline is not None and (bootstrap is not None or deep):
+        access = files.access(checked.pipeline, bootstrap, command_config)
+        problems += [] if bootstrap is None else _topics(checked.pipeline, access)
+        problems += _deep(checked.pipeline, access) if deep else []
     return 0 if files.report(output, file, sorted(problems)) else 1
 
 
-def _topics(pipeline: Pipeline, bootstrap: str) -> list[Problem]:
-    with Brokers(bootstrap) as brokers:
+def _topics(pipeline: Pipeline, access: Any) -> list[Problem]:
+    with access.brokers() as brokers:
         return check_topics(pipeline, [topic.name for topic in topics.list_topics(brokers)])
 
 
-def _deep(pipeline: Pipeline, bootstrap: str) -> list[Problem]:
+def _deep(pipeline: Pipeline, access: Any) -> list[Problem]:
     spark = needed.open_session(pipeline.name, pipeline.settings, is_short=True)
-    problems: list[Problem] = needed.module("pipelines.run").check_deep(pipeline, spark, bootstrap)
+    problems: list[Problem] = needed.module("pipelines.run").check_deep(pipeline, spark, access)
     return problems

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
 from ottla.streams.pipelines.explaining import explain
 from ottla.tools import options
@@ -13,6 +14,7 @@ from ottla.tools.output import Output
 from ottla.tools.pipeline import files
 from ottla.tools.spark import needed
 
+_cluster_access = deferred("ottla.client.config.access", "ClusterAccess")
 _SHOWN = 48
 
 
@@ -31,6 +33,8 @@ def command(output: Output, file: Path, plan: bool) -> None:
     output.rows(rows, ("kind", "name", "reads", "does", "promises"))
     if plan:
         spark = needed.open_session(pipeline.name, pipeline.settings, is_short=True)
-        plans = needed.module("pipelines.run").plans(pipeline, spark, DEFAULT_BOOTSTRAP)
+        plans = needed.module("pipelines.run").plans(
+            pipeline, spark, _cluster_access(DEFAULT_BOOTSTRAP)
+        )
         for name, text in plans.items():
             click.echo(f"\nsink {name}\n{text}")

@@ -2,17 +2,40 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
 from ottla.streams.pipelines import Checked, Pipeline, Problem, check
 from ottla.streams.pipelines.problems import ERROR
 from ottla.tools.output import Output, note
 
+_access_with = deferred("ottla.tools.profile.client_config", "access_with")
+_default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
+_default_config = deferred("ottla.tools.profiles", "default_config")
+_cluster_access = deferred("ottla.client.config.access", "ClusterAccess")
+_resolved = deferred("ottla.streams.pipelines.security", "resolved_security")
 file_argument = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.yaml"
 )
+
+
+def access(pipeline: Pipeline, bootstrap: str | None, command_config: str | None) -> Any:
+    """Return the `ClusterAccess` of a pipeline: by the command line, the file or the profile.
+
+    The options of one cluster are not sent to another: those of the file are used with its own
+    address, and those of the profile with its own.
+    """
+    address = bootstrap or pipeline.bootstrap or _default_bootstrap()
+    if command_config is not None:
+        return _access_with(address, command_config)
+    is_of_file = not (bootstrap and pipeline.bootstrap) or bootstrap == pipeline.bootstrap
+    if pipeline.security is not None and is_of_file:
+        return _cluster_access(address, _resolved(pipeline.security, "the pipeline"))
+    is_of_profile = not (bootstrap or pipeline.bootstrap)
+    return _access_with(address, _default_config() if is_of_profile else "")
 
 
 def read(file: Path) -> Checked:

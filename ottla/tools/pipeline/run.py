@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
-from ottla.client.brokers import Brokers
 from ottla.streams.application.progress import ProgressLine
 from ottla.streams.pipelines.model import TopicSource
 from ottla.tools import options
@@ -25,16 +23,22 @@ from ottla.tools.spark import needed
     "-b",
     metavar="HOST:PORT",
     envvar="OTTLA_BOOTSTRAP",
-    help="The cluster's address; overrides the file.",
+    help="The cluster's address; overrides the file and the profile.",
 )
 @click.option(
     "--checkpoint",
     metavar="FOLDER",
     help="The checkpoint folder; overrides the file. Default: ottla-checkpoints/NAME.",
 )
+@options.command_config
 @options.formatted
 def command(
-    output: Output, file: Path, once: bool, bootstrap: str | None, checkpoint: str | None
+    output: Output,
+    file: Path,
+    once: bool,
+    bootstrap: str | None,
+    command_config: str | None,
+    checkpoint: str | None,
 ) -> None:
     """Run a pipeline until Ctrl-C, or with --once until all existing records are read.
 
@@ -45,14 +49,16 @@ def command(
     ottla pipeline run flights.yaml --once
     """
     pipeline = files.runnable(file)
+    access = files.access(pipeline, bootstrap, command_config)
     running = needed.module("pipelines.run")
     settings = running.RunSettings(
-        bootstrap or pipeline.bootstrap or DEFAULT_BOOTSTRAP,
+        access.bootstrap,
         str(Path(checkpoint or pipeline.checkpoint or f"ottla-checkpoints/{pipeline.name}")),
         once,
+        access.options,
     )
     if any(isinstance(source, TopicSource) for source in pipeline.sources.values()):
-        with Brokers(settings.bootstrap) as brokers:
+        with access.brokers() as brokers:
             # Check before Spark is started, which takes seconds.
             brokers.any_connection()
     spark = needed.open_session(pipeline.name, pipeline.settings)

@@ -1,13 +1,13 @@
 """The options of Kafka's clients that a command gets from a properties file: TLS and SASL.
 
-Not done: `ottla doctor`, `streams run`, `streams reset`, pipelines, and the commands that run on
-Spark connect in plain text.
+librdkafka, Spark and the blocking connections each get them in their own form.
 """
 
-from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.client.config.connections import connection_options
 from ottla.client.config.properties import parse_properties
+from ottla.client.security.options import security_of, security_options
 from ottla.tools.text_files import read_text
 
 
@@ -23,7 +23,18 @@ def configure(brokers: Brokers, path: str) -> None:
     brokers.settings = options.librdkafka
 
 
-def refuse_security(brokers: Brokers, purpose: str) -> None:
-    """Raise ConfigError if the connections to the brokers have TLS or SASL."""
-    if brokers.security is not None:
-        raise ConfigError(f"{purpose} connects in plain text only: it cannot use TLS or SASL")
+def access_with(bootstrap: str, path: str) -> ClusterAccess:
+    """Return the access to a cluster with the options of a file, or without any if `path` is "".
+
+    Raises ConfigError with the name of a wrong one.
+    """
+    if not path:
+        return ClusterAccess(bootstrap)
+    options = security_options(parse_properties(read_text(path), path, needs_values=False))
+    security_of(options)
+    return ClusterAccess(bootstrap, options)
+
+
+def access_of(brokers: Brokers) -> ClusterAccess:
+    """Return the access to a cluster with the options that `configure` has read."""
+    return ClusterAccess(brokers.bootstrap, security_options(brokers.settings))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import Security, security_of
+from ottla.client.security.options import SECURITY_OPTIONS, Security, security_of
 from ottla.tools.text_files import read_text
 
 _SECURE = ("security.", "sasl.", "ssl.")
@@ -29,7 +29,7 @@ def read_client_config(file: str) -> ClientConfig:
     for text in timeouts[:1]:
         if not text.isdecimal() or text == "0":
             raise ConfigError(f"{file}: a timeout must be a number of milliseconds, not {text!r}.")
-    known = {"bootstrap.servers", "client.id", "security.protocol", *_TIMEOUTS}
+    known = {"bootstrap.servers", "client.id", *SECURITY_OPTIONS, *_TIMEOUTS}
     defaults = ClientConfig()
     return ClientConfig(
         settings.get("bootstrap.servers"),

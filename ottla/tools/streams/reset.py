@@ -4,8 +4,6 @@ Follows kafka-streams-application-reset: no instance may be running; internal to
 and input topics are read from the position of the options. The checkpoint is removed, too, which
 Kafka leaves to KafkaStreams#cleanUp: it holds both state and positions, and must match the new
 positions.
-
-Connections with encryption or authentication are not supported (--config-file reports an error).
 """
 
 from collections.abc import Callable, Sequence
@@ -86,6 +84,8 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     "config_file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
+    envvar="OTTLA_COMMAND_CONFIG",
+    show_envvar=True,
     help="A properties file with client settings, as for Kafka's tools: bootstrap.servers, …",
 )
 @options.bootstrap
@@ -97,11 +97,13 @@ def command(output: Output, bootstrap: str, config_file: str | None, **option_va
     check_application_id(option_values["application_id"])
     if option_values["dry_run"] and option_values["execute"]:
         raise click.UsageError("--dry-run and --execute cannot be combined.")
-    config = read_client_config(config_file) if config_file else ClientConfig()
-    if config.ignored:
+    of_profile = "" if config_file else options.config_of_profile()
+    path = config_file or of_profile
+    config = read_client_config(path) if path else ClientConfig()
+    if config_file and config.ignored:
         note(f"{config_file}: ignored settings: {', '.join(config.ignored)}.")
     source = click.get_current_context().get_parameter_source("bootstrap")
-    if source is not ParameterSource.COMMANDLINE and config.bootstrap:
+    if config_file and source is not ParameterSource.COMMANDLINE and config.bootstrap:
         bootstrap = config.bootstrap
     with Brokers(
         bootstrap,

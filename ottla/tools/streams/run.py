@@ -32,7 +32,7 @@ _LOOK_S = 0.2
 @click.option(
     "--application-id", metavar="ID", help="The application id; default: the module's name."
 )
-@options.bootstrap
+@options.secured
 @click.option(
     "--guarantee",
     type=click.Choice([AT_LEAST_ONCE, EXACTLY_ONCE]),
@@ -56,8 +56,8 @@ _LOOK_S = 0.2
 def command(
     output: Output,
     reference: str,
+    access: Any,
     application_id: str | None,
-    bootstrap: str,
     guarantee: str,
     config: dict[str, str],
     **option_values: Any,
@@ -78,7 +78,8 @@ def command(
         if value is not None and name not in by_set
     }
     # Kafka's option names, and the application's own.
-    settings = {name: int(text) if _is_number(text) else text for name, text in config.items()}
+    settings = dict(access.options)
+    settings |= {name: int(text) if _is_number(text) else text for name, text in config.items()}
     topology, module = load_topology(reference)
     if option_values.get("master"):
         arguments["py_files"] = [_file_of(module)]
@@ -88,7 +89,7 @@ def command(
         topology,
         settings,
         application_id=application_id or module.rpartition(".")[2],
-        bootstrap_servers=bootstrap,
+        bootstrap_servers=access.bootstrap,
         **arguments,
     )
     app.set_state_listener(lambda new, old: _tell(output, app, new, old))

@@ -12,7 +12,7 @@ from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.positions import Anchor, parse_position, resolve
-from ottla.tools.profile.client_config import refuse_security
+from ottla.tools.profile.client_config import access_of
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 
@@ -63,10 +63,9 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
         schema=option_values["schema"],
         overwrite=option_values["overwrite"] or folder.is_dir(),
     )
-    refuse_security(brokers, "Spark")
     spark = needed.open_session(f"export {settings.topic}", {})
     with watched(f"Exporting {settings.topic}") as show:
-        count = exporting.export(spark, brokers.bootstrap, settings, show)
+        count = exporting.export(spark, access_of(brokers), settings, show)
     output.done(
         f"{count} records of {settings.topic} are in {folder}.",
         topic=settings.topic,

@@ -9,7 +9,7 @@ from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
-from ottla.tools.profile.client_config import refuse_security
+from ottla.tools.profile.client_config import access_of
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 
@@ -65,10 +65,9 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
         options=option_values["settings"],
         compression=option_values["compression"],
     )
-    refuse_security(brokers, "Spark")
     spark = needed.open_session(f"load {topic}", {})
     with watched(f"Loading {topic}") as show:
-        count = loading.load(spark, brokers.bootstrap, files, settings, show)
+        count = loading.load(spark, access_of(brokers), files, settings, show)
     output.done(f"{count} records are in {topic}.", topic=topic, records=count)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from ottla.client.bootstrap import Address
+from ottla.client.security.options import security_of
 from ottla.testing import Cluster
 from ottla.tools.doctor import port
 from ottla.tools.doctor.findings import State
@@ -144,3 +145,13 @@ def test_server_that_disconnects_may_require_a_login() -> None:
         finding = port.examine(address)
     assert "closes the connection without a response" in finding.found
     assert "SASL" in finding.remedy
+
+
+def test_a_listener_in_plain_text_is_recognised_with_tls() -> None:
+    """The remedy names the options that may be wrong."""
+    security = security_of({"security.protocol": "SSL"})
+    with Cluster() as cluster:
+        finding = port.examine(Address(cluster.host, cluster.port), security=security)
+    assert finding.state is State.FAIL
+    assert "cannot be reached with TLS" in finding.found
+    assert "security.protocol" in finding.remedy

@@ -1,12 +1,17 @@
 """`ottla pipeline check|explain`, and the commands that need Spark, without Spark."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
+from ottla.client.config.access import ClusterAccess
+from ottla.streams.pipelines.model import Pipeline, Security
+from ottla.tools import profiles
+from ottla.tools.pipeline import files
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import bar
 
@@ -21,6 +26,10 @@ _GOOD = dedent(
       alerts: {from: late, topic: alerts, key: origin}
       totals: {from: late, files: out, partition_by: origin}
     """
+)
+
+_PIPELINE = Pipeline(
+    name="late", bootstrap="", checkpoint="", trigger="", sources={}, steps={}, sinks={}
 )
 
 
@@ -171,3 +180,43 @@ def test_bar_shows_the_completed_tasks() -> None:
     line = bar("Loading t", 3, 4)
     assert line.startswith("Loading t [#")
     assert line.endswith(".] 3 of 4 tasks")
+
+
+_OWN = Security(options={"security.protocol": "SSL", "ssl.truststore.type": "PEM"})
+_FILES = {"security.protocol": "SSL"}
+
+
+@pytest.mark.parametrize(
+    ("option", "own", "config", "address", "security"),
+    [
+        (None, "", "", "profile:1", {"security.protocol": "PLAINTEXT"}),
+        (None, "own:1", "", "own:1", {}),
+        (None, "own:1", "config", "own:1", _FILES),
+        ("option:1", "", "", "option:1", {}),
+        ("option:1", "own:1", "config", "option:1", _FILES),
+    ],
+)
+def test_options_of_one_cluster_are_not_sent_to_another(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    option: str | None,
+    own: str,
+    config: str,
+    address: str,
+    security: dict[str, str],
+) -> None:
+    """The profile's are used with its address only, the file's with its own or a missing one."""
+    monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
+    monkeypatch.delenv("OTTLA_PROFILE", raising=False)
+    (tmp_path / "of_profile").write_text("security.protocol=PLAINTEXT")
+    (tmp_path / "config").write_text("security.protocol=SSL")
+    of_profile = {"p": str(tmp_path / "of_profile")}
+    profiles.write(profiles.Profiles({"p": "profile:1"}, "p", of_profile))
+    pipeline = replace(_PIPELINE, bootstrap=own)
+    path = str(tmp_path / config) if config else None
+    assert files.access(pipeline, option, path) == ClusterAccess(address, security)
+    secured = replace(pipeline, security=_OWN)
+    if config or (own and option):
+        assert files.access(secured, option, path) == ClusterAccess(address, security)
+    else:
+        assert files.access(secured, option, path) == ClusterAccess(address, _OWN.options)

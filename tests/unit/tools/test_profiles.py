@@ -10,9 +10,10 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.testing import Cluster
 from ottla.tools import main, profiles
-from ottla.tools.profile.client_config import configure, refuse_security
+from ottla.tools.profile.client_config import access_of, access_with, configure
 
 
 @pytest.fixture(autouse=True)
@@ -200,10 +201,22 @@ def test_a_wrong_file_of_options_creates_no_profile(
     assert not folder.exists()
 
 
-def test_commands_on_spark_refuse_a_secured_cluster(ottla_cluster: Cluster, folder: Path) -> None:
-    """They would send records in plain text."""
-    brokers = Brokers(ottla_cluster.bootstrap)
-    configure(brokers, write_config(folder, "security.protocol=SSL\ngroup.id=g\nclient.id=ann\n"))
-    assert brokers.settings == {"security.protocol": "SSL", "client.id": "ann"}
-    with pytest.raises(ConfigError, match="Spark connects in plain text only"):
-        refuse_security(brokers, "Spark")
+def test_options_of_a_file_reach_every_kind_of_connection(folder: Path) -> None:
+    """librdkafka and Spark get what the blocking connections get; other options have no effect."""
+    text = (
+        "security.protocol=SSL\nssl.endpoint.identification.algorithm=\ngroup.id=g\nclient.id=ann\n"
+    )
+    path, brokers = write_config(folder, text), Brokers("b:1")
+    configure(brokers, path)
+    secured = {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "none"}
+    assert brokers.settings == {**secured, "client.id": "ann"}
+    assert access_of(brokers) == ClusterAccess("b:1", secured)
+    name = "ssl.endpoint.identification.algorithm"
+    assert access_with("b:1", path) == ClusterAccess("b:1", {**secured, name: ""})
+    assert access_with("b:1", "") == ClusterAccess("b:1")
+
+
+def test_a_wrong_file_of_options_is_explained(folder: Path) -> None:
+    """Before any connection, for the commands on Spark, too."""
+    with pytest.raises(ConfigError, match=r"security\.protocol=TLS"):
+        access_with("b:1", write_config(folder, "security.protocol=TLS"))

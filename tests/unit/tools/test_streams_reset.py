@@ -1,6 +1,7 @@
 """`ottla streams reset` against a cluster."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from confluent_kafka import Producer
 from ottla.client.admin.offsets import PROGRESS, CommittedOffset, commit_offsets, committed_offsets
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.testing import Cluster
+from ottla.tools import profiles
 
 _QUERY = "3f0c9a52-0000-4000-8000-000000000000"
 
@@ -298,3 +300,20 @@ def test_a_file_configures_the_client(
     refused = _reset(run, state_dir, "--command-config", str(file))
     assert refused.code == 1
     assert "sasl.mechanism=GSSAPI is not supported" in refused.errors
+
+
+def test_the_file_of_a_profile_is_used_with_its_address(
+    run: Any, state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another address it has no effect."""
+    monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
+    monkeypatch.delenv("OTTLA_PROFILE", raising=False)
+    address = os.environ["OTTLA_BOOTSTRAP"]
+    (tmp_path / "client.properties").write_text("bootstrap.servers=other:1\nsecurity.protocol=X\n")
+    config = {"p": str(tmp_path / "client.properties")}
+    profiles.write(profiles.Profiles({"p": address}, "p", config))
+    assert _reset(run, state_dir).code == 0
+    monkeypatch.delenv("OTTLA_BOOTSTRAP")
+    assert "security.protocol=X" in _reset(run, state_dir).errors
+    (tmp_path / "client.properties").write_text("bootstrap.servers=other:1\n")
+    assert _reset(run, state_dir).code == 0

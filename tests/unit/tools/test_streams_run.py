@@ -106,3 +106,23 @@ def test_set_options_are_passed_to_the_application(
         "processing.guarantee": "exactly_once_v2",
     }
     assert "processing_guarantee" not in options
+
+
+def test_a_file_of_options_is_passed_to_the_application(
+    run: Any, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of TLS and SASL only; --set overrides them."""
+    seen: list[dict[str, Any]] = []
+
+    def refuse(_topology: Topology, config: dict[str, Any], **_: Any) -> None:
+        seen.append(config)
+        raise ConfigError("seen")
+
+    monkeypatch.setattr("ottla.streams.kafka_streams.KafkaStreams", refuse)
+    Path("client.properties").write_text("security.protocol=SSL\ngroup.id=g\n")
+    words = ("streams", "run", f"{module}:topology", "--command-config", "client.properties")
+    run(*words, "--set", "ssl.key.password=123")
+    assert seen == [{"security.protocol": "SSL", "ssl.key.password": 123}]
+    missing = run(*words[:-1], "nowhere.properties")
+    assert (missing.code, len(seen)) == (1, 1)
+    assert "nowhere.properties" in missing.errors

@@ -32,7 +32,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.model.packing import pack, unpack
 from ottla.streams.serdes import Serde
@@ -165,7 +164,7 @@ class RowTaskReader:
         assert isinstance(partition, BundleTask)
         options = self._options
         with (
-            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            options.brokers() as brokers,
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
             for offsets in partition.ranges:

@@ -211,7 +211,7 @@ class MicroBatches:
         if self._shadow is None:
             options = self._options
             self._shadow = ShadowGroup(
-                options.bootstrap, options.group_id, options.client_id, self._policy.progress_mark
+                options.access, options.group_id, options.client_id, self._policy.progress_mark
             )
         known_partitions = self._connected().known
         real = {key: offset for key, offset in offsets.items() if key in known_partitions}

@@ -17,7 +17,10 @@ from typing import Any
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import EARLIEST, LATEST, TopicPartition
 from ottla.client.bootstrap import parse_bootstrap
+from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.client.fetcher import FetchSettings
+from ottla.client.security.options import SECURITY_OPTIONS
 from ottla.client.sender import SendSettings
 from ottla.streams.model.durations import milliseconds
 from ottla.wire.records.compression import CODECS
@@ -174,10 +177,12 @@ def _always(expected: bool) -> Callable[[str], bool]:
     return parse
 
 
+_PREFIX = "kafka."
 OPTIONS = (
     OptionRow("kafka.bootstrap.servers", _ALL, _text, "Brokers, as in host:port,host:port."),
     OptionRow("bootstrap", _ALL, _text, "Short for kafka.bootstrap.servers."),
     OptionRow("kafka.client.id", _ALL, _text, "The name that the brokers see; ottla-spark."),
+    *(OptionRow(f"{_PREFIX}{name}", _ALL, str, doc) for name, doc in SECURITY_OPTIONS.items()),
     OptionRow("subscribe", _READ, _topics, "Topics to read, separated by commas."),
     OptionRow(
         "subscribePattern",
@@ -317,6 +322,18 @@ _NOT_OURS = {
 }
 
 
+def cluster_options(access: ClusterAccess) -> dict[str, str]:
+    """Return the options that name a cluster to `format("ottla")`."""
+    secured = {f"{_PREFIX}{name}": value for name, value in access.options.items()}
+    return {"kafka.bootstrap.servers": access.bootstrap, **secured}
+
+
+def security_in(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of TLS and SASL among those that `cluster_options` returned."""
+    named = {name: f"{_PREFIX}{name}" for name in SECURITY_OPTIONS}
+    return {name: options[key] for name, key in named.items() if key in options}
+
+
 class SparkOptions:
     """The options of one source or sink; raises ConfigError for unknown, misplaced or invalid ones."""
 
@@ -350,6 +367,17 @@ class SparkOptions:
             )
         parse_bootstrap(result)
         return result
+
+    @property
+    def access(self) -> ClusterAccess:
+        """The bootstrap servers, with the options of TLS and SASL."""
+        return ClusterAccess(self.bootstrap, security_in(self._values))
+
+    def brokers(self, *, timeout_s: float = 15.0, is_proven: bool = False) -> Brokers:
+        """Return connections to the cluster; ConfigError for a wrong option of TLS or SASL."""
+        return self.access.brokers(
+            client_id=self.client_id, timeout_s=timeout_s, is_proven=is_proven
+        )
 
     @property
     def group_id(self) -> str | None:

@@ -21,7 +21,6 @@ from ottla.client.admin.offsets import (
     TopicPartition,
     list_offsets,
 )
-from ottla.client.brokers import Brokers
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.ranges import OffsetRange, Offsets
 from ottla.wire.messages.describe_log_dirs import (
@@ -43,9 +42,7 @@ class Positions:
         # A batch fails soon if brokers are unreachable; a stream retries for as long as its options
         # allow.
         patience_s = options.timeout_s if options.use is Use.STREAM_READ else _PATIENCE_S
-        self._brokers = Brokers(
-            options.bootstrap, client_id=options.client_id, timeout_s=patience_s
-        )
+        self._brokers = options.brokers(timeout_s=patience_s)
         self.known: frozenset[TopicPartition] = frozenset()
         """The last result of `partitions`."""
 

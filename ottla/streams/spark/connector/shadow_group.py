@@ -12,7 +12,8 @@ import time
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
-from ottla.client.brokers import PASSING, Brokers
+from ottla.client.brokers import PASSING
+from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.streams.spark.connector.ranges import Offsets
 
@@ -35,9 +36,9 @@ class ShadowGroup:
     """
 
     def __init__(
-        self, bootstrap: str, group_id: str | None, client_id: str, mark: str = ""
+        self, access: ClusterAccess, group_id: str | None, client_id: str, mark: str = ""
     ) -> None:
-        self._brokers = Brokers(bootstrap, timeout_s=_TIMEOUT_S, client_id=client_id)
+        self._brokers = access.brokers(timeout_s=_TIMEOUT_S, client_id=client_id)
         self._group_id = group_id
         self._mark = mark
         self._committed: Offsets = {}

@@ -91,8 +91,8 @@ class TaskWriter:
         self._options = options
         self._columns = _check_columns(options, schema)
         self._handlers = handlers
-        # The driver rejects a missing address, too.
-        _ = options.bootstrap
+        # The driver rejects a missing address and wrong options of TLS and SASL, too.
+        options.brokers().close()
 
     def gather(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield the columns to be written, in larger tables."""
@@ -141,7 +141,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows of a task; all in-sync replicas have acknowledged them on return."""
-        with _brokers(self._options) as brokers:
+        with self._options.brokers() as brokers:
             return Written(self._writer.send(brokers, self._writer.gather(iterator)))
 
 
@@ -195,13 +195,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         """Return brokers that are retried for as long as a batch may take, so that a broker's
         restart does not end a stream.
         """
-        options = self._options
-        return Brokers(
-            options.bootstrap,
-            client_id=options.client_id,
-            timeout_s=options.timeout_s,
-            is_proven=True,
-        )
+        return self._options.brokers(timeout_s=self._options.timeout_s, is_proven=True)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make a batch visible; with at_least_once it is visible already."""
@@ -219,12 +213,8 @@ class StreamSink(DataSourceStreamArrowWriter):
         if shares:
             # The next attempt aborts these transactions when it begins its own, so do not wait for
             # unreachable brokers.
-            with _brokers(self._options) as brokers:
+            with self._options.brokers() as brokers:
                 abort_shares(brokers, shares)
-
-
-def _brokers(options: SparkOptions) -> Brokers:
-    return Brokers(options.bootstrap, client_id=options.client_id)
 
 
 def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:

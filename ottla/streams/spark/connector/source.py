@@ -34,7 +34,6 @@ from pyspark.sql.types import (
 )
 
 from ottla.base.errors import ConfigError
-from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.spark.connector.micro_batches import (
     BatchRanges,
@@ -150,7 +149,7 @@ class RangeTaskReader:
         assert isinstance(partition, RangeTask)
         offsets, options = partition.range, self._options
         with (
-            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            options.brokers() as brokers,
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
             decoder = ColumnDecoder(offsets.topic, offsets.partition, self._names)

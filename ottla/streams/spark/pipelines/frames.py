@@ -14,6 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame, SparkSession, types
 from pyspark.sql import functions as sql
 
+from ottla.client.config.access import ClusterAccess
 from ottla.streams.pipelines.checking import order_of_steps, references
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.model import (
@@ -33,6 +34,7 @@ from ottla.streams.pipelines.model import (
     With,
 )
 from ottla.streams.pipelines.problems import Problems
+from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.pipelines.avro import decoded
 
 _CORRUPT = "_corrupt_value"
@@ -54,13 +56,13 @@ class Frames:
         self,
         spark: SparkSession,
         pipeline: Pipeline,
-        bootstrap: str,
+        access: ClusterAccess,
         problems: Problems,
         group: str = "",
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
-        self._bootstrap = bootstrap
+        self._access = access
         self._problems = problems
         self._group = group
         self._frames: dict[str, DataFrame] = {}
@@ -105,7 +107,7 @@ class Frames:
         return frame
 
     def _topics(self, source: TopicSource) -> DataFrame:
-        options = topic_options(source, self._bootstrap, self._group)
+        options = topic_options(source, self._access, self._group)
         opened = self._spark.read if source.is_static else self._spark.readStream
         return shape(opened.format("ottla").options(**options).load(), source)
 
@@ -210,9 +212,9 @@ def ddl(schema: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in schema.items())
 
 
-def topic_options(source: TopicSource, bootstrap: str, group: str) -> dict[str, str]:
+def topic_options(source: TopicSource, access: ClusterAccess, group: str) -> dict[str, str]:
     """Return the options with which `format("ottla")` reads a source's topics."""
-    options = {"kafka.bootstrap.servers": bootstrap}
+    options = cluster_options(access)
     if source.pattern is not None:
         options["subscribePattern"] = source.pattern.text
     else:

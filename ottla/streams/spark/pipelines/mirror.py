@@ -28,15 +28,19 @@ from ottla.client.admin.offsets import (
 )
 from ottla.client.admin.topics import create_topic, describe_topic
 from ottla.client.brokers import Brokers
-from ottla.client.table import read_table
+from ottla.client.config.access import ClusterAccess
+from ottla.client.table import read_table_of
 from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines.model import MirrorSink, TopicSource
 from ottla.streams.pipelines.translation import Point, Translation
+from ottla.streams.spark.connector.options import cluster_options, security_in
 from ottla.streams.spark.connector.ranges import JsonOffsets, Offsets, from_json
 from ottla.streams.spark.connector.source import OttlaSource
 from ottla.streams.spark.pipelines.frames import topic_options
+from ottla.streams.spark.pipelines.sinks import access_of
 
 _PREFIX = "mirror."
+_TOPICS = ("source_topic", "target_topic", "offsets_topic")
 # A point costs one record for each partition; this is the interval of points while records arrive
 # without a pause.
 _INTERVAL_S = 5.0
@@ -47,21 +51,19 @@ _OFFSETS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 @dataclass(frozen=True)
 class Mirror:
-    """One topic and its mirror, with the bootstrap servers of the two clusters, which may be the
-    same.
-    """
+    """One topic and its mirror, with the access to the two clusters, which may be the same."""
 
     source_topic: str
-    source_bootstrap: str
+    source: ClusterAccess
     target_topic: str
-    target_bootstrap: str
+    target: ClusterAccess
     offsets_topic: str
 
     @classmethod
-    def of(cls, source: TopicSource, sink: MirrorSink, bootstrap: str) -> "Mirror":
+    def of(cls, source: TopicSource, sink: MirrorSink, access: ClusterAccess) -> "Mirror":
         """Return the mirror that a sink describes."""
-        target = sink.bootstrap or bootstrap
-        return cls(source.topics[0].text, bootstrap, sink.topic.text, target, sink.offsets_topic)
+        target = access_of(sink, access)
+        return cls(source.topics[0].text, access, sink.topic.text, target, sink.offsets_topic)
 
     def prepare(self) -> None:
         """Create the target with as many partitions as the source, and the topic of offsets, if
@@ -69,7 +71,7 @@ class Mirror:
 
         Raises ConfigError if the target has fewer partitions than the source.
         """
-        with Brokers(self.source_bootstrap) as source, Brokers(self.target_bootstrap) as target:
+        with self.source.brokers() as source, self.target.brokers() as target:
             count = len(describe_topic(source, self.source_topic).partitions)
             _ensure(target, self.target_topic, count, {})
             _ensure(target, self.offsets_topic, 1, _OFFSETS_CONFIG)
@@ -82,9 +84,8 @@ class Mirror:
 
     def translation(self) -> Translation:
         """Return the current translation of offsets."""
-        table = read_table(
-            self.offsets_topic, bootstrap=self.target_bootstrap, columns=["key", "value"]
-        )
+        with self.target.brokers() as brokers:
+            table = read_table_of(brokers, self.offsets_topic, columns=["key", "value"])
         result = (
             Point.decode(self.source_topic, row["key"], row["value"]) for row in table.to_pylist()
         )
@@ -98,7 +99,7 @@ class Mirror:
         read the target.
         """
         translation = self.translation()
-        with Brokers(self.source_bootstrap) as source:
+        with self.source.brokers() as source:
             read = committed_offsets(source, group_id)
         results = {
             partition: offset
@@ -106,11 +107,11 @@ class Mirror:
             if topic == self.source_topic
             and (offset := translation.translate(partition, committed.offset)) is not None
         }
-        with Brokers(self.target_bootstrap) as target:
+        with self.target.brokers() as target:
             return results if self._commit(target, group_id, results) else {}
 
     def _commit(self, target: Brokers, group_id: str, committed: Mapping[int, int]) -> bool:
-        is_same = self.source_bootstrap == self.target_bootstrap
+        is_same = self.source.bootstrap == self.target.bootstrap
         if not is_same and _state(target, group_id) not in _EMPTY:
             return False
         stored_offsets = committed_offsets(target, group_id)
@@ -152,10 +153,10 @@ def _state(brokers: Brokers, group_id: str) -> str:
 def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:
     """Return the records of a topic in the form that a mirror writes."""
     spark.dataSource.register(MirrorSource)
-    options = topic_options(source, mirror.source_bootstrap, group) | {"includeHeaders": "true"}
-    # The source's bootstrap servers are among the options already; the points need the others.
-    for name in ("source_topic", "target_topic", "target_bootstrap", "offsets_topic"):
-        options[f"{_PREFIX}{name}"] = getattr(mirror, name)
+    options = topic_options(source, mirror.source, group) | {"includeHeaders": "true"}
+    # The source's cluster is among the options already; the points need the others.
+    own = {name: getattr(mirror, name) for name in _TOPICS} | cluster_options(mirror.target)
+    options |= {f"{_PREFIX}{name}": value for name, value in own.items()}
     records = spark.readStream.format(MirrorSource.name()).options(**options).load()
     return records.select(*_COLUMNS)
 
@@ -178,7 +179,11 @@ class MirrorSource(OttlaSource):
             name.removeprefix(_PREFIX): all_options[name]
             for name in set(all_options) - set(options)
         }
-        mirror = Mirror(source_bootstrap=options["kafka.bootstrap.servers"], **own)
+        source, target = (
+            ClusterAccess(named["kafka.bootstrap.servers"], security_in(named))
+            for named in (options, own)
+        )
+        mirror = Mirror(source=source, target=target, **{name: own[name] for name in _TOPICS})
         reader = OttlaSource(CaseInsensitiveDict(options)).streamReader(schema)
         return MirrorReader(reader, Notes(mirror))
 
@@ -188,6 +193,7 @@ class Notes:
 
     def __init__(self, mirror: Mirror, interval_s: float = _INTERVAL_S) -> None:
         self._mirror = mirror
+        self._settings = mirror.target.librdkafka_settings()
         self._interval_s = interval_s
         self._noted: Offsets = {}
         self._noted_at = -interval_s
@@ -200,9 +206,9 @@ class Notes:
             return
         mirror = self._mirror
         latest = {(mirror.target_topic, partition): LATEST for _, partition in changed}
-        with Brokers(mirror.target_bootstrap) as brokers:
+        with mirror.target.brokers() as brokers:
             ends = list_offsets(brokers, latest)
-        with RecordProducer(mirror.target_bootstrap) as producer:
+        with RecordProducer(mirror.target.bootstrap, self._settings) as producer:
             for (topic, partition), offset in sorted(changed.items()):
                 point = Point(partition, offset, ends[mirror.target_topic, partition].offset)
                 key, value = point.encode(topic)

@@ -9,22 +9,32 @@ with start(checked.pipeline, spark, settings) as run:
 import contextlib
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.access import ClusterAccess
 from ottla.streams.application.progress import Progress
-from ottla.streams.pipelines.model import JdbcSink, MirrorSink, Pipeline, Sink, TopicSource
+from ottla.streams.pipelines.model import (
+    JdbcSink,
+    MirrorSink,
+    Pipeline,
+    Sink,
+    TopicSink,
+    TopicSource,
+)
 from ottla.streams.pipelines.problems import Problem, Problems
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.pipelines.frames import Frames
 from ottla.streams.spark.pipelines.jdbc import password
 from ottla.streams.spark.pipelines.mirror import Mirror, mirrored
-from ottla.streams.spark.pipelines.sinks import SinkSettings, prepare, start_sink
+from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of, prepare, start_sink
 from ottla.streams.spark.query.failures import QueryError, explain
 from ottla.streams.spark.query.reports import progress_of, total
 
@@ -42,6 +52,12 @@ class RunSettings:
     bootstrap: str
     checkpoint: str
     once: bool = False
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def access(self) -> ClusterAccess:
+        """The bootstrap servers, with the options of TLS and SASL."""
+        return ClusterAccess(self.bootstrap, self.security)
 
 
 @dataclass
@@ -154,10 +170,10 @@ def _explained(text: str) -> str:
     )
 
 
-def check_deep(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> list[Problem]:
+def check_deep(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> list[Problem]:
     """Return the problems that Spark finds in a pipeline: SQL, columns and types. Reads no record."""
     problems = Problems()
-    frames = Frames(spark, pipeline, bootstrap, problems)
+    frames = Frames(spark, pipeline, access, problems)
     for sink in pipeline.sinks.values():
         _check_sink(frames, sink)
     return problems.in_order
@@ -177,17 +193,18 @@ def _check_sink(frames: Frames, sink: Sink) -> None:
                 prepare(frame, sink)
 
 
-def plans(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> dict[str, str]:
+def plans(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> dict[str, str]:
     """Return Spark's plan of each sink, as text."""
-    _check(pipeline, spark, bootstrap)
-    frames = Frames(spark, pipeline, bootstrap, Problems())
+    _check(pipeline, spark, access)
+    frames = Frames(spark, pipeline, access, Problems())
     results = {}
     for name, sink in pipeline.sinks.items():
         frame = frames.get(sink.origin.text)
         if frame is not None and not isinstance(sink, MirrorSink):
-            results[name] = str(
-                prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString()
-            )
+            execution = prepare(frame, sink)._jdf.queryExecution()
+            # As `explain` of a data frame does: only this also plans streams.
+            jvm: Any = spark._jvm
+            results[name] = str(jvm.PythonSQLUtils.explainString(execution, "simple")).strip()
     return results
 
 
@@ -195,13 +212,15 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
     """Start every sink's query; raise ConfigError with all problems that Spark finds, before any
     starts.
     """
-    _check(pipeline, spark, settings.bootstrap)
+    _check(pipeline, spark, settings.access)
     for sink in pipeline.sinks.values():
         if isinstance(sink, JdbcSink) and sink.password_variable:
             password(sink)
+        if isinstance(sink, TopicSink | MirrorSink):
+            access_of(sink, settings.access)
     run = PipelineRun()
     sink_settings = SinkSettings(
-        settings.bootstrap, settings.checkpoint.rstrip("/"), pipeline.trigger, settings.once
+        settings.access, settings.checkpoint.rstrip("/"), pipeline.trigger, settings.once
     )
     try:
         for name, sink in pipeline.sinks.items():
@@ -215,8 +234,8 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
     return run
 
 
-def _check(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> None:
-    result = check_deep(pipeline, spark, bootstrap)
+def _check(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> None:
+    result = check_deep(pipeline, spark, access)
     if result:
         raise ConfigError("\n".join(map(str, result)))
 
@@ -228,10 +247,10 @@ def _frame(
     if isinstance(sink, MirrorSink):
         source = pipeline.sources[sink.origin.text]
         assert isinstance(source, TopicSource)
-        mirror = Mirror.of(source, sink, settings.bootstrap)
+        mirror = Mirror.of(source, sink, settings.access)
         mirror.prepare()
         return mirrored(spark, source, mirror, group), mirror
-    frames = Frames(spark, pipeline, settings.bootstrap, Problems(), group)
+    frames = Frames(spark, pipeline, settings.access, Problems(), group)
     frame = frames.get(sink.origin.text)
     assert frame is not None
     return frame, None

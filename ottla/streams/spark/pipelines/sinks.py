@@ -15,6 +15,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from ottla.client.config.access import ClusterAccess
 from ottla.streams.pipelines.model import (
     ConsoleSink,
     FileSink,
@@ -23,6 +24,8 @@ from ottla.streams.pipelines.model import (
     Sink,
     TopicSink,
 )
+from ottla.streams.pipelines.security import resolved_security
+from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.pipelines.avro import encoded
 from ottla.streams.spark.pipelines.jdbc import JdbcTable
 
@@ -35,7 +38,7 @@ _RECORD = ("key", "value", "partition", "headers", "timestamp")
 class SinkSettings:
     """The settings that all sinks of a run share; `checkpoint` is the folder of all of them."""
 
-    bootstrap: str
+    access: ClusterAccess
     checkpoint: str
     trigger: str
     once: bool
@@ -80,9 +83,16 @@ def records_of(frame: DataFrame, sink: TopicSink) -> DataFrame:
     return frame.select((key if is_binary else key.cast("string")).alias("key"), value)
 
 
-def topic_options(sink: TopicSink | MirrorSink, bootstrap: str) -> Mapping[str, str]:
+def access_of(sink: TopicSink | MirrorSink, access: ClusterAccess) -> ClusterAccess:
+    """Return the access to the cluster that a sink writes to; `access` is that of the pipeline."""
+    if not sink.bootstrap:
+        return access
+    return ClusterAccess(sink.bootstrap, resolved_security(sink.security, f"sink {sink.name}"))
+
+
+def topic_options(sink: TopicSink | MirrorSink, access: ClusterAccess) -> Mapping[str, str]:
     """Return the options with which `format("ottla")` writes a sink's topic."""
-    options = {"kafka.bootstrap.servers": sink.bootstrap or bootstrap, "topic": sink.topic.text}
+    options = {**cluster_options(access_of(sink, access)), "topic": sink.topic.text}
     if isinstance(sink, TopicSink) and sink.compression:
         options["kafka.compression.type"] = sink.compression
     return options
@@ -91,7 +101,7 @@ def topic_options(sink: TopicSink | MirrorSink, bootstrap: str) -> Mapping[str, 
 def _topic(frame: DataFrame, sink: Sink, settings: SinkSettings) -> DataStreamWriter:
     assert isinstance(sink, TopicSink)
     records = records_of(frame, sink)
-    options = dict(topic_options(sink, settings.bootstrap))
+    options = dict(topic_options(sink, settings.access))
     if "timestamp" in records.columns:
         options["includeTimestamp"] = "true"
     if sink.mode == "append":
@@ -105,7 +115,7 @@ def _topic(frame: DataFrame, sink: Sink, settings: SinkSettings) -> DataStreamWr
 
 def _mirror(frame: DataFrame, sink: Sink, settings: SinkSettings) -> DataStreamWriter:
     assert isinstance(sink, MirrorSink)
-    options = {**topic_options(sink, settings.bootstrap), "includeTimestamp": "true", **_ONCE}
+    options = {**topic_options(sink, settings.access), "includeTimestamp": "true", **_ONCE}
     return frame.writeStream.format("ottla").options(**options)
 
 

@@ -11,6 +11,8 @@ from pyspark.sql import functions as sql
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import TopicPartition
+from ottla.client.config.access import ClusterAccess
+from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.query.failures import QueryError, explain
 
 _POLL_S = 0.2
@@ -60,7 +62,7 @@ class ExportSettings:
 
 def load(
     spark: SparkSession,
-    bootstrap: str,
+    access: ClusterAccess,
     files: Sequence[str],
     settings: LoadSettings,
     report: Report,
@@ -80,7 +82,7 @@ def load(
     def write() -> None:
         records = _records(reader.load(list(files)), settings)
         writer = records.observe(counted, sql.count(sql.lit(1)).alias("rows")).write.format("ottla")
-        writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", settings.topic)
+        writer = writer.options(**cluster_options(access)).option("topic", settings.topic)
         if "timestamp" in records.columns:
             writer = writer.option("includeTimestamp", "true")
         writer.option("kafka.compression.type", settings.compression).mode("append").save()
@@ -130,12 +132,14 @@ def _own_columns(rows: DataFrame) -> DataFrame:
     )
 
 
-def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, report: Report) -> int:
+def export(
+    spark: SparkSession, access: ClusterAccess, settings: ExportSettings, report: Report
+) -> int:
     """Write the records of a topic to files in a folder; return their number. `report` as for
     `load`.
     """
     options = {
-        "kafka.bootstrap.servers": bootstrap,
+        **cluster_options(access),
         "assign": _by_topic(settings.starts, as_list=True),
         "startingOffsets": _by_topic(settings.starts),
         "endingOffsets": _by_topic(settings.ends),

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
-from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.streams.application.topic_checks import check_sinks
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.user_errors import UsersErrors
@@ -32,6 +32,7 @@ from ottla.streams.processor.api import PunctuationType
 from ottla.streams.spark.catalyst.frame import columns_frame, spark_types
 from ottla.streams.spark.catalyst.row_source import columns_source
 from ottla.streams.spark.catalyst.steps import lower_layout
+from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.layout.envelopes import DDL
 from ottla.streams.spark.layout.internal_topics import create_internal_topics, internal_topics
@@ -76,6 +77,13 @@ class QuerySettings:
     """The replication factor of internal topics; -1 is the brokers' default."""
     uses_catalyst: bool = True
     """True if Column expressions run in the JVM when possible."""
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The options of Kafka's clients for TLS and SASL."""
+
+    @property
+    def access(self) -> ClusterAccess:
+        """The bootstrap servers, with the options of TLS and SASL."""
+        return ClusterAccess(self.bootstrap, self.security)
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ def compile_query(
     `claimed` are the partition counts stored in its checkpoint. Raises TopologyError if topics do
     not exist or cannot be joined, and if a processor raises when its first task is created.
     """
-    with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
+    with settings.access.brokers(client_id="ottla-streams") as brokers:
         counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         for application in applications:
             tasks = application.settings
@@ -185,7 +193,7 @@ def start_query(
     if in_jvm is None:
         rows = count_dropped(rows)
     writer = rows.writeStream.format(format_name).outputMode("append").queryName(name)
-    sink = {"kafka.bootstrap.servers": settings.bootstrap, "includeTimestamp": "true"}
+    sink = {**cluster_options(settings.access), "includeTimestamp": "true"}
     writer = writer.options(**{**sink, **settings.sink_options})
     writer = writer.option("checkpointLocation", checkpoint.location)
     return writer.trigger(**settings.trigger).start()
@@ -193,15 +201,15 @@ def start_query(
 
 def _first_positions(compiled: Compiled, settings: QuerySettings) -> Offsets:
     group_id = settings.options.get("kafka.group.id")
-    return first_positions(compiled.layout, compiled.topics, settings.bootstrap, group_id)
+    return first_positions(compiled.layout, compiled.topics, settings.access, group_id)
 
 
 def _source_options(compiled: Compiled, settings: QuerySettings, starts: Offsets) -> dict[str, str]:
     layout, topics = compiled.layout, compiled.topics
     options = {
-        "kafka.bootstrap.servers": settings.bootstrap,
+        **cluster_options(settings.access),
         "subscribe": ",".join(compiled.topics),
-        "startingOffsets": starting_offsets(layout, topics, settings.bootstrap, starts),
+        "startingOffsets": starting_offsets(layout, topics, settings.access, starts),
         "maxOffsetsPerTrigger": str(settings.max_records),
         "kafka.isolation.level": "read_committed",
     }

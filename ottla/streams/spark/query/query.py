@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.connector.options import SparkOptions, Use, cluster_options
 from ottla.streams.spark.connector.positions import Positions
 from ottla.streams.spark.connector.ranges import Offsets, from_json
 from ottla.streams.spark.layout.layout import Application
@@ -145,7 +145,7 @@ class StreamsQuery:
         # A clock always has new input: wait until a micro-batch has ended at the ends of the
         # topics.
         options = {
-            "bootstrap": self._settings.bootstrap,
+            **cluster_options(self._settings.access),
             "subscribe": ",".join(running.compiled.topics),
         }
         with Positions(SparkOptions(options, Use.STREAM_READ)) as positions:

@@ -20,7 +20,7 @@ from ottla.client.admin.offsets import (
     list_offsets,
 )
 from ottla.client.admin.topics import list_topics
-from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.layout.layout import Layout
 from ottla.streams.topology.topology import Source
@@ -29,14 +29,14 @@ _CLIENT_ID = "ottla-streams"
 
 
 def first_positions(
-    layout: Layout, topics: tuple[str, ...], bootstrap: str, group_id: str | None
+    layout: Layout, topics: tuple[str, ...], access: ClusterAccess, group_id: str | None
 ) -> Offsets:
     """Return the starting offsets of the partitions that a query does not read from their
     beginning.
     """
     latest, whole_topics = _latest_topics(layout, topics), global_topics(layout)
     planned = set(topics) - whole_topics
-    with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
+    with access.brokers(client_id=_CLIENT_ID) as brokers:
         counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         ends = [
             (topic, n) for topic in sorted(latest & planned) for n in range(counts.get(topic, 0))
@@ -53,7 +53,7 @@ def first_positions(
 
 
 def starting_offsets(
-    layout: Layout, topics: tuple[str, ...], bootstrap: str, positions: Offsets
+    layout: Layout, topics: tuple[str, ...], access: ClusterAccess, positions: Offsets
 ) -> str:
     """Return the option `startingOffsets`: the positions, within the offsets that exist, else the
     reset policy.
@@ -64,7 +64,7 @@ def starting_offsets(
     latest = _latest_topics(layout, topics)
     if not positions and not latest:
         return "earliest"
-    with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
+    with access.brokers(client_id=_CLIENT_ID) as brokers:
         counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         existing = [key for key in positions if key[0] in topics and key[1] < counts.get(key[0], 0)]
         starts = list_offsets(brokers, dict.fromkeys(existing, EARLIEST)) if existing else {}

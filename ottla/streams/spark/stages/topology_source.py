@@ -30,7 +30,6 @@ from pyspark.sql.types import (
 )
 
 from ottla.client.admin.offsets import PROGRESS
-from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
@@ -191,7 +190,7 @@ class EnvelopeTaskReader:
         assert isinstance(partition, BundleTask)
         stage, options = self._settings.shipment.source_stage(), self._options
         with (
-            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            options.brokers() as brokers,
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
             for offsets in partition.ranges:

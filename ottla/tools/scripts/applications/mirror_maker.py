@@ -18,7 +18,7 @@ from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.librdkafka import librdkafka_settings
-from ottla.client.security.options import security_of
+from ottla.client.security.options import security_of, security_options
 from ottla.tools.positions import Anchor, Position
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.exits import UsageError
@@ -108,6 +108,8 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
         Brokers(addresses[1], security=security_of(producer)) as target,
         StopSignals() as stop,
     ):
+        # The points are read from the target, too.
+        target.settings = librdkafka_settings(security_options(producer))
         routes = _routes(options, source, is_same=addresses[0] == addresses[1])
         follows = "until-end" not in options
         if not routes and not follows:

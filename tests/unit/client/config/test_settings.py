@@ -8,9 +8,10 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.client import Serdes
 from ottla.client.config.classes import assignors_of, interceptors_of, partitioner_of, serde_of
-from ottla.client.config.names import IDENTIFICATION, Role
+from ottla.client.config.names import Role
 from ottla.client.config.settings import read_settings
 from ottla.client.group.assignors import RoundRobinAssignor
+from ottla.client.security.options import HOST_CHECK
 
 KAFKA = "org.apache.kafka"
 FILE = rf"""
@@ -41,8 +42,8 @@ def file(tmp_path: Path) -> Path:
 
 def test_an_empty_identification_algorithm_switches_it_off() -> None:
     """As in Kafka's clients; librdkafka's word for it is none, and it refuses the empty value."""
-    settings = read_settings(Role.CONSUMER, {IDENTIFICATION: ""}, {})
-    assert settings.native[IDENTIFICATION] == "none"
+    settings = read_settings(Role.CONSUMER, {HOST_CHECK: ""}, {})
+    assert settings.native[HOST_CHECK] == "none"
 
 
 def test_file_serves_both_kinds_of_client(file: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from ottla.client.config.access import ClusterAccess
 from ottla.client.transport import ConsumedRecord
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.queries.changelog_feed import ChangelogFeed
@@ -38,7 +39,7 @@ def test_existing_records_are_read_first(broker: Cluster) -> None:
     open_one.produce("log", "never", "never", partition=0)
     open_one.flush()
     consumed_records: list[ConsumedRecord] = []
-    feed = ChangelogFeed(broker.bootstrap, "log", 2, consumed_records.extend)
+    feed = ChangelogFeed(ClusterAccess(broker.bootstrap), "log", 2, consumed_records.extend)
     feed.await_caught_up(_PATIENCE_S)
     assert feed.is_open
     feed.close()
@@ -51,7 +52,7 @@ def test_existing_records_are_read_first(broker: Cluster) -> None:
 
 def test_a_feed_without_a_broker_times_out() -> None:
     """The error names the topic."""
-    feed = ChangelogFeed("127.0.0.1:1", "log", 1, lambda records: None)
+    feed = ChangelogFeed(ClusterAccess("127.0.0.1:1"), "log", 1, lambda records: None)
     with pytest.raises(StreamsError, match="log could not be read in"):
         feed.await_caught_up(0.3)
     feed.close()

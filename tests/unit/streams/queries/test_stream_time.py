@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
 from ottla.client.sender import ColumnSender
 from ottla.streams.queries.stream_time import StreamTime
 from ottla.testing.cluster import Cluster
@@ -12,7 +13,9 @@ from ottla.wire.records.columnar_encoding import Rows
 
 def test_it_is_the_maximum_over_all_partitions(ottla_cluster: Cluster) -> None:
     """It is not the time of the last record; missing topics and brokers yield an empty text."""
-    time = StreamTime(ottla_cluster.bootstrap, "app", ["app-x-changelog", "app-y-changelog"])
+    time = StreamTime(
+        ClusterAccess(ottla_cluster.bootstrap), "app", ["app-x-changelog", "app-y-changelog"]
+    )
     assert time.read() == ""
     ottla_cluster.create_topic("app-x-changelog", partitions=2, config={"retention.ms": "-1"})
     assert time.read() == ""
@@ -23,6 +26,6 @@ def test_it_is_the_maximum_over_all_partitions(ottla_cluster: Cluster) -> None:
         sender.flush()
     assert time.read() == "1970-01-01T00:50:00Z"
     time.close()
-    nowhere = StreamTime("127.0.0.1:1", "app", ["app-x-changelog"])
+    nowhere = StreamTime(ClusterAccess("127.0.0.1:1"), "app", ["app-x-changelog"])
     assert nowhere.read() == ""
     nowhere.close()

@@ -20,6 +20,7 @@ from ottla.streams import (
     TopologyTestDriver,
     WallclockTimestampExtractor,
 )
+from ottla.streams.application.election import ElectionSettings
 from ottla.streams.settings.application import AppSettings, known_options, read_settings
 from ottla.streams.settings.config import keywords
 from ottla.streams.settings.handlers import (
@@ -27,6 +28,7 @@ from ottla.streams.settings.handlers import (
     LogAndContinueExceptionHandler,
     LogAndContinueProcessingExceptionHandler,
 )
+from ottla.streams.spark.query.compile import QuerySettings
 
 CONFIG: dict[str, Any] = {
     StreamsConfig.APPLICATION_ID_CONFIG: "app",
@@ -151,6 +153,46 @@ def test_an_option_without_effect_on_spark_is_rejected_with_the_alternative(
         TopologyTestDriver(StreamsBuilder().build(), {name: 1})
     with pytest.raises(ConfigError, match=sentence.replace(name, name.replace(".", "_"))):
         read_settings({name.replace(".", "_"): 1})
+
+
+_JAAS = 'x.PlainLoginModule required username="ann" password="hush";'
+_SECURED = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": _JAAS,
+}
+
+
+def test_options_of_tls_and_sasl_are_those_of_kafkas_clients() -> None:
+    """In the mapping, as keyword arguments, which override it, or together."""
+    words = {name.replace(".", "_"): value for name, value in _SECURED.items()}
+    for options in (keywords(_SECURED), words, {"security": _SECURED}):
+        assert read_settings(options).security == _SECURED
+    overridden = read_settings({**keywords(_SECURED), "sasl_mechanism": "SCRAM-SHA-256"})
+    assert overridden.security == _SECURED | {"sasl.mechanism": "SCRAM-SHA-256"}
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism=GSSAPI is not supported"):
+        read_settings({"security_protocol": "SASL_SSL"})
+    with pytest.raises(ConfigError, match=r"security cannot have 'acks'"):
+        read_settings({"security": {"acks": "all"}})
+    with pytest.raises(ConfigError, match=r"did you mean 'sasl\.jaas\.config'"):
+        keywords({"sasl.jaas.confg": _JAAS}, known_options())
+
+
+def test_a_test_needs_no_certificates() -> None:
+    """The driver accepts the mapping of an application, whose files may not exist here."""
+    config = {"security.protocol": "SSL", "ssl.truststore.location": "/nowhere/ca.pem"}
+    TopologyTestDriver(StreamsBuilder().build(), config).close()
+    with pytest.raises(ConfigError, match=r"ssl\.truststore cannot be read.*/nowhere/ca\.pem"):
+        read_settings(keywords(config))
+
+
+def test_secrets_are_in_no_text_and_not_passed_to_processors() -> None:
+    """The settings of connections are for connections only."""
+    settings = read_settings(keywords({**_SECURED, "qwertz": 1}, known_options()))
+    assert settings.app_configs == {"qwertz": 1}
+    query = QuerySettings("b:1", "folder", security=settings.security)
+    election = ElectionSettings("b:1", "app", security=settings.security)
+    assert "hush" not in f"{settings!r} {query!r} {query.access!r} {election!r}"
 
 
 def test_processors_read_the_options_of_the_application() -> None:

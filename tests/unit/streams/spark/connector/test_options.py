@@ -7,8 +7,9 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import EARLIEST, LATEST
 from ottla.client.fetcher import FetchSettings
+from ottla.client.security.options import Credentials
 from ottla.client.sender import SendSettings
-from ottla.streams.spark.connector.options import OPTIONS, SparkOptions, Use
+from ottla.streams.spark.connector.options import OPTIONS, SparkOptions, Use, cluster_options
 
 STREAMS = {"maxTriggerDelay", "maxBytesPerTrigger", "group.id"}
 READ = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
@@ -146,3 +147,23 @@ def test_every_option_is_documented() -> None:
     """The table of options is the source of the documentation."""
     assert all(row.doc.endswith(".") for row in OPTIONS)
     assert len({row.name.lower() for row in OPTIONS}) == len(OPTIONS)
+
+
+def test_options_of_tls_and_sasl_reach_the_connections() -> None:
+    """Under the names of Spark's Kafka connector; a wrong one is reported without any value."""
+    jaas = 'x.PlainLoginModule required username="ann" password="hush";'
+    named = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN"}
+    options = _options(**named, **{"kafka.sasl.jaas.config": jaas})
+    brokers = options.brokers()
+    assert brokers.security is not None
+    assert brokers.security.credentials == Credentials("PLAIN", "ann", "hush")
+    assert cluster_options(options.access) == {
+        "kafka.bootstrap.servers": "a:1",
+        **named,
+        "kafka.sasl.jaas.config": jaas,
+    }
+    with pytest.raises(ConfigError) as refused:
+        _options(**named, **{"kafka.sasl.jaas.config": "hush"}).brokers()
+    assert "hush" not in str(refused.value)
+    with pytest.raises(ConfigError, match=r"kafka\.sasl\.jaas\.confg.*kafka\.sasl\.jaas\.config"):
+        _options(**{"kafka.sasl.jaas.confg": jaas})

@@ -13,6 +13,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
 from ottla.client.admin.records import delete_records
+from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable
 from ottla.streams.spark.connector import micro_batches, shadow_group
 from ottla.streams.spark.connector import source as source_module
@@ -302,7 +303,7 @@ def test_progress_is_committed_soon_after_a_broker_restart(
 ) -> None:
     """The long pause is only for failures that need a fix; the outage is logged once."""
     monkeypatch.setattr(shadow_group, "_SHORT_REST_S", 0.0)
-    group = shadow_group.ShadowGroup(flights.bootstrap, "shown", "client", "ours")
+    group = shadow_group.ShadowGroup(ClusterAccess(flights.bootstrap), "shown", "client", "ours")
     with monkeypatch.context() as away:
         away.setattr(shadow_group, "commit_offsets", _refuse)
         for _ in range(3):

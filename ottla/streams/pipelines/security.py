@@ -1,0 +1,83 @@
+"""The options of TLS and SASL in a pipeline file, which has no secrets itself.
+
+A secret is in the properties file that `config` names, or in the environment variable that
+`password_variable` names. Both are read when the pipeline runs.
+"""
+
+import os
+from pathlib import Path
+
+from ottla.base.errors import ConfigError
+from ottla.client.config.properties import parse_properties
+from ottla.client.security.options import SECURITY_OPTIONS, security_of, security_options
+from ottla.streams.pipelines.fields import Fields
+from ottla.streams.pipelines.model import Security
+from ottla.streams.pipelines.problems import suggest
+
+_CONFIG, _VARIABLE, _PASSWORD = "config", "password_variable", "sasl.password"
+_SECRETS = frozenset(
+    {
+        "sasl.jaas.config",
+        _PASSWORD,
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+    }
+)
+_NAMES = (_CONFIG, _VARIABLE, *(name for name in SECURITY_OPTIONS if name not in _SECRETS))
+
+
+def read_security(fields: Fields) -> Security | None:
+    """Return the mapping `security` of a pipeline or a sink; None if there is none."""
+    if "security" not in fields:
+        return None
+    texts = fields.pairs("security")
+    for name, text in texts.items():
+        if name in _SECRETS:
+            advice = (
+                f"do not write {name} into a file: name a properties file that contains it with "
+                f"{_CONFIG}, or the environment variable that contains the password with {_VARIABLE}."
+            )
+            fields.problems.error(text.position, f"{fields.subject}: security: {advice}")
+        elif name not in _NAMES:
+            unknown = f"unknown key {name}. {suggest(name, _NAMES)}"
+            fields.problems.error(text.position, f"{fields.subject}: security: {unknown}")
+    return Security(
+        options={name: text.text for name, text in texts.items() if name in SECURITY_OPTIONS},
+        config=texts[_CONFIG].text if _CONFIG in texts else "",
+        password_variable=texts[_VARIABLE].text if _VARIABLE in texts else "",
+    )
+
+
+def resolved_security(security: Security | None, subject: str) -> dict[str, str]:
+    """Return the options with their secrets; none for plain text.
+
+    Raises ConfigError if the file cannot be read, if the environment variable is not set, or if the
+    options are wrong.
+    """
+    if security is None:
+        return {}
+    options: dict[str, str] = {}
+    if security.config:
+        try:
+            text = Path(security.config).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise ConfigError(f"{subject}: {security.config} cannot be read: {reason}.") from error
+        options = security_options(parse_properties(text, security.config, needs_values=False))
+    options |= security.options
+    if security.password_variable:
+        password = os.environ.get(security.password_variable)
+        if password is None:
+            raise ConfigError(
+                f"{subject}: the environment variable {security.password_variable}, which holds the "
+                "password, is not set."
+            )
+        options[_PASSWORD] = password
+    try:
+        security_of(options)
+    except ConfigError as error:
+        raise ConfigError(f"{subject}: {error}") from error
+    return options
