@@ -12,15 +12,16 @@ class Refusal(NamedTuple):
     verb: str = ""
 
 
-_SHARE = "share groups (KIP-932) are not supported"
+_SHARE = (
+    "Ottla's clients have no share consumer (KIP-932); the members of a consumer group divide the "
+    "partitions instead"
+)
 _QUORUM = "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree"
 REASONS = {
     "kafka-delegation-tokens": Refusal("the broker issues no delegation tokens"),
-    "kafka-share-groups": Refusal(_SHARE, "group"),
     "kafka-share-consumer-perf-test": Refusal(_SHARE, "perf consume"),
     "kafka-console-share-consumer": Refusal(_SHARE, "consume"),
     "kafka-verifiable-share-consumer": Refusal(_SHARE, "perf verifiable-consume"),
-    "kafka-streams-groups": Refusal("streams groups (KIP-1071) are not supported", "streams list"),
     "kafka-metadata-quorum": Refusal(_QUORUM, "cluster info"),
     "kafka-metadata-shell": Refusal(_QUORUM, "zookeeper shell"),
     "kafka-storage": Refusal("a log directory needs no formatting; the broker creates it", "up"),

@@ -159,6 +159,16 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-acls": Script(
         f"{_HERE}.access.acls", "acl", "Manage access control lists of clusters that have them."
     ),
+    "kafka-streams-groups": Script(
+        f"{_HERE}.groups.streams.command",
+        "streams list",
+        "List, describe, reset and delete streams groups of Apache Kafka.",
+    ),
+    "kafka-share-groups": Script(
+        f"{_HERE}.groups.share.command",
+        "group",
+        "List, describe, reset and delete share groups of Apache Kafka.",
+    ),
     "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
     "kafka-cluster": Script(
         f"{_HERE}.admin.cluster", "cluster info", "Show the cluster's id and brokers."

@@ -1,5 +1,18 @@
-"""Preparations for commands of a transcript: transactions that no script can leave open."""
+"""Preparations for commands of a transcript: open transactions, and members of groups.
 
+    @ open-transaction ID TOPIC
+    @ hanging-transaction ID TOPIC
+    @ streams-member GROUP TOPIC REPARTITION CHANGELOG    a member that reads TOPIC
+    @ share-member GROUP TOPIC MEMBER
+    @ streams-leave GROUP
+    @ share-leave GROUP MEMBER
+
+REPARTITION and CHANGELOG are internal topics of the application; `-` means none.
+"""
+
+from typing import Any
+
+from ottla.client import AdminClient
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -15,6 +28,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
 )
 from ottla.wire.records.records import Record, encode_batch
+from tests.compat import heartbeats
 
 # The last versions with which the client itself adds partitions to its transaction (KIP-890).
 _PRODUCE, _INIT, _ADD = 11, 4, 3
@@ -22,9 +36,48 @@ _TIMESTAMP = 1_700_000_000_000
 
 
 def perform(action: str, bootstrap: str) -> None:
-    """Do one action: `open-transaction ID TOPIC` or `hanging-transaction ID TOPIC`."""
-    kind, transactional_id, topic = action.split()
-    assert kind in ("open-transaction", "hanging-transaction"), action
+    """Do one action."""
+    kind, *words = action.split()
+    if kind.endswith("-member"):
+        with AdminClient(bootstrap_servers=bootstrap) as admin:
+            # The first request for a coordinator creates the topic in which it stores groups.
+            admin.list_group_offsets(words[0])
+    if kind in ("open-transaction", "hanging-transaction"):
+        _transaction(kind, bootstrap, *words)
+    elif kind == "streams-member":
+        _streams_member(bootstrap, *words)
+    elif kind == "share-member":
+        group, topic, member = words
+        heartbeats.join(
+            lambda epoch: heartbeats.share_heartbeat(
+                bootstrap, group, epoch, topics=[topic], member=member
+            )
+        )
+    elif kind == "streams-leave":
+        heartbeats.streams_heartbeat(bootstrap, *words, heartbeats.LEAVING)
+    else:
+        assert kind == "share-leave", action
+        group, member = words
+        heartbeats.share_heartbeat(bootstrap, group, heartbeats.LEAVING, member=member)
+
+
+def _streams_member(
+    bootstrap: str, group: str, topic: str, repartition: str, changelog: str
+) -> None:
+    parts = [heartbeats.subtopology(topic, changelog="" if changelog == "-" else changelog)]
+    if repartition != "-":
+        parts.append(heartbeats.subtopology("", repartition=repartition, name="1"))
+
+    def beat(epoch: int) -> Any:
+        return heartbeats.streams_heartbeat(bootstrap, group, epoch, parts=parts)
+
+    response = heartbeats.join(beat)
+    heartbeats.streams_heartbeat(
+        bootstrap, group, int(response.member_epoch), active=response.active_tasks
+    )
+
+
+def _transaction(kind: str, bootstrap: str, transactional_id: str, topic: str) -> None:
     with Brokers(bootstrap) as brokers:
         producer = brokers.retry(lambda: _init(brokers, transactional_id))
         if kind == "open-transaction":

@@ -24,6 +24,8 @@ CLASSES = {
     "kafka-features": f"{_TOOLS}.FeatureCommand",
     "kafka-client-metrics": f"{_TOOLS}.ClientMetricsCommand",
     "kafka-groups": f"{_TOOLS}.GroupsCommand",
+    "kafka-share-groups": f"{_TOOLS}.consumer.group.ShareGroupCommand",
+    "kafka-streams-groups": f"{_TOOLS}.streams.StreamsGroupCommand",
     "kafka-replica-verification": f"{_TOOLS}.ReplicaVerificationTool",
     "kafka-streams-application-reset": f"{_TOOLS}.StreamsResetter",
     "kafka-acls": f"{_TOOLS}.AclCommand",

@@ -143,6 +143,17 @@ LINES: dict[str, list[str]] = {
         f"--files $D/dumped-0/{7:020}.snapshot",
     ],
     "kafka-groups": [f"{_B} --list"],
+    # Ottla's broker has neither share groups nor streams groups.
+    "kafka-streams-groups": [
+        f"{_B} --list", f"{_B} --list --state", f"{_B} --describe --all-groups",
+        f"{_B} --delete --group g", f"{_B} --reset-offsets --all-groups --to-latest --dry-run",
+        f"{_B} --delete-offsets --group g --input-topic a",
+    ],
+    "kafka-share-groups": [
+        f"{_B} --list", f"{_B} --list --state", f"{_B} --describe --all-groups --members",
+        f"{_B} --describe --group g", f"{_B} --delete --group g --group h",
+        f"{_B} --delete-offsets --group g --topic a",
+    ],
     "kafka-cluster": [f"cluster-id {_B}", f"list-endpoints {_B}"],
     "kafka-broker-api-versions": [_B],
     "kafka-features": [f"{_B} describe"],

@@ -1,0 +1,1 @@
+"""`kafka-share-groups`: share groups (KIP-932) of Apache Kafka clusters."""

@@ -1,0 +1,258 @@
+"""The output of `kafka-streams-groups --describe`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ottla.client.admin import offsets
+from ottla.client.admin.apache.streams_groups import (
+    StreamsGroup,
+    StreamsMember,
+    Task,
+    describe_streams_group,
+)
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.groups import kinds
+from ottla.tools.scripts.groups.resetting import TopicPartition, in_java_order
+from ottla.tools.scripts.groups.running import (
+    coordinator_of,
+    execution_exception,
+    print_error,
+    runtime_exception,
+)
+from ottla.tools.scripts.printing import as_json, left, out
+
+KIND = kinds.Kind(
+    "streams",
+    ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead"),
+    "does not exist or is not a streams group",
+    nothing="''",
+    end=".",
+)
+_NONE = "-"
+Rows = list[dict[str, Any]]
+
+
+def describe(brokers: Brokers, options: Options) -> None:
+    """Print lag (by default), members or states of groups."""
+    show = _show_lag
+    if "members" in options:
+        show = _show_members
+    elif "state" in options:
+        show = _show_state
+    rows: Rows = []
+    for name in kinds.selected(brokers, options, KIND):
+        with execution_exception():
+            group = describe_streams_group(brokers, name)
+        rows += show(brokers, group, options)
+    if options.is_json:
+        as_json(rows)
+
+
+def source_topics(group: StreamsGroup, *, has_repartition: bool = False) -> set[str]:
+    """Return the topics that a topology reads, optionally with its repartition topics."""
+    names: set[str] = set()
+    for part in group.subtopologies:
+        names.update(part.source_topics)
+        if has_repartition:
+            names.update(topic.name for topic in part.repartition_source_topics)
+    return names
+
+
+def committed_offsets(
+    brokers: Brokers, name: str, *, has_repartition: bool = True
+) -> dict[TopicPartition, offsets.CommittedOffset]:
+    """Return the offsets that a group has committed in the topics that its topology reads."""
+    with runtime_exception():
+        group = describe_streams_group(brokers, name)
+        committed = offsets.committed_offsets(brokers, name, require_stable=False)
+    names = source_topics(group, has_repartition=has_repartition)
+    return {key: row for key, row in committed.items() if key[0] in names}
+
+
+def _print_table(head: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Any]]) -> None:
+    for row in (head, *rows):
+        out(left(row, widths))
+
+
+def _width(cells: Sequence[str]) -> int:
+    return max([15, *map(len, cells)])
+
+
+def _note_empty(group: StreamsGroup) -> None:
+    if group.state == "Dead":
+        print_error(f"Streams group '{group.group_id}' does not exist.")
+    elif group.state == "Empty":
+        print_error(f"Streams group '{group.group_id}' has no active members.")
+
+
+def _show_state(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
+    address, node_id = coordinator_of(brokers, group.group_id)
+    coordinator = f"{address} ({node_id})"
+    if not options.is_json:
+        _note_empty(group)
+        head = ["GROUP", "COORDINATOR (ID)", "STATE"]
+        cells: list[Any] = [group.group_id, coordinator, group.state]
+        widths = [_width([group.group_id]), max(25, len(coordinator)), 25]
+        if "verbose" in options:
+            head += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
+            cells += [group.group_epoch, group.assignment_epoch]
+            widths += [15, 25]
+        members = len(group.members)
+        _print_table([*head, "#MEMBERS"], [*widths, 0], [[*cells, members]])
+    return [
+        {
+            "group": group.group_id,
+            "coordinator": node_id,
+            "state": group.state,
+            "group_epoch": group.group_epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "members": len(group.members),
+        }
+    ]
+
+
+def _show_members(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
+    members = group.members
+    is_shown = bool(members) and group.state != "Dead" and not options.is_json
+    if is_shown:
+        _note_empty(group)
+        name = _width([group.group_id])
+        member_id = _width([member.member_id for member in members])
+        ends = [
+            _width([member.process_id for member in members]),
+            _width([member.client_id for member in members]),
+            0,
+        ]
+        end = ["PROCESS", "CLIENT-ID", "ASSIGNMENTS"]
+        if "verbose" in options:
+            # Nothing separates the topology's epoch from the member.
+            head = ["GROUP", "TARGET-ASSIGNMENT-EPOCH", f"{'TOPOLOGY-EPOCH':<15}{'MEMBER':<{member_id}}",
+                    "MEMBER-PROTOCOL", "MEMBER-EPOCH", *end]  # fmt: skip
+            widths = [name, 25, 0, 15, 15, *ends]
+            rows = [_verbose_cells(group, member, member_id) for member in members]
+        else:
+            head = ["GROUP", "MEMBER", *end]
+            widths = [name, member_id, *ends]
+            rows = [
+                [group.group_id, member.member_id, *_end_cells(member, _current(member))]
+                for member in members
+            ]
+        _print_table(head, widths, rows)
+    return [
+        {
+            "group": group.group_id,
+            "member": member.member_id,
+            "epoch": member.member_epoch,
+            "process": member.process_id,
+            "client": member.client_id,
+            "active": member.assignment.active,
+            "standby": member.assignment.standby,
+            "warmup": member.assignment.warmup,
+        }
+        for member in members
+    ]
+
+
+def _verbose_cells(group: StreamsGroup, member: StreamsMember, width: int) -> list[Any]:
+    target = member.target_assignment
+    tasks = (
+        _current(member)
+        + _tasks("TARGET-ACTIVE", target.active)
+        + _tasks("TARGET-STANDBY", target.standby)
+        + _tasks("TARGET-WARMUP", target.warmup)
+    )
+    return [
+        group.group_id,
+        group.assignment_epoch,
+        f"{group.topology_epoch:<15}{member.member_id:<{width}}",
+        "classic" if member.is_classic else "streams",
+        member.member_epoch,
+        *_end_cells(member, tasks),
+    ]
+
+
+def _end_cells(member: StreamsMember, tasks: str) -> tuple[str, str, str]:
+    return member.process_id, member.client_id, tasks
+
+
+def _current(member: StreamsMember) -> str:
+    tasks = member.assignment
+    return (
+        _tasks("ACTIVE", tasks.active)
+        + _tasks("STANDBY", tasks.standby)
+        + _tasks("WARMUP", tasks.warmup)
+    )
+
+
+def _tasks(title: str, tasks: Sequence[Task]) -> str:
+    if not tasks:
+        return ""
+    by_part: dict[str, list[str]] = {}
+    for part, partition in tasks:
+        by_part.setdefault(part, []).append(str(partition))
+    return f"{title}: " + "".join(f"{part}:[{','.join(rows)}]; " for part, rows in by_part.items())
+
+
+def _show_lag(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
+    rows = _lags(brokers, group)
+    if options.is_json or not group.members or group.state == "Dead":
+        return rows
+    _note_empty(group)
+    head = ["GROUP", "TOPIC", "PARTITION"]
+    names = ["group", "topic", "partition"]
+    widths = [_width([group.group_id]), _width([row["topic"] for row in rows]), 10]
+    if "verbose" in options:
+        head += ["CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET", "OFFSET-LAG"]
+        names += ["current_offset", "leader_epoch", "log_end_offset", "lag"]
+        widths += [15] * 4
+    else:
+        head.append("OFFSET-LAG")
+        names.append("lag")
+        widths.append(0)
+    cells = [[_NONE if row[name] is None else row[name] for name in names] for row in rows]
+    _print_table(head, widths, cells)
+    return rows
+
+
+def _lags(brokers: Brokers, group: StreamsGroup) -> Rows:
+    by_part = {
+        part.subtopology_id: (
+            *part.source_topics,
+            *(topic.name for topic in part.repartition_source_topics),
+        )
+        for part in group.subtopologies
+    }
+    keys = in_java_order(
+        {
+            (topic, partition)
+            for member in group.members
+            for part, partition in member.assignment.active
+            for topic in by_part[part]
+        }
+    )
+    with execution_exception():
+        starts = _list(brokers, keys, offsets.EARLIEST)
+        ends = _list(brokers, keys, offsets.LATEST)
+    committed = committed_offsets(brokers, group.group_id)
+    rows = []
+    for key in keys:
+        row = committed.get(key)
+        rows.append(
+            {
+                "group": group.group_id,
+                "topic": key[0],
+                "partition": key[1],
+                "current_offset": row and row.offset,
+                "leader_epoch": row.leader_epoch if row and row.leader_epoch >= 0 else None,
+                "log_end_offset": ends[key].offset,
+                "lag": ends[key].offset - (row or starts[key]).offset,
+            }
+        )
+    return rows
+
+
+def _list(
+    brokers: Brokers, keys: Sequence[TopicPartition], timestamp: int
+) -> Mapping[TopicPartition, offsets.FoundOffset]:
+    return offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
