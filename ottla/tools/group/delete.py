@@ -6,6 +6,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
 from ottla.tools import options
+from ottla.tools.group.types import check_exists
 from ottla.tools.output import Output, is_terminal
 
 
@@ -16,7 +17,7 @@ from ottla.tools.output import Output, is_terminal
 def command(brokers: Brokers, output: Output, names: tuple[str, ...], yes: bool) -> None:
     """Delete groups and their committed offsets."""
     for name in names:
-        groups.describe_group(brokers, name)
+        check_exists(brokers, name)
     listed = ", ".join(names)
     if not yes and is_terminal():
         click.confirm(f"Delete {listed} with all offsets?", abort=True, err=True)

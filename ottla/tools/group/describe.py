@@ -8,6 +8,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
 from ottla.tools import options
+from ottla.tools.group.types import describe_group
 from ottla.tools.output import Output, note
 
 _OFFSET_COLUMNS = (
@@ -30,7 +31,7 @@ _MEMBER_COLUMNS = ("group", "state", "consumer_id", "host", "client_id", "assign
 @options.connected
 def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: bool) -> None:
     """Show a group's offsets and lag, or its members."""
-    described = [groups.describe_group(brokers, name) for name in names]
+    described = [describe_group(brokers, name) for name in names]
     if members:
         rows = [row for group in described for row in _member_rows(group)]
         output.rows(rows, _MEMBER_COLUMNS, empty="The group has no members.")

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import groups, offsets
+from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import NAMES, as_typed, choose, planned, targeted, warnings
+from ottla.tools.group.types import describe_group
 from ottla.tools.output import Output, note
 from ottla.tools.topic_partitions import parse_topic_partitions
 
@@ -97,7 +98,7 @@ def show_moves(output: Output, group: str, moves: Sequence[Move], *, execute: bo
 def refuse_while_active(brokers: Brokers, group: str) -> None:
     """Raise ApiError NON_EMPTY_GROUP if the group has members."""
     try:
-        state = groups.describe_group(brokers, group).state
+        state = describe_group(brokers, group).state
     except ApiError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise

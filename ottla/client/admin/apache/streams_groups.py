@@ -79,6 +79,25 @@ class StreamsGroup:
     members: tuple[StreamsMember, ...]
     authorized_operations: frozenset[AclOperation] | None = None
 
+    def source_partitions(self, member: StreamsMember) -> tuple[tuple[str, int], ...]:
+        """Return the partitions that the active tasks of a member read."""
+        topics = {
+            part.subtopology_id: (
+                *part.source_topics,
+                *(topic.name for topic in part.repartition_source_topics),
+            )
+            for part in self.subtopologies
+        }
+        return tuple(
+            sorted(
+                {
+                    (topic, partition)
+                    for part, partition in member.assignment.active
+                    for topic in topics[part]
+                }
+            )
+        )
+
 
 def describe_streams_group(
     brokers: Brokers, group_id: str, *, include_authorized_operations: bool = False

@@ -216,20 +216,8 @@ def _show_lag(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
 
 
 def _lags(brokers: Brokers, group: StreamsGroup) -> Rows:
-    by_part = {
-        part.subtopology_id: (
-            *part.source_topics,
-            *(topic.name for topic in part.repartition_source_topics),
-        )
-        for part in group.subtopologies
-    }
     keys = in_java_order(
-        {
-            (topic, partition)
-            for member in group.members
-            for part, partition in member.assignment.active
-            for topic in by_part[part]
-        }
+        {key for member in group.members for key in group.source_partitions(member)}
     )
     with execution_exception():
         starts = _list(brokers, keys, offsets.EARLIEST)
