@@ -118,6 +118,8 @@ def print_plans(
         has_group = len(options.all("group")) != 1
         for row in rows:
             out(",".join(map(str, row if has_group else row[1:])))
+        # As Apache Kafka's tool, which ignores the empty line when it reads the file.
+        out()
     else:
         widths = widths or _widths(rows)
         out()
@@ -291,7 +293,7 @@ def _from_file(options: Options, group: str) -> Plan:
     except OSError as error:
         sentence = f"java.io.IOException: Unable to read file {options['from-file']}"
         raise OttlaError(sentence) from error
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.rstrip("\r\n").splitlines(), 1):
         try:
             row = next(csv.reader([line]))
             topic, partition, offset = row[-3:]
