@@ -10,6 +10,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
+from ottla.tools.text_files import is_number
 
 SPEC = Spec(
     "This tool helps to manipulate and describe client metrics configurations.",
@@ -43,6 +44,9 @@ def run(options: Options) -> int:
         options.require("name")
     if "alter" in options and ("name" in options) == ("generate-name" in options):
         raise UsageError("One of --name or --generate-name must be specified with --alter.")
+    interval = options["interval"]
+    if "alter" in options and interval and not is_number(interval.removeprefix("-"), 32):
+        raise UsageError("Invalid interval value. Enter an integer, or leave empty to reset.")
     actions: dict[str, Callable[[Brokers, Options], None]] = {
         "alter": _alter,
         "delete": _delete,

@@ -56,12 +56,14 @@ def create(
 
 
 def add_partitions(
-    brokers: Brokers, name: str, total: int, assignment: Sequence[Sequence[int]]
+    brokers: Brokers, name: str, total: int, assignment: Sequence[Sequence[int]] | None
 ) -> None:
     """Increase a topic to `total` partitions, the new ones on these brokers if any are given."""
-    rows = [CreatePartitionsAssignment(broker_ids=list(ids)) for ids in assignment]
+    rows = None
+    if assignment is not None:
+        rows = [CreatePartitionsAssignment(broker_ids=list(ids)) for ids in assignment]
     request = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=name, count=total, assignments=rows or None)],
+        topics=[CreatePartitionsTopic(name=name, count=total, assignments=rows)],
         timeout_ms=int(brokers.timeout_s * 1000),
     )
 

@@ -155,6 +155,11 @@ def _create(brokers: Brokers, options: Options) -> None:
     name = options["topic"]
     assignment = _assignment(options)
     configs = _configs(options)
+    if not name:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "The given topic name '' cannot be represented in a request.",
+        )
     if "." in name or "_" in name:
         out(
             "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore "
@@ -193,7 +198,7 @@ def _alter(brokers: Brokers, options: Options) -> None:
         if "partitions" not in options:
             return
     for topic in existing:
-        added = list(assignment.values())[len(topic.partitions) :]
+        added = list(assignment.values())[len(topic.partitions) :] if assignment else None
         add_partitions(brokers, topic.name, options["partitions"], added)
         if options.is_json:
             as_json({"topic": topic.name, "partitions": options["partitions"]})
@@ -221,6 +226,8 @@ def _config_word(pair: tuple[str, str]) -> str:
 
 
 def _describe(brokers: Brokers, options: Options) -> None:
+    # Its value is read, and has no effect.
+    _ = options["partition-size-limit-per-response"]
     topic_id = options["topic-id"]
     if topic_id is None or topic_id == "A" * 22:
         selected = _existing(brokers, options)
@@ -248,6 +255,8 @@ def _delete(brokers: Brokers, options: Options) -> None:
 
 def _check_topic_id(text: str) -> None:
     # Uuid.fromString, which decodes Base64 for URLs without padding.
+    if len(text) == 1:
+        raise ValueError("Input byte[] should at least have 2 bytes for base64 bytes")
     try:
         size = len(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except ValueError:

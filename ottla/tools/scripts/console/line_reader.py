@@ -57,8 +57,9 @@ class LineReader:
     def _split(
         self, line: str, remainder: str, separator: str, name: str
     ) -> tuple[str | None, str]:
-        part, match, after = remainder.partition(separator)
-        if match:
+        # An empty separator is found at the beginning of every text.
+        part, match, after = remainder.partition(separator) if separator else ("", "", remainder)
+        if match or not separator:
             return part, after
         if self._ignores_errors:
             return None, remainder

@@ -13,6 +13,7 @@ from ottla.base.errors import ApiError
 from ottla.base.loading import load_module
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -138,7 +139,7 @@ def _list(brokers: Brokers, options: Options) -> None:
 def _choices(text: str | None, known: tuple[str, ...], sentence: str) -> set[str]:
     if not text:
         return set()
-    chosen = {part.strip().lower() for part in text.split(",")}
+    chosen = {part.strip().lower() for part in java_split(",", text)}
     if chosen - {name.lower() for name in known}:
         kind = "states" if known is _STATES else "types"
         raise UsageError(f"{sentence} '{text}'. Valid {kind} are: {', '.join(known)}")

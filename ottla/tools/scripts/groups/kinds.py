@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.groups.running import (
@@ -75,7 +76,7 @@ def _states(text: str | None, kind: Kind) -> list[str]:
     if not text:
         return []
     known = {name.lower(): name for name in kind.states}
-    chosen = [part.strip().lower() for part in text.split(",")]
+    chosen = [part.strip().lower() for part in java_split(",", text)]
     if not all(name in known for name in chosen):
         raise UsageError(f"Invalid state list '{text}'. Valid states are: {', '.join(kind.states)}")
     return [known[name] for name in chosen]

@@ -20,6 +20,7 @@ SPEC = Spec(
         "streams": Flag("Only streams groups."),
     },
 )
+_FILTERS = ("consumer", "share", "streams")
 _TYPES = ("Classic", "Consumer", "Share", "Streams")
 
 
@@ -31,7 +32,10 @@ def run(options: Options) -> int:
         raise UsageError("Missing required option(s) [bootstrap-server]")
     kind = (options["group-type"] or "").capitalize()
     if kind and kind not in _TYPES:
-        raise UsageError(f"--group-type must be a valid group type: {', '.join(_TYPES)}")
+        raise UsageError("--group-type must be a valid group type.")
+    for name in _FILTERS:
+        others = ("consumer", "group-type", "protocol", "share", "streams")
+        options.forbid(name, *(other for other in others if other != name))
     try:
         with cluster(options) as brokers:
             selected = [

@@ -26,6 +26,7 @@ _CHECKED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest
 SCENARIOS = ("to-offset", "to-earliest", "to-current", "to-latest", "by-duration", "to-datetime",
              "from-file", "shift-by")  # fmt: skip
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:?\d\d)?")
+_ZONE = re.compile(r"[+-]\d\d:?\d\d$")
 _WIDTHS = (15, 15, 10, 15)
 _NO_TIME = (
     "java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to "
@@ -267,9 +268,10 @@ def _moment(options: Options) -> int:
 
 
 def parse_age(text: str) -> int:
-    """Return the time, in ms, that is a duration ago."""
+    """Return the time, in ms, that is a duration ago; a negative duration is in the future."""
+    sign = -1 if text.startswith("-") else 1
     try:
-        return time.time_ns() // 1_000_000 - parse_duration(text)
+        return time.time_ns() // 1_000_000 - sign * parse_duration(text.removeprefix("-"))
     except ValueError:
         raise OttlaError("Text cannot be parsed to a Duration") from None
 
@@ -280,7 +282,11 @@ def parse_date_time(text: str) -> int:
         raise OttlaError(_NO_TIME)
     if _MOMENT.fullmatch(text) is None:
         raise OttlaError(f'{_NO_SUCH_DATE}"{text}"')
-    moment = datetime.datetime.fromisoformat(text)
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        has_zone = text.endswith("Z") or _ZONE.search(text) is not None
+        raise OttlaError(f'{_NO_SUCH_DATE}"{text}{"" if has_zone else "Z"}"') from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return int(moment.timestamp() * 1000)
