@@ -18,8 +18,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", name="bootstrap")
-def _bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Apache Kafka 4.3.0, with groups of all types."""
     options = [
         "share.coordinator.state.topic.replication.factor=1",
         "share.coordinator.state.topic.min.isr=1",

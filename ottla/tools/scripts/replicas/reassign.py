@@ -177,6 +177,10 @@ def _generate(brokers: Brokers, options: Options) -> None:
             "replica assignment without rack information."
         )
     current = replicas_of_topics(brokers, names)
+    if not racks:
+        raise ConfigError(
+            "All brokers are currently fenced, or have all their log directories cordoned."
+        )
     proposed = spread(current, racks)
     directories = find_directories(brokers, _brokers_of(current))
     out(f"Current partition replica assignment\n{plan_text(current, directories)}\n")
