@@ -53,10 +53,16 @@ _ONE_BY_ONE = (
 )
 
 
+# These tests share the parsed files of the whole repository.
+_LAWS = "tests/law/"
+
+
 class _ByFile(LoadScopeScheduling):
     """Assigns whole files to processes."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_LAWS):
+            return _LAWS
         return "" if nodeid.startswith(_ONE_BY_ONE) else nodeid.partition("::")[0]
 
     def remove_node(self, node: WorkerController) -> str | None:

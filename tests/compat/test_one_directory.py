@@ -68,13 +68,15 @@ def write(bootstrap: str, label: str, history: History) -> Producer:
     """Write with all codecs, in transactions of each outcome, with a group; return an open
     transaction.
     """
-    for codec in CODECS:
-        settings = {"bootstrap.servers": bootstrap, "compression.type": codec}
-        producer = Producer({**settings, "enable.idempotence": True})
+    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True}
+    producers = [Producer({**settings, "compression.type": codec}) for codec in CODECS]
+    for codec, producer in zip(CODECS, producers, strict=True):
         for number in range(200):
             value = f"{label}-{codec}-{number}".encode()
             producer.produce(TOPIC, value, partition=number % PARTITIONS)
             history.committed.add(value)
+    # Each waits half a second for its producer id, all at the same time.
+    for producer in producers:
         assert producer.flush(60) == 0
     # This is first, so that there is a coordinator: librdkafka 2.16 may wait for one forever in the
     # next call.

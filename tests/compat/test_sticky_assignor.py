@@ -19,6 +19,7 @@ pytestmark = [
 
 STICKY = "org.apache.kafka.clients.consumer.StickyAssignor"
 PARTITIONS = 12
+HEARTBEAT_MS = 200
 
 
 @pytest.fixture(params=["ottla", "kafka"])
@@ -49,7 +50,11 @@ def fill(bootstrap: str) -> None:
 
 def java_member(bootstrap: str, folder: Path) -> Verifiable:
     """Start a VerifiableConsumer with the StickyAssignor."""
-    return Verifiable(bootstrap, folder, "--assignment-strategy", STICKY, protocol="classic")
+    # A member notices a rebalance at its next heartbeat, by default after up to three seconds.
+    settings = folder / "consumer.properties"
+    settings.write_text(f"heartbeat.interval.ms={HEARTBEAT_MS}\n")
+    words = ("--assignment-strategy", STICKY, "--command-config", str(settings))
+    return Verifiable(bootstrap, folder, *words, protocol="classic")
 
 
 def member(bootstrap: str) -> Consumer:
@@ -59,7 +64,7 @@ def member(bootstrap: str) -> Consumer:
         bootstrap_servers=bootstrap,
         group_id="g",
         auto_offset_reset="earliest",
-        heartbeat_interval_ms=200,
+        heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=STICKY,
     )
 

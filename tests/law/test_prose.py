@@ -8,7 +8,6 @@ Since then they follow the text: they are lowered to the rates that it reaches, 
 than it needs to be fails, too.
 """
 
-import ast
 import functools
 import tomllib
 
@@ -80,7 +79,7 @@ def test_errors_logs_and_help_use_none_of_the_avoided_words() -> None:
     offences = {
         f"{item.path}:{line}": f"{name}: {text[:80]!r}"
         for item in source.sources()
-        for line, text in prose.messages(ast.parse(item.text))
+        for line, text in prose.messages(item.tree)
         for name, (pattern, _) in prose.PATTERNS.items()
         if pattern.search(text)
     }

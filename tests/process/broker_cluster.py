@@ -48,9 +48,8 @@ OPTIONS = {
 }
 _pause = threading.Event()
 # `make test` runs the scenarios that find most; `make campaign` runs all.
-campaign = pytest.mark.skipif(
-    not os.environ.get("OTTLA_CAMPAIGN"), reason="runs in `make campaign` (OTTLA_CAMPAIGN=1)"
-)
+IS_CAMPAIGN = bool(os.environ.get("OTTLA_CAMPAIGN"))
+campaign = pytest.mark.skipif(not IS_CAMPAIGN, reason="runs in `make campaign` (OTTLA_CAMPAIGN=1)")
 
 
 def wait(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> float:

@@ -17,7 +17,7 @@ from ottla.testing.sim.cluster.scenario import KINDS, RECOVERY_SECONDS_MAX, load
 from .campaign import NAMES, SCENARIOS, Run, play
 
 QUICK_SEEDS = 1
-SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "12"))
+SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "4"))
 # Runs of campaigns that have found a fault.
 FOUND = (
     Run("moves", 101),

@@ -19,6 +19,18 @@ def archive() -> None:
         write_archive(java_home)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_options() -> Iterator[None]:
+    """Start the JVMs of programs with the options for short-running work, too.
+
+    Spark's scripts add these variables to the command lines of the launcher and the driver.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
+            patch.setenv(name, SHORT)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session with two cores and the format `ottla`."""

@@ -19,6 +19,7 @@ from ottla.client.sender import ColumnSender
 from ottla.streams.application.election import group_of
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
+from tests.process.broker_cluster import campaign
 from tests.spark.app_driver import APPLICATION_ID, RECORDS_PER_BATCH
 from tests.spark.processes import (
     Program,
@@ -209,7 +210,8 @@ def _master(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
         yield standalone.url, standalone.programs
 
 
-@pytest.mark.parametrize("kind", ["local-cluster", "standalone"])
+# Spark's own tests use local-cluster; the executors are the same programs.
+@pytest.mark.parametrize("kind", [pytest.param("local-cluster", marks=campaign), "standalone"])
 def test_executors_on_a_cluster_receive_the_code_and_can_be_killed(
     cluster: Cluster, tmp_path: Path, kind: str
 ) -> None:

@@ -14,15 +14,21 @@ from ottla.client.sender import ColumnSender
 from ottla.client.transaction import list_open
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
+from tests.process.broker_cluster import IS_CAMPAIGN
 from tests.spark.copying_driver import RECORDS_PER_BATCH
 from tests.spark.processes import committed, dice, driver, kill_all, reading, workers
 
 # Three JVMs start in sequence, which alone takes a minute on a busy machine.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(1200 if IS_CAMPAIGN else 300),
+]
 
-RECORDS = 24 * RECORDS_PER_BATCH
+# A worker is killed before and after the driver; `make campaign` plays four such rounds.
+KILLS = ("worker", "driver", "worker") * (4 if IS_CAMPAIGN else 1)
+RECORDS = 4 * len(KILLS) * RECORDS_PER_BATCH
 PARTITIONS = 3
-KILLS = ("worker", "worker", "driver", "worker", "worker", "driver")
 
 
 @pytest.fixture
