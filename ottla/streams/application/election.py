@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.loading import deferred
 from ottla.client.admin.answers import check
-from ottla.client.config.access import ClusterAccess
+from ottla.client.brokers import Brokers
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import (
     JoinGroupRequest,
@@ -36,6 +37,8 @@ from ottla.wire.messages.sync_group import (
     SyncGroupResponse,
 )
 
+# Commands that only list applications do not need it.
+_cluster_access = deferred("ottla.client.config.access", "ClusterAccess")
 _log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE = "ottla-streams"
@@ -250,8 +253,8 @@ class _Membership:
         self._generation_id = -1
         self.confirmed_at = time.monotonic()
         self._session_s = settings.session_timeout_ms / 1000
-        access = ClusterAccess(settings.bootstrap, settings.security)
-        self._brokers = access.brokers(client_id=settings.application_id)
+        access = _cluster_access(settings.bootstrap, settings.security)
+        self._brokers: Brokers = access.brokers(client_id=settings.application_id)
 
     def join(self, own: Candidate) -> ElectionResult:
         """Join, elect if this member is the leader, and return the result."""

@@ -30,8 +30,7 @@ from ottla.streams.pipelines.model import (
     With,
 )
 from ottla.streams.pipelines.problems import Problems
-from ottla.streams.pipelines.security import read_security
-from ottla.streams.pipelines.sinks import read_sink
+from ottla.streams.pipelines.sinks import read_security, read_sink
 
 T = TypeVar("T")
 

@@ -6,14 +6,20 @@ A secret is in the properties file that `config` names, or in the environment va
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import SECURITY_OPTIONS, security_of, security_options
+from ottla.base.loading import deferred, deferred_module
 from ottla.streams.pipelines.fields import Fields
 from ottla.streams.pipelines.model import Security
 from ottla.streams.pipelines.problems import suggest
 
+if TYPE_CHECKING:
+    from ottla.client.security import options as secured
+else:
+    secured = deferred_module("ottla.client.security.options")
+
+_parse_properties = deferred("ottla.client.config.properties", "parse_properties")
 _CONFIG, _VARIABLE, _PASSWORD = "config", "password_variable", "sasl.password"
 _SECRETS = frozenset(
     {
@@ -26,7 +32,6 @@ _SECRETS = frozenset(
         "ssl.truststore.password",
     }
 )
-_NAMES = (_CONFIG, _VARIABLE, *(name for name in SECURITY_OPTIONS if name not in _SECRETS))
 
 
 def read_security(fields: Fields) -> Security | None:
@@ -34,6 +39,7 @@ def read_security(fields: Fields) -> Security | None:
     if "security" not in fields:
         return None
     texts = fields.pairs("security")
+    known = (_CONFIG, _VARIABLE, *(secured.SECURITY_OPTIONS.keys() - _SECRETS))
     for name, text in texts.items():
         if name in _SECRETS:
             advice = (
@@ -41,11 +47,13 @@ def read_security(fields: Fields) -> Security | None:
                 f"{_CONFIG}, or the environment variable that contains the password with {_VARIABLE}."
             )
             fields.problems.error(text.position, f"{fields.subject}: security: {advice}")
-        elif name not in _NAMES:
-            unknown = f"unknown key {name}. {suggest(name, _NAMES)}"
+        elif name not in known:
+            unknown = f"unknown key {name}. {suggest(name, known)}"
             fields.problems.error(text.position, f"{fields.subject}: security: {unknown}")
     return Security(
-        options={name: text.text for name, text in texts.items() if name in SECURITY_OPTIONS},
+        options={
+            name: text.text for name, text in texts.items() if name in secured.SECURITY_OPTIONS
+        },
         config=texts[_CONFIG].text if _CONFIG in texts else "",
         password_variable=texts[_VARIABLE].text if _VARIABLE in texts else "",
     )
@@ -66,7 +74,9 @@ def resolved_security(security: Security | None, subject: str) -> dict[str, str]
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise ConfigError(f"{subject}: {security.config} cannot be read: {reason}.") from error
-        options = security_options(parse_properties(text, security.config, needs_values=False))
+        options = secured.security_options(
+            _parse_properties(text, security.config, needs_values=False)
+        )
     options |= security.options
     if security.password_variable:
         password = os.environ.get(security.password_variable)
@@ -77,7 +87,7 @@ def resolved_security(security: Security | None, subject: str) -> dict[str, str]
             )
         options[_PASSWORD] = password
     try:
-        security_of(options)
+        secured.security_of(options)
     except ConfigError as error:
         raise ConfigError(f"{subject}: {error}") from error
     return options

@@ -1,5 +1,6 @@
 """Reading of the sinks of a pipeline file."""
 
+from ottla.base.loading import deferred
 from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.fields import Fields
@@ -13,8 +14,9 @@ from ottla.streams.pipelines.model import (
     Sink,
     TopicSink,
 )
-from ottla.streams.pipelines.security import read_security
 
+# Few files have it.
+read_security = deferred("ottla.streams.pipelines.security", "read_security")
 _WRITES = ("topic", "mirror", "files", "jdbc", "console")
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _PERIODS = ("year", "month", "day", "hour")
@@ -33,7 +35,7 @@ def read_sink(name: str, fields: Fields) -> Sink | None:
 
 
 def _security(fields: Fields) -> Security | None:
-    result = read_security(fields)
+    result: Security | None = read_security(fields)
     if result is not None and "bootstrap" not in fields:
         fields.error("security", "security is for another cluster: name it with bootstrap.")
     return result

@@ -5,15 +5,21 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.names import dotted
-from ottla.client.security.options import SECURITY_OPTIONS, security_of, security_options
+from ottla.base.loading import deferred_module
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
 from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
+
+if TYPE_CHECKING:
+    from ottla.client.config import names
+    from ottla.client.security import options as secured
+else:
+    names = deferred_module("ottla.client.config.names")
+    secured = deferred_module("ottla.client.security.options")
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
@@ -125,11 +131,11 @@ def known_options() -> tuple[str, ...]:
     return ("application_id", "bootstrap_servers", *(field_.name for field_ in fields))
 
 
-def check_names(names: Iterable[str]) -> None:
+def check_names(keyword_names: Iterable[str]) -> None:
     """Raise ConfigError for a keyword argument that KafkaStreams does not have, with a suggestion."""
     options = known_options()
-    for name in names:
-        if name in options or dotted(name) in SECURITY_OPTIONS:
+    for name in keyword_names:
+        if name in options or names.dotted(name) in secured.SECURITY_OPTIONS:
             continue
         instead = alternative_to(name)
         if instead is not None:
@@ -165,20 +171,20 @@ def read_settings(options: Mapping[str, Any]) -> AppSettings:
 
 
 def _is_security(name: str) -> bool:
-    return name == "security" or dotted(name) in SECURITY_OPTIONS
+    return name == "security" or names.dotted(name) in secured.SECURITY_OPTIONS
 
 
 def _security(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the options of TLS and SASL; raise ConfigError if a connection cannot use them."""
     combined = options.get("security") or {}
     for name in combined:
-        if name not in SECURITY_OPTIONS:
+        if name not in secured.SECURITY_OPTIONS:
             raise ConfigError(
                 f"security cannot have {name!r}: it has options of TLS and SASL only."
             )
-    single = {dotted(name): value for name, value in options.items()}
-    results = security_options({**combined, **single})
-    security_of(results)
+    single = {names.dotted(name): value for name, value in options.items()}
+    results = secured.security_options({**combined, **single})
+    secured.security_of(results)
     return results
 
 

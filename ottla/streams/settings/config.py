@@ -28,14 +28,20 @@ is accepted without effect: topologies are not optimized, and `TopologyConfig` h
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.names import dotted
-from ottla.client.security.options import SECURITY_OPTIONS
+from ottla.base.loading import deferred_module
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
 from ottla.streams.settings.handlers import ExceptionHandlers
+
+if TYPE_CHECKING:
+    from ottla.client.config import names
+    from ottla.client.security import options as secured
+else:
+    names = deferred_module("ottla.client.config.names")
+    secured = deferred_module("ottla.client.security.options")
 
 
 class StreamsConfig(SnakeCase):
@@ -116,8 +122,8 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
             continue
         if keyword in _STARTS:
             _check_start(name, value)
-        elif dotted(name) in SECURITY_OPTIONS:
-            security[dotted(name)] = value
+        elif names.dotted(name) in secured.SECURITY_OPTIONS:
+            security[names.dotted(name)] = value
         elif keyword in _HANDLERS:
             handlers[_HANDLERS[keyword]] = _configured(value, config)
         elif keyword == "default_timestamp_extractor" and hasattr(value, "configure"):
@@ -139,7 +145,7 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
             name: setting
             for name, setting in config.items()
             # Processors do not need the secrets of the connections.
-            if isinstance(setting, _PLAIN) and dotted(name) not in SECURITY_OPTIONS
+            if isinstance(setting, _PLAIN) and names.dotted(name) not in secured.SECURITY_OPTIONS
         }
         keyword_arguments["app_configs"] = {**plain, **own}
     return keyword_arguments

@@ -2,8 +2,14 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from ottla.client.security.options import SECURITY_OPTIONS
+from ottla.base.loading import deferred_module
+
+if TYPE_CHECKING:
+    from ottla.client.security import options as secured
+else:
+    secured = deferred_module("ottla.client.security.options")
 
 _STATE = (
     "Spark keeps state in the checkpoint below state.dir; start a second instance, which takes over"
@@ -85,7 +91,7 @@ def alternative_to(name: str) -> str | None:
 
 def closest_option(name: str, known: Iterable[str]) -> str | None:
     """Return the known option that `name` is probably a misspelling of; None if none is similar."""
-    options = (*known, *_INSTEAD, *SECURITY_OPTIONS)
+    options = (*known, *_INSTEAD, *secured.SECURITY_OPTIONS)
     plain = {option.replace(".", "_"): option for option in options}
     near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)
     return plain[near[0]] if near else None

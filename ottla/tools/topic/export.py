@@ -7,14 +7,16 @@ from typing import Any
 import click
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.positions import Anchor, parse_position, resolve
-from ottla.tools.profile.client_config import access_of
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
+
+_access_of = deferred("ottla.tools.profile.client_config", "access_of")
 
 
 @click.command("export")
@@ -65,7 +67,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     )
     spark = needed.open_session(f"export {settings.topic}", {})
     with watched(f"Exporting {settings.topic}") as show:
-        count = exporting.export(spark, access_of(brokers), settings, show)
+        count = exporting.export(spark, _access_of(brokers), settings, show)
     output.done(
         f"{count} records of {settings.topic} are in {folder}.",
         topic=settings.topic,

@@ -5,16 +5,18 @@ from typing import Any
 import click
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
-from ottla.tools.profile.client_config import access_of
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 
 _SUFFIXES = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+_access_of = deferred("ottla.tools.profile.client_config", "access_of")
 
 
 @click.command("load")
@@ -67,7 +69,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     )
     spark = needed.open_session(f"load {topic}", {})
     with watched(f"Loading {topic}") as show:
-        count = loading.load(spark, access_of(brokers), files, settings, show)
+        count = loading.load(spark, _access_of(brokers), files, settings, show)
     output.done(f"{count} records are in {topic}.", topic=topic, records=count)
 
 
