@@ -1,0 +1,179 @@
+"""The server's part of SASL exchanges: PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677). Pure.
+
+An exchange takes the client's messages and returns the replies. It never says whether the user or
+the password was wrong, and takes as long for an unknown user. Follows Kafka's PlainSaslServer and
+ScramSaslServer.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from ottla.base.errors import OttlaError
+from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism
+
+PLAIN = "PLAIN"
+MECHANISMS = (PLAIN, *(mechanism.mechanism_name for mechanism in ScramMechanism))
+"""The mechanisms of clients."""
+
+_TEXT_MAX = 4096
+_SALT_BYTES = 16
+_CLIENT_FIRST = re.compile(r"(?P<header>[ny],(?:a=(?P<asked>[^,]*))?,)(?P<bare>n=(?P<user>[^,]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>(?:,.*)?))")  # fmt: skip
+_CLIENT_FINAL = re.compile(
+    r"(?P<bare>c=(?P<header>[^,]+),r=(?P<nonce>[^,]+)(?:,.*)?),p=(?P<proof>[^,]+)"
+)
+_INVALID = "Authentication failed: Invalid user credentials"
+
+
+class AuthenticationFailed(OttlaError):
+    """The client does not know the password, or does not follow the exchange."""
+
+
+class ClientExchange(Protocol):
+    """One exchange with a client; `user` is empty until it is complete."""
+
+    user: str
+
+    def step(self, message: bytes) -> bytes:
+        """Return the reply to a message; raises AuthenticationFailed, which ends the exchange."""
+        ...
+
+
+class PlainExchange:
+    """One message with user and password; `password_of` returns None for an unknown user."""
+
+    def __init__(self, password_of: Callable[[str], str | None]) -> None:
+        self.user = ""
+        self._password_of = password_of
+
+    def step(self, message: bytes) -> bytes:
+        """Check the password."""
+        fields = _text(message).split("\0")
+        if self.user or len(fields) != 3:
+            raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens")
+        asked, user, password = fields
+        if not user or not password:
+            raise AuthenticationFailed("Authentication failed: user or password is empty")
+        expected = self._password_of(user)
+        is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
+        if expected is None or not is_right:
+            raise AuthenticationFailed(_INVALID)
+        if asked not in ("", user):
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different "
+                "from username"
+            )
+        self.user = user
+        return b""
+
+
+class ScramExchange:
+    """Two messages, in which neither side sends the password.
+
+    `nonce` is random text without a comma, `pepper` is random and constant in the process: an
+    unknown user gets a salt derived from it, as a known one always has the same.
+    """
+
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        credential_of: Callable[[str], ScramCredential | None],
+        *,
+        nonce: str,
+        pepper: bytes,
+    ) -> None:
+        self.user = ""
+        self._mechanism = mechanism
+        self._credential_of = credential_of
+        self._nonce = nonce
+        self._pepper = pepper
+        self._known: ScramCredential | None = None
+        # Of the first message: its header and user, and the signed texts of both sides.
+        self._header = b""
+        self._claimed = ""
+        self._signed = ""
+        self._is_over = False
+
+    def step(self, message: bytes) -> bytes:
+        """Return the challenge for the first message, the server's signature for the second."""
+        if self._is_over:
+            raise AuthenticationFailed("Authentication failed: the exchange is over")
+        if not self._signed:
+            return self._challenge(_text(message))
+        self._is_over = True
+        return self._verify(_text(message))
+
+    def _challenge(self, message: str) -> bytes:
+        found = _CLIENT_FIRST.fullmatch(message)
+        if found is None:
+            raise AuthenticationFailed("Authentication failed: Invalid SCRAM client first message")
+        if "tokenauth=true" in found["extensions"].lower().split(","):
+            raise AuthenticationFailed("Authentication failed: delegation tokens are not issued")
+        if re.search(r"=(?!2C|3D)", found["user"]):
+            raise AuthenticationFailed("Authentication failed: Invalid user name")
+        user = found["user"].replace("=2C", ",").replace("=3D", "=")
+        if found["asked"] not in (None, "", found["user"]):
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different "
+                "from username"
+            )
+        self._claimed, self._header = user, found["header"].encode()
+        self._known = self._credential_of(user)
+        self._nonce = found["nonce"] + self._nonce
+        salt, iterations = (
+            (self._known.salt, self._known.iterations)
+            if self._known is not None
+            else (self._unknown_salt(user), ITERATIONS_MIN)
+        )
+        reply = f"r={self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
+        self._signed = f"{found['bare']},{reply}"
+        return reply.encode()
+
+    def _unknown_salt(self, user: str) -> bytes:
+        return hmac.digest(self._pepper, user.encode(), "sha256")[:_SALT_BYTES]
+
+    def _verify(self, message: str) -> bytes:
+        found = _CLIENT_FINAL.fullmatch(message)
+        if found is None:
+            raise AuthenticationFailed("Authentication failed: Invalid SCRAM client final message")
+        # RFC 5802 demands both checks: the nonce of this very exchange, and the same header. As
+        # Kafka 3.8.1, accept the client's nonce twice: librdkafka before 2.6.1 repeats it.
+        is_own = found["nonce"].endswith(self._nonce)
+        if not is_own or _decoded(found["header"]) != self._header:
+            raise AuthenticationFailed(
+                "Authentication failed: Invalid client nonce in the final client message"
+            )
+        digest = self._mechanism.digest
+        nothing = bytes(hashlib.new(digest).digest_size)
+        known = self._known or ScramCredential(b"", nothing, nothing, ITERATIONS_MIN)
+        signed = f"{self._signed},{found['bare']}".encode()
+        signature = hmac.digest(known.stored_key, signed, digest)
+        proof = _decoded(found["proof"])
+        if len(proof) != len(signature):
+            raise AuthenticationFailed(_INVALID)
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        stored_key = hashlib.new(digest, client_key).digest()
+        is_right = hmac.compare_digest(stored_key, known.stored_key)
+        if self._known is None or not is_right:
+            raise AuthenticationFailed(_INVALID)
+        self.user = self._claimed
+        return b"v=" + base64.b64encode(hmac.digest(known.server_key, signed, digest))
+
+
+def _text(message: bytes) -> str:
+    if len(message) > _TEXT_MAX:
+        raise AuthenticationFailed("Authentication failed: the message is too long")
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationFailed("Authentication failed: the message is not UTF-8") from None
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise AuthenticationFailed("Authentication failed: the message is not base64") from None
