@@ -57,6 +57,8 @@ class EndpointState(Protocol):
     # Shared by all connections that have never had unhandled bytes.
     nothing_received: UnhandledBytes
     limits: Limits
+    # True if the connections have TLS.
+    is_encrypted: bool
     # None until the endpoint serves requests.
     handler: FrameHandler | None
     name: str
@@ -183,7 +185,7 @@ class Connection(SendHalf):
         peer_address = transport.get_extra_info("peername")
         self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
         self.peer_address = (peer_address or _NO_ADDRESS)[:2]
-        self._transport.set_write_buffer_limits(high=0)
+        self._watch_sending()
         endpoint = self._endpoint
         is_admitted = endpoint.admit(self)
         # uvloop starts to read after this method even if it is paused: only frames are held back.
@@ -202,6 +204,13 @@ class Connection(SendHalf):
         self._handle = handler.frame
         self._takes_requests = self._peer_reads and not self.is_muted
         self._go_on()
+
+    def pass_to(self, handler: FrameHandler, frame_bytes_max: int) -> None:
+        """Have further frames handled by another handler; for a frame handler, within a frame."""
+        self._handle = handler.frame
+        self._frame_bytes_max = frame_bytes_max
+        if self.received is not self._endpoint.nothing_received:
+            self.received.frame_bytes_max = frame_bytes_max
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
@@ -504,13 +513,3 @@ class Connection(SendHalf):
         if not self._pending and not self.is_closed:
             self._flush()
             self._close_when_sent()
-
-    def close(self, reason: str) -> None:
-        """Close the connection because of `reason`, with one log line; try to send the rest."""
-        if self.is_closed:
-            return
-        _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
-        self._flush()
-        if self._queue:
-            self._pause()
-        self._close_when_sent()

@@ -5,6 +5,7 @@ Two background tasks serve all connections, so a connection needs no timer of it
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 
 from ottla.base.clock import RealClock
@@ -35,7 +36,7 @@ class Endpoint:
     """Owns every connection it accepted, on one event loop, from `open` to `close`.
 
     `name` is the listener's, as in `listeners`. `tasks` are those of the broker; they report the
-    failures of the endpoint's own.
+    failures of the endpoint's own. With `tls`, connections are encrypted.
     """
 
     def __init__(
@@ -47,7 +48,10 @@ class Endpoint:
         unsent: UnsentBudget,
         buffers: ReceiveBuffers,
         tasks: Tasks | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
+        self.is_encrypted = tls is not None
         self.name = name
         self.limits = limits
         self.budget = budget
@@ -83,7 +87,7 @@ class Endpoint:
         """
         self._net = net
         buffers = self.limits.socket_buffers
-        self._listener = await net.listen(host, port_number, self._accept, buffers)
+        self._listener = await net.listen(host, port_number, self._accept, buffers, self._tls)
         self.host, self.port = self._listener.host, self._listener.port
         supervise = self._tasks.supervise
         self._upkeep = [

@@ -13,6 +13,7 @@ import fcntl
 import logging
 import os
 import socket
+import ssl
 import sys
 import termios
 from collections import deque
@@ -23,6 +24,7 @@ from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
 from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
+from ottla.net.tls import HANDSHAKE_SECONDS
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
@@ -102,7 +104,14 @@ class RealListener:
     Accepts connections from `start` to `close`.
     """
 
-    def __init__(self, sockets: list[_Socket], factory: ProtocolFactory) -> None:
+    def __init__(
+        self,
+        sockets: list[_Socket],
+        factory: ProtocolFactory,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
+        self._handshakes: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
         self._factory = factory
@@ -127,7 +136,8 @@ class RealListener:
         """Start to accept; raises OSError."""
         for listening in self._sockets:
             listening.listen(BACKLOG)
-        if isinstance(self._loop, asyncio.BaseEventLoop) or _is_half_used():
+        is_own = isinstance(self._loop, asyncio.BaseEventLoop) or self._tls is not None
+        if is_own or _is_half_used():
             self._resume_all()
             return
         for listening in self._sockets:
@@ -175,6 +185,8 @@ class RealListener:
         self._end_connected()
         while self._connecting:
             self._connecting.popleft()[0].close()
+        for handshake in self._handshakes:
+            handshake.cancel()
         sockets, self._sockets = self._sockets, []
         for listening in sockets:
             self._loop.remove_reader(listening)
@@ -236,6 +248,11 @@ class RealListener:
 
     def _connect(self, accepted: socket.socket) -> None:
         """Create the transport of a connection, without a task, which would cost as much again."""
+        if self._tls is not None:
+            handshake = self._loop.create_task(self._secure(accepted, self._tls))
+            self._handshakes.add(handshake)
+            handshake.add_done_callback(self._handshakes.discard)
+            return
         connecting = self._loop.connect_accepted_socket(self._factory, accepted)
         try:
             # It waits once, until the protocol has been notified of its connection.
@@ -245,6 +262,16 @@ class RealListener:
             _log.info("connection not established reason=%s", error.strerror or error)
         else:
             self._connecting.append((connecting, connected))
+
+    async def _secure(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
+        """Create the transport of a connection with TLS, which waits for the handshake."""
+        try:
+            await self._loop.connect_accepted_socket(
+                self._factory, accepted, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
+        except OSError as error:
+            accepted.close()
+            _log.info("connection not established reason=%s", error.strerror or error)
 
     def _end_connected(self) -> None:
         """End the coroutines of connections that their protocols know.
@@ -336,6 +363,7 @@ class RealNet:
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
+        tls: ssl.SSLContext | None = None,
     ) -> RealListener:
         """Accept on host and port; an empty host means every address of the machine."""
         addresses = await asyncio.get_running_loop().getaddrinfo(
@@ -349,7 +377,7 @@ class RealNet:
                     sockets.append(bound)
             if not sockets:
                 raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
-            listener = RealListener(sockets, factory)
+            listener = RealListener(sockets, factory, tls)
             try:
                 await listener.start()
             except OSError:
@@ -362,11 +390,20 @@ class RealNet:
             raise
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
-        """Connect over TCP."""
+        """Connect over TCP, and with `tls` over TLS."""
         loop = asyncio.get_running_loop()
-        transport, protocol = await loop.create_connection(factory, host, port)
+        if tls is None:
+            transport, protocol = await loop.create_connection(factory, host, port)
+        else:
+            transport, protocol = await loop.create_connection(
+                factory, host, port, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
         return transport, protocol
 
     def file_socket(self, transport: asyncio.BaseTransport) -> RealFileSocket | None:

@@ -5,6 +5,7 @@ The real one is `ottla.net.listener.RealNet`; the simulated one is
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -72,17 +73,24 @@ class Net(Protocol):
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
+        tls: ssl.SSLContext | None = None,
     ) -> Listener:
         """Accept on host and port, with a protocol from `factory` for each connection.
+
+        With `tls`, a connection is made after its handshake.
 
         Raises OSError if the address is in use.
         """
         ...
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
-        """Connect; raises OSError if nothing listens at the address."""
+        """Connect; raises OSError if nothing listens at the address, or if a TLS handshake fails."""
         ...
 
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:

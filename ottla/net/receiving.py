@@ -38,10 +38,10 @@ class UnhandledBytes:
     __slots__ = (
         "_budget",
         "_buffers",
-        "_frame_bytes_max",
         "_rest",
         "_shared",
         "filled",
+        "frame_bytes_max",
         "frame_started_at",
         "memory",
         "private",
@@ -59,7 +59,7 @@ class UnhandledBytes:
         self._buffers = buffers
         self._budget = budget
         self.memory = memory
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
         self._shared = buffers.shared
         # The beginning of a small frame, without a private buffer.
         self._rest = b""
@@ -105,8 +105,8 @@ class UnhandledBytes:
         needed_bytes = PREFIX_BYTES
         if filled >= PREFIX_BYTES:
             (size_bytes,) = SIZE.unpack_from(view, position)
-            if not 0 < size_bytes <= self._frame_bytes_max:
-                raise impossible_size(size_bytes, self._frame_bytes_max)
+            if not 0 < size_bytes <= self.frame_bytes_max:
+                raise impossible_size(size_bytes, self.frame_bytes_max)
             needed_bytes += size_bytes
         if may_wait and filled < needed_bytes <= _REST_WANTED_MAX and filled <= _REST_BYTES_MAX:
             self._rest = view[position:end].tobytes()

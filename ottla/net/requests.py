@@ -6,6 +6,7 @@ of a cluster agree on it by configuration, not by negotiation (inter.broker.prot
 """
 
 import asyncio
+import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -144,7 +145,9 @@ class RequestChannel:
         *,
         client_id: str,
         introduce: Introduction | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.tls = tls
         self.host, self.port = host, port
         self._introduce = introduce
         self._net = net
@@ -181,7 +184,7 @@ class RequestChannel:
 
     async def _establish(self) -> RequestConnection:
         _, connection = await self._net.connect(
-            self.host, self.port, lambda: RequestConnection(self._client_id)
+            self.host, self.port, lambda: RequestConnection(self._client_id), self.tls
         )
         established = cast(RequestConnection, connection)
         if self._introduce is not None:

@@ -67,6 +67,8 @@ class AnswerSinks(Protocol):
 
     # Bytes of responses in memory that peers have not received.
     unsent: UnsentBudget
+    # True if the connections have TLS.
+    is_encrypted: bool
 
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
         """Return the means to send files through a transport; None if it cannot send files."""
@@ -137,6 +139,11 @@ class SendHalf(asyncio.BufferedProtocol):
     def _find_file_socket(self) -> None:
         self._file_socket = self._sinks.file_socket(self._transport)
         self._range_bytes_min = _UNLIMITED if self._file_socket is None else RANGE_BYTES_MIN
+
+    @property
+    def certificate(self) -> object:
+        """The certificate that the peer has shown in the TLS handshake; None without one."""
+        return self._transport.get_extra_info("peercert")
 
     # -- answers of one read --------------------------------------------------------------------
 
@@ -211,8 +218,13 @@ class SendHalf(asyncio.BufferedProtocol):
         if not self._transport.get_write_buffer_size():
             return True
         # `resume_writing` is called when the transport is empty.
-        self._transport.set_write_buffer_limits(high=0)
+        self._watch_sending()
         return self._peer_reads
+
+    def _watch_sending(self) -> None:
+        """Have the transport call `pause_writing` while it has unsent bytes."""
+        # A plain transport compares with >, one of TLS with >=.
+        self._transport.set_write_buffer_limits(high=int(self._sinks.is_encrypted))
 
     def _send_buffers(self) -> None:
         """Send the parts before the next range."""
@@ -367,6 +379,19 @@ class SendHalf(asyncio.BufferedProtocol):
         return room_bytes if room_bytes > 0 else 0
 
     # -- the end --------------------------------------------------------------------------------
+
+    def close(self, reason: str) -> None:
+        """Close the connection because of `reason`, with one log line; try to send the rest."""
+        if self.is_closed:
+            return
+        _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
+        self._flush()
+        if self._queue:
+            self._pause()
+        self._close_when_sent()
+
+    def _pause(self) -> None:
+        """Stop reading; `Connection` does."""
 
     def _close_when_sent(self) -> None:
         """Close the transport, which sends its remaining bytes, after the queue has been sent."""

@@ -7,6 +7,7 @@ is established after the end of the cut.
 """
 
 import asyncio
+import ssl
 import threading
 from typing import Any, Protocol, cast
 
@@ -218,6 +219,7 @@ class BrokerNet(RealNet):
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
+        tls: ssl.SSLContext | None = None,
     ) -> RealListener:
         """Accept on host and port."""
         self._loop = asyncio.get_running_loop()
@@ -233,20 +235,24 @@ class BrokerNet(RealNet):
             self._accepted.append(cast(_Abortable, protocol))
             return protocol
 
-        listener = await super().listen(host, port, accept, buffers)
+        listener = await super().listen(host, port, accept, buffers, tls)
         self._listeners.append(listener)
         self._cuts.own(listener.port, self._broker)
         return listener
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
         """Connect over TCP; waits while the broker at the port cannot be reached."""
         while self._cuts.is_cut(self._broker, port):
             await self._healed.wait()
         if not self._is_alive:
             raise ConnectionRefusedError(f"broker {self._broker} has been killed")
-        inner, protocol = await super().connect(host, port, factory)
+        inner, protocol = await super().connect(host, port, factory, tls)
         transport = CutTransport(inner)
         self._outgoing = {
             outgoing: number

@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import errno
 import os
+import ssl
 from collections.abc import Iterable
 
 from ottla.base.rng import Rng
@@ -69,8 +70,10 @@ class SimNet:
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
+        tls: ssl.SSLContext | None = None,
     ) -> SimListener:
         """Accept connections on a port of this host; raises OSError if it is in use."""
+        assert tls is None, "simulated connections have no TLS"
         name = self._resolve(host)
         if name != self.name:
             raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
@@ -84,11 +87,16 @@ class SimNet:
         return listener
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
         """Connect; raises ConnectionRefusedError without a listener, TimeoutError if the host is
         cut off.
         """
+        assert tls is None, "simulated connections have no TLS"
         target = self._resolve(host), port
         network = self._network
         loop = asyncio.get_running_loop()

@@ -69,6 +69,7 @@ class HandHousehold:
     """An endpoint whose handler is a function of the test."""
 
     name = "PLAINTEXT"
+    is_encrypted = False
 
     def __init__(self, response: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()
