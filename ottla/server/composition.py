@@ -4,6 +4,7 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,9 +16,14 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import ClusterImage
+from ottla.cluster.options import option_tables
+from ottla.cluster.options.security_options import security_of
 from ottla.cluster.zk.port import Coordination
+from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
+from ottla.net.tls import client_context
 from ottla.replication.replicas import Replicas
+from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
@@ -154,12 +160,22 @@ class Composition(NamedTuple):
             files=self.files,
             tasks=self.tasks,
             options=self.options,
-            channels=Channels(self.net, self.rng, self.node_id, secret),
+            channels=Channels(self.net, self.rng, self.node_id, secret, self._tls()),
             current=settings.current,
             configs=settings.configs,
             features=settings.features,
             replicas=replicas,
         )
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context of connections to other brokers; None if they are not encrypted."""
+        name = option_tables.inter_broker_listener(self.options)
+        listeners = option_tables.parse_listeners(self.options)
+        chosen = next(
+            (listener for listener in listeners if name in (None, listener.name)), listeners[0]
+        )
+        tls = security_of(self.options, chosen).tls
+        return None if tls is None else client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""
@@ -210,6 +226,11 @@ class Composition(NamedTuple):
             isr_updates=membership.isr_updates,
             isr_changes=membership.isr_changes,
             heavy_batches=HeavyBatches(self.files, self.clock),
+            logins=Logins(
+                listeners.security,
+                lambda: settings.configs.entities(ConfigNode.USERS),
+                self.rng,
+            ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
             advertised=listeners.advertised,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.replication.isr_updates import IsrUpdates
     from ottla.replication.ports import IsrChanges
     from ottla.replication.replicas import Replicas
+    from ottla.server.authentication.logins import Logins
     from ottla.server.config.features import Features
     from ottla.server.config.store import ConfigStore
     from ottla.server.fetch.sessions import FetchSessions
@@ -68,6 +69,7 @@ class Broker:
     isr_changes: "IsrChanges"
     heavy_batches: "HeavyBatches"
     quotas: "ClientQuotas"
+    logins: "Logins"
     client_metrics: "ClientMetrics"
     # The broker's own addresses by listener name; empty if advertised.listeners is not set.
     advertised: Mapping[str, tuple[str, int]]

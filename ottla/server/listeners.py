@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem, lent_count
@@ -9,6 +10,7 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import option_tables
+from ottla.cluster.options.security_options import ListenerSecurity, security_of
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
@@ -16,7 +18,10 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
+from ottla.server.authentication.gate import Gate
+from ottla.server.authentication.gate import Limits as GateLimits
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
@@ -40,6 +45,10 @@ class Listeners:
     def __init__(self, static: Snapshot) -> None:
         self.endpoints: list[Endpoint] = []
         self._static = static
+        self._parsed = option_tables.parse_listeners(static)
+        self.security: Mapping[str, ListenerSecurity] = {
+            listener.name: security_of(static, listener) for listener in self._parsed
+        }
         # The addresses of advertised.listeners, by listener name.
         self.advertised: Mapping[str, tuple[str, int]] = {
             listener.name: (listener.host, listener.port)
@@ -84,14 +93,16 @@ class Listeners:
         )
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints
-        for listener in option_tables.parse_listeners(self._static):
+        for listener in self._parsed:
+            tls = self.security[listener.name].tls
             endpoint = Endpoint(
                 listener.name,
-                limits=connection_limits(self._static),
+                limits=self._limits(listener.name, self._static),
                 budget=budget,
                 unsent=unsent,
                 buffers=buffers,
                 tasks=tasks,
+                tls=None if tls is None else server_context(tls),
             )
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
@@ -107,7 +118,24 @@ class Listeners:
     def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests."""
         for endpoint in self.endpoints:
-            endpoint.serve(handler)
+            endpoint.serve(self._gate(endpoint.name, handler) or handler)
+
+    def _gate(self, name: str, handler: FrameHandler) -> Gate | None:
+        """Return the gate of a listener whose clients have a name; None if they have none."""
+        security = self.security[name]
+        has_certificates = security.tls is not None and security.tls.client_auth != "none"
+        if not security.mechanisms and not has_certificates:
+            return None
+        options = self._static
+        return Gate(
+            handler,
+            security,
+            GateLimits(
+                options.integer("sasl.server.max.receive.size"),
+                options.integer("socket.request.max.bytes"),
+                options.integer("connection.failed.authentication.delay.ms") / 1000,
+            ),
+        )
 
     def advertised_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which clients and other brokers reach the listeners."""
@@ -115,12 +143,22 @@ class Listeners:
 
     def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
         host, port = self.advertised.get(endpoint.name, (endpoint.host, endpoint.port))
-        return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
+        protocols = {listener.name: listener.protocol for listener in self._parsed}
+        reached = _LOOPBACK if host in _WILDCARDS else host
+        return image.Endpoint(endpoint.name, reached, port, protocols[endpoint.name])
 
     def limit(self, options: Snapshot) -> None:
         """Apply changed limits of connections."""
         for endpoint in self.endpoints:
-            endpoint.limits = connection_limits(options)
+            endpoint.limits = self._limits(endpoint.name, options)
+
+    def _limits(self, name: str, options: Snapshot) -> Limits:
+        """Return the limits of connections; a client that is not known yet sends small requests."""
+        limits = connection_limits(options)
+        if not self.security[name].mechanisms:
+            return limits
+        largest = min(limits.frame_bytes_max, options.integer("sasl.server.max.receive.size"))
+        return replace(limits, frame_bytes_max=largest)
 
     def requests_since(self, since: float) -> str:
         """Name a few of the requests that may have been handled since the given time."""

@@ -22,11 +22,13 @@ from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, Topic
 from ottla.cluster.names import validate_topic_name
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.controller.planning.notices import MetadataUpdate
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server import local_broker
+from ottla.server.authentication.logins import Logins
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
@@ -77,6 +79,11 @@ class LogsBroker:
         self.clock = Clock()
         self.rng = SeededRng(1)
         self.tasks = Tasks()
+        self.logins = Logins(
+            {"SASL": ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})},
+            dict,
+            self.rng,
+        )
         self.advertised: dict[str, tuple[str, int]] = {}
         self.held: list[tuple[int, Any]] = []
         self.files = SimFileSystem()

@@ -1,9 +1,10 @@
-"""SaslHandshake: the mechanism of brokers is accepted, those of clients are not."""
+"""SaslHandshake: the mechanism of brokers on any listener, those of clients where there is SASL."""
 
 import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import MECHANISM, ProofToPeer
+from ottla.server.authentication.identity import is_known, user_of
 from ottla.server.handlers import sasl_handshake
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.handlers.logs import LogsBroker
@@ -32,3 +33,38 @@ async def test_a_mechanism_of_clients_is_refused(
     response = await broker.ask(sasl_handshake, SaslHandshakeRequest(mechanism=mechanism), version)
     assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert response.mechanisms == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+async def test_mechanism_of_the_listener_begins_an_exchange(
+    broker: LogsBroker, version: int, mechanism: str
+) -> None:
+    """In version 0 its messages come without a header."""
+    context = broker.context(sasl_handshake, version, listener="SASL")
+    response = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=mechanism))
+    assert (response.error_code, response.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256"])
+    assert context.connection.identity.is_raw is (version == 0)
+    assert not is_known(context.connection)
+    assert user_of(context.connection) == "ANONYMOUS"
+
+
+async def test_mechanism_that_the_listener_lacks_is_refused(broker: LogsBroker) -> None:
+    """The response has those that it has."""
+    context = broker.context(sasl_handshake, 1, listener="SASL")
+    response = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism="GSSAPI"))
+    assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert response.mechanisms == ["PLAIN", "SCRAM-SHA-256"]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", MECHANISM])
+async def test_authenticated_client_begins_no_other_exchange(
+    broker: LogsBroker, mechanism: str
+) -> None:
+    """It stays the user that it is, also for its quotas."""
+    context = broker.context(sasl_handshake, 1, listener="SASL")
+    sasl_handshake.handle(context, SaslHandshakeRequest(mechanism="PLAIN"))
+    context.connection.identity.step(b"\0ann\0secret")
+    response = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=mechanism))
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert user_of(context.connection) == "ann"

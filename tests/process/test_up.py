@@ -187,7 +187,7 @@ def test_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
         ("num.partition=3", "did you mean num.partitions?"),
         ("num.partitions=many", "Invalid value many for configuration num.partitions"),
         ("listeners=PLAINTEXT://127.0.0.1:1", "--port and -o listeners=PLAINTEXT://127.0.0.1:1"),
-        ("listeners=SSL://127.0.0.1:0", "only PLAINTEXT is served"),
+        ("listeners=SSL://127.0.0.1:0", "ssl.keystore.location is not set"),
     ],
 )
 def test_invalid_option_is_an_error(tmp_path: Path, option: str, words: str) -> None:

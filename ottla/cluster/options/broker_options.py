@@ -15,6 +15,7 @@ from ottla.cluster.options import (
     coordinator_options,
     metrics_options,
     quota_options,
+    security_options,
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX, Rows, inert, not_empty
@@ -120,7 +121,8 @@ _NETWORK = (
         "listener.security.protocol.map",
         STRING,
         DEFAULT_PROTOCOL_MAP,
-        "The security protocol of each listener, as name:protocol. Only PLAINTEXT is served.",
+        "The security protocol of each listener, as name:protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or "
+        "SASL_SSL.",
     ),
     _broker(
         "inter.broker.listener.name",
@@ -141,7 +143,8 @@ _NETWORK = (
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        inert("only PLAINTEXT is served"),
+        "The listener of this name is the one on which brokers reach each other, if "
+        "inter.broker.listener.name is not set.",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     _broker(
@@ -558,6 +561,7 @@ ROWS = (
     *_IDENTITY,
     *coordination_options.ROWS,
     *_NETWORK,
+    *security_options.ROWS,
     *_TOPICS,
     *_LOG,
     *_TOPIC_DEFAULTS,
@@ -571,5 +575,4 @@ ROWS = (
 # A configuration that sets these expects a protection that does not exist.
 REFUSED = {
     "authorizer.class.name": "Ottla has no authorizer yet; remove the option and listen on loopback only",
-    "security.inter.broker.protocol": "only PLAINTEXT is served",
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot, Table
-from ottla.cluster.options import broker_options, group_options, topic_options
+from ottla.cluster.options import broker_options, group_options, security_options, topic_options
 from ottla.cluster.options.option_rows import INERT
 
 if TYPE_CHECKING:
@@ -155,8 +155,6 @@ def _parse_listener(text: str, option: str, protocols: Mapping[str, str]) -> Lis
         raise refusal(text, "it must look like PLAINTEXT://host:port")
     if name not in protocols:
         raise refusal(text, f"listener.security.protocol.map names no protocol for {scheme}")
-    if protocols[name] != "PLAINTEXT":
-        raise refusal(text, f"only PLAINTEXT is served so far, not {protocols[name]}")
     return Listener(name, protocols[name], host.strip("[]"), int(port))
 
 
@@ -175,7 +173,8 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     known_settings = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
     snapshot = BROKER_OPTIONS.parse(known_settings)
     _refuse_unserved(settings, snapshot)
-    snapshot = _with_identity(snapshot)
+    prefixed = {name: text for name, text in settings.items() if security_options.is_prefixed(name)}
+    snapshot = Snapshot(BROKER_OPTIONS, {**_with_identity(snapshot).explicit, **prefixed})
     _check_together(snapshot)
     ignored = [
         f"Configuration {name} has no effect: {BROKER_OPTIONS.row(name).doc}"
@@ -193,7 +192,11 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 def unknown_names(settings: Mapping[str, str]) -> list[str]:
     """Return a sentence for each name that is not a broker option, with the most similar one."""
-    return [_unknown(name) for name in settings if name not in BROKER_OPTIONS.rows]
+    return [_unknown(name) for name in settings if not _is_known(name)]
+
+
+def _is_known(name: str) -> bool:
+    return name in BROKER_OPTIONS.rows or security_options.is_prefixed(name)
 
 
 def _unknown(name: str) -> str:
@@ -205,7 +208,7 @@ def _unknown(name: str) -> str:
 def refuse_unknown_names(settings: Mapping[str, str]) -> None:
     """Raise ConfigError for a name that is not a broker option; for settings that a user typed."""
     for name in settings:
-        if name not in BROKER_OPTIONS.rows:
+        if not _is_known(name):
             suggestion = nearest(name, BROKER_OPTIONS.rows)
             hint = (
                 f"did you mean {suggestion}?"
@@ -245,7 +248,11 @@ def _check_together(snapshot: Snapshot) -> None:
         snapshot["log.cleaner.min.compaction.lag.ms"], snapshot["log.cleaner.max.compaction.lag.ms"]
     )
     group_options.check_broker(snapshot)
-    names = [listener.name for listener in parse_listeners(snapshot)]
+    listeners = parse_listeners(snapshot)
+    names = [listener.name for listener in listeners]
+    for listener in listeners:
+        security_options.security_of(snapshot, listener)
+    _check_inter_broker(snapshot, listeners)
     for listener in parse_listeners(snapshot, "advertised.listeners"):
         if listener.name not in names:
             raise ConfigError(
@@ -257,4 +264,26 @@ def _check_together(snapshot: Snapshot) -> None:
         raise ConfigError(
             f"Invalid value {budget} for configuration queued.max.request.bytes: "
             f"it must not be below socket.request.max.bytes, which is {largest}"
+        )
+
+
+def inter_broker_listener(options: Snapshot) -> str | None:
+    """Return the name of the listener on which brokers reach each other; None for the first one."""
+    name = options["inter.broker.listener.name"]
+    return name or options.explicit.get("security.inter.broker.protocol")
+
+
+def _check_inter_broker(options: Snapshot, listeners: list[Listener]) -> None:
+    name = inter_broker_listener(options)
+    chosen = [listener for listener in listeners if name in (None, listener.name)]
+    if not chosen and options["inter.broker.listener.name"] is None:
+        raise ConfigError(
+            f"Invalid value {name} for configuration security.inter.broker.protocol: listeners has no "
+            "listener with this name; set inter.broker.listener.name"
+        )
+    is_proven = options.text("inter.broker.authentication") == "secret"
+    if chosen and chosen[0].protocol.startswith("SASL") and not is_proven:
+        raise ConfigError(
+            f"The listener {chosen[0].name} is for brokers and has SASL, with which brokers prove their "
+            "identity by inter.broker.authentication=secret only: use a listener without SASL"
         )

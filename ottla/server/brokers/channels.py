@@ -6,6 +6,8 @@ Not done: an Apache Kafka broker in the same cluster does not know this exchange
 inter.broker.authentication=none neither side proves anything.
 """
 
+import ssl
+
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import Rng
 from ottla.net.port import Net
@@ -22,9 +24,20 @@ _AUTHENTICATE_VERSION = 2
 
 
 class Channels:
-    """Opens channels from this broker; `secret` is None if brokers do not prove their identity."""
+    """Opens channels from this broker; `secret` is None if brokers do not prove their identity.
 
-    def __init__(self, net: Net, rng: Rng, broker_id: int, secret: bytes | None) -> None:
+    With `tls` they are encrypted.
+    """
+
+    def __init__(
+        self,
+        net: Net,
+        rng: Rng,
+        broker_id: int,
+        secret: bytes | None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
         self._net = net
         self._rng = rng
         self._broker_id = broker_id
@@ -39,7 +52,9 @@ class Channels:
         """Return a channel that connects on first use; `purpose` names it in the peer's logs."""
         introduce = None if self._secret is None else self._introduce
         client_id = f"broker-{self._broker_id}-{purpose}"
-        return RequestChannel(self._net, host, port, client_id=client_id, introduce=introduce)
+        return RequestChannel(
+            self._net, host, port, client_id=client_id, introduce=introduce, tls=self._tls
+        )
 
     async def _introduce(self, connection: RequestConnection) -> None:
         """Run the exchange on a new connection; raises ConnectionError if either side refuses."""

@@ -8,6 +8,7 @@ machine or its network is down) is not noticed here: its session expires.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
@@ -81,6 +82,8 @@ async def wait_until_gone(
     registration: Registration,
     contacts: Contacts,
     on_reached: Callable[[], None] = _ignore_reached,
+    *,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     """Return when connections are refused twice in a row, for three seconds if it is new.
 
@@ -95,7 +98,7 @@ async def wait_until_gone(
         started_at = clock.monotonic()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                transport, protocol = await net.connect(host, port, _IdleConnection)
+                transport, protocol = await net.connect(host, port, _IdleConnection, tls)
         except ConnectionRefusedError:
             refused_count += 1
             contacts.lost(registration.broker_id, clock.monotonic())

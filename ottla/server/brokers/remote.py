@@ -173,7 +173,14 @@ class RemoteBroker:
 
     async def wait_until_gone(self, reached: Callable[[], None]) -> None:
         """Return when the broker's process has ended: nothing listens at its address any more."""
-        await wait_until_gone(self._net, self._clock, self._registration, self._contacts, reached)
+        await wait_until_gone(
+            self._net,
+            self._clock,
+            self._registration,
+            self._contacts,
+            reached,
+            tls=self._channel.tls,
+        )
 
     def close(self) -> None:
         """Close the connection."""

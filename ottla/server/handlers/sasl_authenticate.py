@@ -1,15 +1,19 @@
 """SaslAuthenticate (key 36), versions 0-2: one step of the exchange that SaslHandshake began.
 
-v1: session lifetime, always 0 (unlimited). v2: flexible. A proof that is wrong is refused with
-SASL_AUTHENTICATION_FAILED, a request outside of an exchange with ILLEGAL_SASL_STATE.
+v1: session lifetime, always 0 (unlimited). v2: flexible. A message that is wrong is refused with
+SASL_AUTHENTICATION_FAILED, a request outside of an exchange with ILLEGAL_SASL_STATE. As in Kafka, a
+client that has failed is answered after connection.failed.authentication.delay.ms and disconnected.
 
-Not done: the mechanisms of clients; no listener has SASL.
+Not done: the lifetime of a session (connections.max.reauth.ms, KIP-368).
 """
 
+import asyncio
 import logging
 
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import ProofError, ProofToPeer
+from ottla.security.exchanges import AuthenticationFailed
+from ottla.server.authentication.identity import ClientLogin
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sasl_authenticate import (
@@ -22,18 +26,27 @@ MIN_VERSION = 0
 MAX_VERSION = 2
 
 _log = logging.getLogger(__name__)
+_Later = asyncio.Future[SaslAuthenticateResponse]
 
 
-def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+def handle(
+    context: RequestContext, request: SaslAuthenticateRequest
+) -> SaslAuthenticateResponse | _Later:
     """Answer a message of the exchange; after a failure the exchange has to begin again."""
     exchange = context.connection.identity
+    message = bytes(request.auth_bytes)
+    if isinstance(exchange, ClientLogin) and not exchange.user:
+        try:
+            return SaslAuthenticateResponse(error_message=None, auth_bytes=exchange.step(message))
+        except AuthenticationFailed as error:
+            return _refuse(context, str(error))
     if not isinstance(exchange, ProofToPeer):
         return SaslAuthenticateResponse(
             error_code=int(ErrorCode.ILLEGAL_SASL_STATE),
             error_message="SaslAuthenticate without a SaslHandshake before it.",
         )
     try:
-        reply = exchange.step(bytes(request.auth_bytes))
+        reply = exchange.step(message)
     except ProofError as error:
         context.connection.identity = None
         _log.warning(
@@ -44,3 +57,26 @@ def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAut
             error_message="The proof of identity is wrong.",
         )
     return SaslAuthenticateResponse(auth_bytes=reply)
+
+
+def _refuse(context: RequestContext, reason: str) -> _Later:
+    """Respond later, so that passwords cannot be tried quickly, and disconnect then."""
+    connection = context.connection
+    _log.warning("client not authenticated peer=%s reason=%s", connection.peer_address, reason)
+    loop = asyncio.get_running_loop()
+    later: _Later = loop.create_future()
+
+    def respond() -> None:
+        if later.done():
+            return
+        later.set_result(
+            SaslAuthenticateResponse(
+                error_code=int(ErrorCode.SASL_AUTHENTICATION_FAILED), error_message=reason
+            )
+        )
+        # After the response, which the future's callback sends.
+        loop.call_soon(loop.call_soon, connection.close, "the client is not authenticated")
+
+    delay_ms = context.broker.options.integer("connection.failed.authentication.delay.ms")
+    loop.call_later(delay_ms / 1000, respond)
+    return later

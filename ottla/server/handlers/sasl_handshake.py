@@ -1,13 +1,16 @@
 """SaslHandshake (key 17), versions 0-1: choose how a peer proves its identity.
 
+v0: the messages of the exchange follow as they are; v1: in SaslAuthenticate requests (KIP-152).
 Brokers of one cluster use the mechanism OTTLA-BROKER on any listener (ottla.security.broker_proof).
-As in Kafka, another mechanism on a listener without SASL is refused with ILLEGAL_SASL_STATE.
+As in Kafka, another mechanism on a listener without SASL is refused with ILLEGAL_SASL_STATE. One
+that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with those that it has.
 
-Not done: the mechanisms of clients; no listener has SASL.
+Not done: another exchange on a connection that is authenticated (KIP-368): ILLEGAL_SASL_STATE.
 """
 
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
+from ottla.server.authentication.identity import ClientLogin, is_known
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -19,9 +22,19 @@ MAX_VERSION = 1
 
 def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Begin the exchange; SaslAuthenticate requests continue it."""
-    secret = context.broker.secret
-    if request.mechanism != MECHANISM or secret is None:
+    secret, connection = context.broker.secret, context.connection
+    is_client = isinstance(connection.identity, ClientLogin) and is_known(connection)
+    if request.mechanism == MECHANISM and secret is not None and not is_client:
+        number = context.broker.rng.random_bytes(NUMBER_BYTES)
+        connection.identity = ProofToPeer(secret, number)
+        return SaslHandshakeResponse(mechanisms=[MECHANISM])
+    logins, listener = context.broker.logins, connection.listener_name
+    mechanisms = logins.mechanisms(listener)
+    if not mechanisms or is_client:
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
-    number = context.broker.rng.random_bytes(NUMBER_BYTES)
-    context.connection.identity = ProofToPeer(secret, number)
-    return SaslHandshakeResponse(mechanisms=[MECHANISM])
+    if request.mechanism not in mechanisms:
+        return SaslHandshakeResponse(
+            error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
+        )
+    connection.identity = logins.begin(listener, request.mechanism, is_raw=context.api_version == 0)
+    return SaslHandshakeResponse(mechanisms=list(mechanisms))

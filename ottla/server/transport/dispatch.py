@@ -22,9 +22,9 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.tasks import Tasks
 from ottla.net.connection import Connection, Reply
+from ottla.server.authentication.identity import user_of
 from ottla.server.context import Broker, RequestContext
 from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsage
-from ottla.server.quotas.entities import ANONYMOUS
 from ottla.server.quotas.steps import Timed
 from ottla.server.shortcuts import RouteParts
 from ottla.server.transport.apis import ROWS, Row
@@ -186,7 +186,7 @@ class Dispatcher:
         ):
             known = connection.memo = KnownHeader(route, frame, known)
         if self._quotas is not None:
-            client = self._limited(known, self._quotas)
+            client = self._limited(connection, known, self._quotas)
             if client is not None and not route.row.is_among_brokers:
                 context = RequestContext(
                     self._broker, connection, key, version, correlation_id, known.client_id
@@ -238,9 +238,11 @@ class Dispatcher:
         if route.shortcut is not None:
             route.shortcut.learn(frame, position, request, result)
 
-    def _limited(self, known: KnownHeader, quotas: ClientQuotas) -> LimitedClient | None:
+    def _limited(
+        self, connection: Connection, known: KnownHeader, quotas: ClientQuotas
+    ) -> LimitedClient | None:
         if known.quotas_generation != quotas.generation:
-            known.limited = quotas.client(ANONYMOUS, known.client_id or "")
+            known.limited = quotas.client(user_of(connection), known.client_id or "")
             known.quotas_generation = quotas.generation
         return known.limited
 

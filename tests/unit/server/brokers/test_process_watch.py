@@ -38,7 +38,7 @@ class Clock:
 class DeadNet:
     """Nothing listens anywhere."""
 
-    async def connect(self, host: str, port: int, factory: object) -> Any:
+    async def connect(self, host: str, port: int, factory: object, tls: object) -> Any:
         raise ConnectionRefusedError(111, "Connection refused")
 
 

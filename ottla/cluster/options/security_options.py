@@ -1,0 +1,232 @@
+"""The options of listeners with TLS and SASL, and what they mean for each listener. Pure.
+
+As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`, with the listener's
+name in small letters. The users of PLAIN are those of the login module in
+`listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the coordination tree.
+
+Not done: GSSAPI and OAUTHBEARER; delegation tokens; a JAAS file in place of the option; key stores
+of Java (JKS, PKCS12); `ssl.principal.mapping.rules`; certificates that are read again after a
+change; `connections.max.reauth.ms` (KIP-368).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from ottla.base.errors import ConfigError
+from ottla.base.options import OptionType, Scope, Snapshot
+from ottla.cluster.options.option_rows import Rows
+from ottla.net.tls import TlsFiles
+from ottla.security import jaas
+from ottla.security.exchanges import MECHANISMS, PLAIN
+
+_broker = Rows(Scope.BROKER, dynamic=False).row
+STRING = OptionType.STRING
+_PREFIX = "listener.name."
+_JAAS = "sasl.jaas.config"
+_USER = "user_"
+
+ROWS = (
+    _broker(
+        "sasl.enabled.mechanisms",
+        OptionType.LIST,
+        [],
+        "The SASL mechanisms of listeners with SASL. Kafka: GSSAPI.",
+        choices=MECHANISMS,
+    ),
+    _broker(
+        "connection.failed.authentication.delay.ms",
+        OptionType.INT,
+        100,
+        "How long the broker waits before it answers and closes a connection whose client has failed "
+        "to authenticate.",
+        minimum=0,
+    ),
+    _broker(
+        "sasl.server.max.receive.size",
+        OptionType.INT,
+        524_288,
+        "The largest request of a connection that is not authenticated yet, in bytes.",
+        minimum=1,
+    ),
+    _broker(
+        "ssl.keystore.location",
+        STRING,
+        None,
+        "A file with the broker's certificate and its key in PEM.",
+    ),
+    _broker(
+        "ssl.keystore.type",
+        STRING,
+        "PEM",
+        "The format of ssl.keystore.location. Kafka: JKS.",
+        choices=("PEM",),
+    ),
+    _broker(
+        "ssl.key.password",
+        STRING,
+        None,
+        "The password of the broker's key, if it is encrypted.",
+        sensitive=True,
+    ),
+    _broker(
+        "ssl.truststore.location",
+        STRING,
+        None,
+        "A file in PEM with the certificates that the broker trusts: of clients, and of other brokers.",
+    ),
+    _broker(
+        "ssl.truststore.type",
+        STRING,
+        "PEM",
+        "The format of ssl.truststore.location. Kafka: JKS.",
+        choices=("PEM",),
+    ),
+    _broker(
+        "ssl.client.auth",
+        STRING,
+        "none",
+        "Whether clients must show a certificate. The user is its subject.",
+        choices=("none", "requested", "required"),
+    ),
+    _broker(
+        "ssl.endpoint.identification.algorithm",
+        STRING,
+        "https",
+        "How a broker checks the certificate of another one: by its host name (https), or not at all "
+        "(empty).",
+        choices=("https", ""),
+    ),
+)
+_PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(("ssl.", "sasl.enabled")))
+
+
+class ListenerSecurity(NamedTuple):
+    """The mechanisms of a listener with SASL, the passwords of PLAIN by user, and its TLS."""
+
+    mechanisms: tuple[str, ...] = ()
+    passwords: Mapping[str, str] = {}
+    tls: TlsFiles | None = None
+
+
+class Named(Protocol):
+    """A listener: its name and its security protocol."""
+
+    @property
+    def name(self) -> str:
+        """The name, in capital letters."""
+        ...
+
+    @property
+    def protocol(self) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        ...
+
+
+def is_prefixed(name: str) -> bool:
+    """Return True for an option of one listener, as in listener.name.internal.ssl.client.auth."""
+    return name.startswith(_PREFIX) and any(_candidates(name))
+
+
+def _candidates(name: str) -> Iterator[str]:
+    """Yield the options that a name may be: names of listeners may have dots, too."""
+    rest = name.removeprefix(_PREFIX)
+    yield from (option for option in _PER_LISTENER if rest.endswith(f".{option}"))
+    mechanisms = (f"{mechanism.lower()}.{_JAAS}" for mechanism in MECHANISMS)
+    yield from (option for option in mechanisms if rest.endswith(f".{option}"))
+
+
+def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
+    """Return how a listener is secured; ConfigError if an option is wrong or missing."""
+    values = _Values(options, listener)
+    mechanisms: tuple[str, ...] = ()
+    if listener.protocol.startswith("SASL"):
+        mechanisms = values.mechanisms()
+    passwords = values.passwords() if PLAIN in mechanisms else {}
+    tls = values.tls() if listener.protocol.endswith("SSL") else None
+    return ListenerSecurity(mechanisms, passwords, tls)
+
+
+class _Values:
+    """The options of one listener: those with its prefix before the common ones."""
+
+    def __init__(self, options: Snapshot, listener: Named) -> None:
+        self._options = options
+        self._listener = listener
+        self._prefix = f"{_PREFIX}{listener.name.lower()}."
+
+    def _own(self, name: str) -> str | None:
+        value = self._options.explicit.get(self._prefix + name)
+        return None if value is None else str(value)
+
+    def _text(self, name: str) -> str:
+        own = self._own(name)
+        return self._options.text(name) if own is None else own.strip()
+
+    def _refusal(self, name: str, reason: str) -> ConfigError:
+        return ConfigError(
+            f"The listener {self._listener.name} has the protocol {self._listener.protocol}, but "
+            f"{name} {reason}"
+        )
+
+    def mechanisms(self) -> tuple[str, ...]:
+        name = "sasl.enabled.mechanisms"
+        own = self._own(name)
+        found = (
+            self._options.strings(name)
+            if own is None
+            else [part.strip() for part in own.split(",") if part.strip()]
+        )
+        for mechanism in found:
+            if mechanism not in MECHANISMS:
+                raise self._refusal(name, f"has {mechanism}: use {', '.join(MECHANISMS)}")
+        if not found:
+            raise self._refusal(
+                name, f"is not set: set it to one or more of {', '.join(MECHANISMS)}"
+            )
+        return tuple(found)
+
+    def passwords(self) -> dict[str, str]:
+        name = f"{self._prefix}plain.{_JAAS}"
+        text = self._own(f"plain.{_JAAS}")
+        if text is None:
+            raise self._refusal(name, f"is not set: set it to {jaas.EXAMPLE}")
+        try:
+            module = jaas.parse_module(text)
+        except ValueError as error:
+            raise self._refusal(name, f"cannot be read: {error}") from error
+        found = {
+            key.removeprefix(_USER): password
+            for key, password in module.options.items()
+            if key.startswith(_USER)
+        }
+        if not found:
+            raise self._refusal(name, f"has no user: set it to {jaas.EXAMPLE}")
+        return found
+
+    def tls(self) -> TlsFiles:
+        for name in ("ssl.keystore.type", "ssl.truststore.type"):
+            if self._text(name).upper() != "PEM":
+                raise self._refusal(name, "is not PEM, the only format that can be read")
+        chain = self._text("ssl.keystore.location")
+        if not chain:
+            raise self._refusal(
+                "ssl.keystore.location", "is not set: name a file with certificate and key in PEM"
+            )
+        client_auth = self._text("ssl.client.auth")
+        if client_auth not in ("none", "requested", "required"):
+            raise self._refusal(
+                "ssl.client.auth", f"is {client_auth}: use none, requested or required"
+            )
+        authorities = self._text("ssl.truststore.location") or None
+        if client_auth != "none" and authorities is None:
+            raise self._refusal(
+                "ssl.truststore.location",
+                "is not set: name a file with the certificates that sign those of clients",
+            )
+        return TlsFiles(
+            chain,
+            self._text("ssl.key.password"),
+            authorities,
+            client_auth,
+            checks_host=self._text("ssl.endpoint.identification.algorithm") != "",
+        )

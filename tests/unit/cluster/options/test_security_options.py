@@ -1,0 +1,107 @@
+"""The options of listeners with TLS and SASL."""
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.cluster.options import option_tables
+from ottla.cluster.options.security_options import ListenerSecurity, security_of
+
+_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
+_SASL = "listener.name.sasl_plaintext."
+
+
+def parsed(settings: dict[str, str]) -> list[ListenerSecurity]:
+    """Return the security of each listener."""
+    snapshot = option_tables.parse_broker_settings(settings).snapshot
+    return [security_of(snapshot, row) for row in option_tables.parse_listeners(snapshot)]
+
+
+def test_listener_has_its_own_mechanisms_and_users() -> None:
+    """An option with the listener's name replaces the common one; names may have dots."""
+    listeners = "A.B://h:1,SASL_PLAINTEXT://h:2,PLAINTEXT://h:3"
+    assert parsed(
+        {
+            "listeners": listeners,
+            "listener.security.protocol.map": "A.B:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.a.b.sasl.enabled.mechanisms": "PLAIN, SCRAM-SHA-256",
+            "listener.name.a.b.plain.sasl.jaas.config": _JAAS,
+        }
+    ) == [
+        ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"}),
+        ListenerSecurity(("SCRAM-SHA-512",)),
+        ListenerSecurity(),
+    ]
+
+
+def test_options_of_listeners_are_known() -> None:
+    """They cause no warning; a misspelled one does."""
+    settings = {
+        "listeners": "SASL_PLAINTEXT://h:1",
+        f"{_SASL}sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        f"{_SASL}ssl.client.auht": "none",
+    }
+    (warning,) = option_tables.parse_broker_settings(settings).warnings
+    assert "listener.name.sasl_plaintext.ssl.client.auht is ignored" in warning
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({}, "sasl.enabled.mechanisms is not set: set it to one or more of PLAIN, SCRAM-SHA-256"),
+        ({f"{_SASL}sasl.enabled.mechanisms": "GSSAPI"}, "has GSSAPI: use PLAIN, SCRAM-SHA-256"),
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "Invalid value GSSAPI for configuration sasl"),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN"},
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config is not set: set it to org.apache",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", f"{_SASL}plain.sasl.jaas.config": "secret"},
+            "cannot be read: it is not a login module; write org.apache",
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                f"{_SASL}plain.sasl.jaas.config": _JAAS.replace("user_ann", "username"),
+            },
+            "has no user: set it to org.apache",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "inter.broker.authentication": "none"},
+            "inter.broker.authentication=secret only: use a listener without SASL",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "security.inter.broker.protocol": "SSL"},
+            "listeners has no listener with this name; set inter.broker.listener.name",
+        ),
+    ],
+)
+def test_sasl_that_is_incomplete_is_an_error(settings: dict[str, str], sentence: str) -> None:
+    """The sentence names the option, and an example; no password is in it."""
+    with pytest.raises(ConfigError) as caught:
+        parsed({"listeners": "SASL_PLAINTEXT://h:1", **settings})
+    assert sentence in str(caught.value)
+    assert "secret;" not in str(caught.value).replace('user_ann="secret";', "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({}, "ssl.keystore.location is not set: name a file with certificate and key in PEM"),
+        (
+            {"ssl.keystore.location": "k", "ssl.client.auth": "required"},
+            "ssl.truststore.location is not set",
+        ),
+        (
+            {"ssl.keystore.location": "k", "listener.name.ssl.ssl.client.auth": "yes"},
+            "ssl.client.auth is yes: use none, requested or required",
+        ),
+        ({"ssl.keystore.type": "JKS"}, "it must be one of: PEM"),
+        ({"listener.name.ssl.ssl.keystore.type": "JKS"}, "is not PEM, the only format"),
+    ],
+)
+def test_tls_that_is_incomplete_is_an_error(settings: dict[str, str], sentence: str) -> None:
+    """The sentence names the listener and the option."""
+    with pytest.raises(ConfigError) as caught:
+        parsed({"listeners": "SSL://h:1", **settings})
+    assert sentence in str(caught.value)

@@ -1,0 +1,126 @@
+"""The gate of connections whose client is not known yet."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ottla.base.errors import ProtocolError
+from ottla.base.rng import SeededRng
+from ottla.cluster.options.security_options import ListenerSecurity
+from ottla.net.connection import Connection
+from ottla.security.broker_proof import ProofToPeer
+from ottla.security.exchanges import AuthenticationFailed
+from ottla.server.authentication.gate import Gate, Limits
+from ottla.server.authentication.identity import CertificateUser, is_known, user_of
+from ottla.server.authentication.logins import Logins
+
+SASL = ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})
+METADATA, HANDSHAKE = b"\0\3\0\1", b"\0\x11\0\1"
+
+
+class Line:
+    """A connection that notes to which handler it was passed."""
+
+    def __init__(self, identity: Any = None, certificate: object = None) -> None:
+        self.identity = identity
+        self.certificate = certificate
+        self.passed: list[int] = []
+        self.sent: list[bytes] = []
+
+    def pass_to(self, handler: object, frame_bytes_max: int) -> None:
+        self.passed.append(frame_bytes_max)
+
+    def send(self, parts: tuple[bytes, ...]) -> None:
+        self.sent += parts
+
+
+class Frames:
+    """A dispatcher that notes its frames."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+
+
+def pass_frame(line: Line, frame: bytes, security: ListenerSecurity = SASL) -> list[bytes]:
+    """Send a frame through the gate; return those that the dispatcher has received."""
+    dispatcher = Frames()
+    gate = Gate(dispatcher, security, Limits(100, 1000, 0.0))
+    gate.frame(cast(Connection, line), memoryview(bytearray(frame)))
+    return dispatcher.frames
+
+
+def login(mechanism: str = "PLAIN", *, is_raw: bool = False) -> Any:
+    """Return a new exchange."""
+    return Logins({"SASL": SASL}, dict, SeededRng(1)).begin("SASL", mechanism, is_raw=is_raw)
+
+
+def test_only_requests_of_the_exchange_pass() -> None:
+    """The connection stays at the gate."""
+    line = Line()
+    assert pass_frame(line, HANDSHAKE) == [HANDSHAKE]
+    with pytest.raises(ProtocolError, match="key 3 before authentication"):
+        pass_frame(line, METADATA)
+    with pytest.raises(ProtocolError, match="101 bytes before authentication"):
+        pass_frame(line, HANDSHAKE + bytes(97))
+    assert line.passed == []
+
+
+def test_authenticated_client_leaves_the_gate() -> None:
+    """Also one whose next request came in the same read."""
+    line = Line(login())
+    line.identity.step(b"\0ann\0secret")
+    assert pass_frame(line, METADATA) == [METADATA]
+    assert user_of(cast(Connection, line)) == "ann"
+
+
+def test_message_without_a_header_is_a_step() -> None:
+    """After version 0 of the handshake."""
+    line = Line(login(is_raw=True))
+    assert pass_frame(line, b"\0ann\0secret") == []
+    assert (line.sent, line.passed) == ([b""], [1000])
+
+
+def test_failed_exchange_cannot_be_continued() -> None:
+    """A second message with the right password comes too late."""
+    exchange = login()
+    for message in (b"\0ann\0wrong", b"\0ann\0secret"):
+        with pytest.raises(AuthenticationFailed):
+            exchange.step(message)
+    assert not is_known(cast(Connection, Line(exchange)))
+
+
+@pytest.mark.parametrize(
+    ("certificate", "user"),
+    [
+        ({"subject": ((("commonName", "ann"),),)}, "CN=ann"),
+        (None, "ANONYMOUS"),
+    ],
+)
+def test_user_of_a_certificate_is_its_subject(certificate: object, user: str) -> None:
+    """A listener with TLS and without SASL passes every request."""
+    line = Line(certificate=certificate)
+    assert pass_frame(line, METADATA, ListenerSecurity()) == [METADATA]
+    assert user_of(cast(Connection, line)) == user
+    assert line.passed == [1000]
+
+
+def test_broker_is_known_after_its_proof() -> None:
+    """It introduces itself on any listener, and has the quotas of no user."""
+    proof = ProofToPeer(b"s" * 32, b"n" * 16)
+    assert not is_known(cast(Connection, Line(proof)))
+    proven = cast(Connection, Line(SimpleNamespace(user="")))
+    assert not is_known(proven)
+    assert user_of(cast(Connection, Line(proof))) == "ANONYMOUS"
+    assert is_known(cast(Connection, Line(CertificateUser("CN=b"))))
+
+
+def test_damaged_credential_matches_no_password() -> None:
+    """The exchange continues as with an unknown user."""
+    users = {"ann": {"SCRAM-SHA-256": "damaged"}}
+    logins = Logins({"SASL": SASL}, lambda: users, SeededRng(1))
+    reply = logins.begin("SASL", "SCRAM-SHA-256", is_raw=False).step(b"n,,n=ann,r=x")
+    assert b",i=4096" in reply
