@@ -19,7 +19,7 @@ from ottla.cluster import zookeeper_transfer
 from ottla.cluster.options.roles import refuse_separate_cluster
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Create
-from ottla.cluster.znodes import ClusterIdNode, FeatureNode
+from ottla.cluster.znodes import ClusterIdNode, ConfigNode, FeatureNode
 from ottla.server.coordination.directory import tree_directory
 from ottla.storage.directories import formatting
 from ottla.storage.files.meta_properties import KRAFT, ZOOKEEPER, MetaProperties
@@ -34,6 +34,8 @@ class Format(NamedTuple):
     levels: Mapping[str, int] | None = None
     directory_id: str | None = None
     ignores_formatted: bool = False
+    # The settings of users, by their names.
+    users: Mapping[str, Mapping[str, str]] = {}
 
 
 class Formatted(NamedTuple):
@@ -103,6 +105,10 @@ async def _store_cluster(tree: EmbeddedTree, directory: str, wanted: Format) -> 
                 levels = {name: level for name, level in wanted.levels.items() if level}
                 operations.append(Create(FeatureNode.PATH, FeatureNode.encode(levels)))
             await session.ensure(ClusterIdNode.PATH.rpartition("/")[0])
+            await session.ensure(ConfigNode.type_path(ConfigNode.USERS))
+            for name, settings in wanted.users.items():
+                path = ConfigNode.path(ConfigNode.USERS, ConfigNode.sanitize(name))
+                operations.append(Create(path, ConfigNode.encode(settings)))
             await session.multi(operations)
         elif existing_id != wanted.cluster_id:
             raise ConfigError(

@@ -9,11 +9,13 @@ generation (KIP-1147 and before) is read as its successor, which is named on sta
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ottla.cluster.jvm_order import java_string_hash
+from ottla.base.loading import deferred
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.java_order import hash_order
 from ottla.tools.scripts.printing import err, out
 
+# Only errors need them.
+_hash_order = deferred("ottla.tools.scripts.java_order", "hash_order")
+_java_string_hash = deferred("ottla.cluster.jvm_order", "java_string_hash")
 Convert = Callable[[str], Any]
 
 
@@ -159,7 +161,7 @@ def _check_available(options: Options) -> None:
     ]
     if unavailable:
         # joptsimple keeps them in a HashMap, by lists of names.
-        names = hash_order(unavailable, lambda name: (31 + java_string_hash(name)) & 0xFFFFFFFF)
+        names = _hash_order(unavailable, lambda name: (31 + _java_string_hash(name)) & 0xFFFFFFFF)
         _refuse(
             f"Option(s) [{', '.join(names)}] are unavailable given other options on the command line"
         )

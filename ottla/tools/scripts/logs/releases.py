@@ -13,6 +13,7 @@ KRAFT_VERSION = "kraft.version"
 TRANSACTION_VERSION, GROUP_VERSION = "transaction.version", "group.version"
 # The last release is not stable yet.
 _STABLE = RELEASES[:-1]
+FIRST_WITH_SCRAM = FIRST_LEVEL + RELEASES.index("3.5-IV2")
 LATEST = FIRST_LEVEL + len(_STABLE) - 1
 _SHORT_MAX, _SHORT_DIGITS = (1 << 15) - 1, 5
 

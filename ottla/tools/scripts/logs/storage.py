@@ -1,10 +1,10 @@
 """`kafka-storage` (kafka.tools.StorageTool): format the log directories of a KRaft node.
 
-A broker of Ottla creates its directories by itself; formatting gives its cluster a chosen id.
+A broker of Ottla creates its directories by itself; formatting gives its cluster a chosen id. Unlike
+Apache Kafka's tool it does not print the keys of the users of --add-scram.
 
-Not done: `--add-scram` is rejected, because Ottla's broker has no users. `--no-initial-controllers`
-and other nodes in `--initial-controllers` are rejected, because Ottla has no KRaft quorum.
-`metadata.log.dir` is ignored.
+Not done: `--no-initial-controllers` and other nodes in `--initial-controllers` are rejected,
+because Ottla has no KRaft quorum. `metadata.log.dir` is ignored.
 """
 
 import re
@@ -42,7 +42,9 @@ SPEC = Spec(
         ),
         "release-version": Flag("The release whose features are enabled.", "release", short="r"),
         "feature": Flag("The level of a feature, as feature=level.", "feature", short="f"),
-        "add-scram": Flag("Rejected: the broker has no users.", "credential", short="S"),
+        "add-scram": Flag(
+            "A user, as SCRAM-SHA-256=[name=ann,password=secret].", "credential", short="S"
+        ),
     },
     program="kafka-storage",
 )
@@ -154,8 +156,8 @@ def _format(options: Options) -> int:
         dict(releases.parse_level(text) for text in options.all("feature")),
         is_dynamic=_is_dynamic(options, settings),
     )
-    if "add-scram" in options:
-        raise ConfigError("--add-scram is not supported: Ottla's broker has no users; omit it")
+    rng = SystemRng()
+    users = _users(options, releases, levels, rng)
     formatted_cluster = load_module("ottla.server.coordination.formatted_cluster")
     is_default = not options.all("feature") and "release-version" not in options
     result = formatted_cluster.format_directories(
@@ -165,10 +167,11 @@ def _format(options: Options) -> int:
             levels=None if is_default else releases.stored_levels(levels),
             directory_id=first_id,
             ignores_formatted="ignore-formatted" in options,
+            users=users,
         ),
         files=load_module("ottla.base.files").RealFileSystem(),
         clock=load_module("ottla.base.clock").RealClock(),
-        rng=SystemRng(),
+        rng=rng,
     )
     if options.is_json:
         as_json({"cluster_id": options["cluster-id"], "directories": result.directories})
@@ -185,6 +188,21 @@ def _format(options: Options) -> int:
         kind = _kind_of_first(options) if is_first else "data directory"
         out(f"Formatting {kind} {directory} with metadata.version {release}.")
     return 0
+
+
+def _users(
+    options: Options, releases: Any, levels: Mapping[str, int], rng: SystemRng
+) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings of the users of --add-scram."""
+    arguments = options.all("add-scram")
+    if not arguments:
+        return {}
+    if levels[releases.METADATA_VERSION] < releases.FIRST_WITH_SCRAM:
+        raise ConfigError("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
+    users: Mapping[str, Mapping[str, str]] = load_module(f"{__package__}.scram_arguments").users_of(
+        arguments, rng
+    )
+    return users
 
 
 def _read_settings(options: Options) -> Snapshot:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client import AdminClient
+from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 from tests.unit.cluster.options.test_roles import QUICKSTART
 
@@ -23,7 +25,6 @@ def _config(folder: Path, changes: str = "") -> str:
     ("words", "changes", "reason"),
     [
         (["-N"], "", "--no-initial-controllers makes a node join the controllers of other nodes"),
-        (["-s", "-S", "SCRAM-SHA-256=[name=a,password=b]"], "", "--add-scram is not supported"),
         (["-I", f"2@b:9093:{_UUID}"], "", "names the controllers 2"),
         (["-I", f"1@a:1:{_UUID},2@b:1:{_UUID}"], "", "name only this node, 1, or use --standalone"),
         (["-I", "1@a:1"], "", "must look like id@host:port:directory"),
@@ -67,3 +68,21 @@ def test_ids_need_no_broker() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_users_log_in_after_the_first_start(tmp_path: Path) -> None:
+    """--add-scram stores credentials with the new cluster, as the quickstart with SASL expects."""
+    config = _config(tmp_path)
+    words = ["format", "-s", "-t", "abc", "-c", config, "-S", "SCRAM-SHA-512=[name=bob,password=b]"]
+    assert entry.run("kafka-storage", words) == 0
+    options = {
+        "log.dirs": str(tmp_path / "data"),
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    }
+    with (
+        Cluster(options=options) as cluster,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        assert cluster.cluster_id == "abc"
+        assert list(admin.describe_user_scram_credentials()) == ["bob"]
