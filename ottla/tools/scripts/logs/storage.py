@@ -1,7 +1,7 @@
 """`kafka-storage` (kafka.tools.StorageTool): format the log directories of a KRaft node.
 
-A broker of Ottla creates its directories by itself; formatting gives its cluster a chosen id. Unlike
-Apache Kafka's tool it does not print the keys of the users of --add-scram.
+A broker of Ottla creates its directories by itself; formatting gives its cluster a chosen id. The
+keys of the users of --add-scram are not printed, as Apache Kafka's tool prints them.
 
 Not done: `--no-initial-controllers` and other nodes in `--initial-controllers` are rejected,
 because Ottla has no KRaft quorum. `metadata.log.dir` is ignored.
