@@ -16,12 +16,14 @@ def spread(current: Mapping[Key, tuple[int, ...]], racks: Mapping[int, str | Non
     Racks count only if every broker has one. ApiError INVALID_REPLICATION_FACTOR if there are too
     few brokers.
     """
+    factors_by_topic: dict[str, dict[int, int]] = {}
+    for (topic, number), replicas in current.items():
+        factors_by_topic.setdefault(topic, {})[number] = len(replicas)
     targets: Assignment = {}
     start = 0
-    for name in dict.fromkeys(topic for topic, _ in current):
-        factors = {number: len(row) for (topic, number), row in current.items() if topic == name}
+    for topic, factors in factors_by_topic.items():
         placed = place_replicas(racks, len(factors), max(factors.values()), start=start)
-        for number, replicas in zip(sorted(factors), placed.values(), strict=True):
-            targets[name, number] = replicas[: factors[number]]
+        for number, chosen in zip(sorted(factors), placed.values(), strict=True):
+            targets[topic, number] = chosen[: factors[number]]
         start += len(factors)
     return targets
