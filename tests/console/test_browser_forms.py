@@ -65,7 +65,7 @@ CASES = [
     Wrong("/brokers/{node}/settings", "set", {"value": "many"}, "many"),
     Wrong("/brokers/defaults", "set", {"name": "no.such", "value": "1"}, "no.such"),
     Wrong("/group", "delete", {"confirmation": "Billing"}),
-    Wrong(OFFSETS, "preview", {"strategy": "by-duration", "duration": "an hour"}, "ISO 8601"),
+    Wrong(OFFSETS, "preview", {"strategy": "by-duration", "duration": "an hour"}, "or P1DT2H"),
     Wrong(OFFSETS, "preview", {"strategy": "from-file", "file": "orders;0"}, "Line 1"),
     Wrong(OFFSETS, "preview", {"strategy": "to-latest", "topics": "absent"}, "absent"),
     Wrong("/reassignments", "preview", {"goal": "explicit", "targets": "orders"}, "topic-0=1,2,3"),

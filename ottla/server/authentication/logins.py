@@ -1,5 +1,6 @@
 """Begins the exchanges of clients: the mechanisms of each listener, and the passwords of users."""
 
+import functools
 from collections.abc import Callable, Mapping
 
 from ottla.base.rng import Rng
@@ -28,7 +29,10 @@ class Logins:
         self._listeners = listeners
         self._users = users
         self._rng = rng
-        self._pepper = rng.random_bytes(_PEPPER_BYTES)
+
+    @functools.cached_property
+    def _pepper(self) -> bytes:
+        return self._rng.random_bytes(_PEPPER_BYTES)
 
     def mechanisms(self, listener: str) -> tuple[str, ...]:
         """Return the mechanisms of a listener; empty if it has no SASL."""

@@ -22,8 +22,8 @@ def _cluster(run: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         monkeypatch.setenv("OTTLA_BOOTSTRAP", cluster.bootstrap)
         cluster.create_topic("a", partitions=1)
         cluster.create_topic("b", partitions=2)
-        perform("open-transaction mine a", cluster.bootstrap)
-        perform("hanging-transaction other b", cluster.bootstrap)
+        perform("open-transaction mine a", cluster.bootstrap, "")
+        perform("hanging-transaction other b", cluster.bootstrap, "")
         yield cluster
 
 

@@ -182,7 +182,6 @@ def test_listeners_are_parsed() -> None:
         ("listeners", "localhost:9092", "it must look like"),
         ("listeners", "PLAINTEXT://host:70000", "it must look like"),
         ("listeners", "INSIDE://host:1", "names no protocol for INSIDE"),
-        ("listeners", "SSL://host:1", "ssl.keystore.location is not set"),
         ("listeners", "", "it must not be empty"),
         ("advertised.listeners", "SSL://host:1", "listeners has no listener with this name"),
         ("listener.security.protocol.map", "A=B", "is not name:protocol"),

@@ -290,20 +290,21 @@ def test_replica_verification_of_several_topics(
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "words", "sentence"),
     [
-        ("kafka-replica-verification", ["--topics-include", "["]),
-        ("kafka-mirror-maker", ["--include", "["]),
+        ("kafka-replica-verification", ["--topics-include", "["], "[ is an invalid regex\n"),
+        ("kafka-mirror-maker", ["--include", "["], "[ is an invalid regex.\n"),
     ],
 )
 def test_pattern_of_topics_that_cannot_be_compiled(
     name: str,
     words: list[str],
+    sentence: str,
     ottla_cluster: Cluster,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The sentence names the pattern."""
+    """The sentence names the pattern; only one of Apache Kafka's tools omits the full stop."""
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={ottla_cluster.bootstrap}\n")
     addresses = (
@@ -312,7 +313,7 @@ def test_pattern_of_topics_that_cannot_be_compiled(
         else ["--broker-list", ottla_cluster.bootstrap]
     )
     assert entry.run(name, [*addresses, *words]) == 1
-    assert "[ is an invalid regex." in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
 
 
 def _mirror_files(source: Cluster, target: Cluster, folder: Path, extra: str = "") -> list[str]:
