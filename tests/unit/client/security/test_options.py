@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from ottla.base.errors import ConfigError
 from ottla.client import Consumer, Producer
+from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.security.options import Credentials, read_jaas, security_of
 from ottla.client.transport import open_consumer
-from ottla.client.config.librdkafka import librdkafka_settings
 from tests.certificates import self_signed
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
