@@ -1,6 +1,6 @@
 """The output of `kafka-share-groups --describe`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ottla.client.admin.apache.share_groups import (
@@ -11,16 +11,18 @@ from ottla.client.admin.apache.share_groups import (
 )
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.groups import kinds
+from ottla.tools.scripts.groups import kinds, state_table
 from ottla.tools.scripts.groups.running import (
     coordinator_of,
     execution_exception,
     print_error,
     runtime_exception,
 )
+from ottla.tools.scripts.groups.state_table import width
 from ottla.tools.scripts.java_order import name_order
 from ottla.tools.scripts.printing import as_json, err, left, out
 
+_LAYOUT = state_table.Layout("  ", 15, "ASSIGNMENT-EPOCH", (12, 17))
 KIND = kinds.Kind("share", ("Stable", "Empty", "Dead"), "is not a share group")
 _NONE = "-"
 Rows = list[dict[str, Any]]
@@ -47,10 +49,6 @@ def _print_table(head: Sequence[str], widths: Sequence[int], rows: Sequence[Sequ
     out()
     for row in (head, *rows):
         out(left(row, widths))
-
-
-def _width(cells: Iterable[str]) -> int:
-    return max([15, *map(len, cells)])
 
 
 def _note_empty(group: ShareGroup) -> None:
@@ -83,8 +81,8 @@ def _show_offsets(brokers: Brokers, group: ShareGroup, options: Options) -> Rows
     names = ["group", "topic", "partition", *(["leader_epoch"] if is_verbose else []),
              "start_offset", "lag"]  # fmt: skip
     widths = [
-        _width([group.group_id]),
-        _width(row["topic"] for row in rows),
+        width([group.group_id]),
+        width(row["topic"] for row in rows),
         10,
         *([13] if is_verbose else []),
         13,
@@ -97,29 +95,12 @@ def _show_offsets(brokers: Brokers, group: ShareGroup, options: Options) -> Rows
 
 
 def _show_state(brokers: Brokers, group: ShareGroup, options: Options) -> Rows:
-    address, node_id = coordinator_of(brokers, group.group_id)
-    coordinator = f"{address}  ({node_id})"
+    coordinator = coordinator_of(brokers, group.group_id)
     if not options.is_json:
         _note_empty(group)
-        head = ["GROUP", "COORDINATOR (ID)", "STATE"]
-        cells: list[Any] = [group.group_id, coordinator, group.state]
-        widths = [_width([group.group_id]), max(25, len(coordinator)), 15]
-        if "verbose" in options:
-            head += ["GROUP-EPOCH", "ASSIGNMENT-EPOCH"]
-            cells += [group.group_epoch, group.assignment_epoch]
-            widths += [12, 17]
-        members = len(group.members)
-        _print_table([*head, "#MEMBERS"], [*widths, 0], [[*cells, members]])
-    return [
-        {
-            "group": group.group_id,
-            "coordinator": node_id,
-            "state": group.state,
-            "group_epoch": group.group_epoch,
-            "assignment_epoch": group.assignment_epoch,
-            "members": len(group.members),
-        }
-    ]
+        table = state_table.table(group, coordinator, _LAYOUT, is_verbose="verbose" in options)
+        _print_table(table.head, table.widths, [table.cells])
+    return [state_table.row(group, coordinator[1])]
 
 
 def _show_members(brokers: Brokers, group: ShareGroup, options: Options) -> Rows:
@@ -143,10 +124,10 @@ def _show_members(brokers: Brokers, group: ShareGroup, options: Options) -> Rows
 
 def _print_members(group: ShareGroup, members: Sequence[ShareMember], *, is_verbose: bool) -> None:
     widths = [
-        _width([group.group_id]),
-        _width(member.member_id for member in members),
-        _width(f"/{member.host}" for member in members),
-        _width(member.client_id for member in members),
+        width([group.group_id]),
+        width(member.member_id for member in members),
+        width(f"/{member.host}" for member in members),
+        width(member.client_id for member in members),
         12,
         *([13] if is_verbose else []),
         0,

@@ -12,7 +12,7 @@ from ottla.client.admin.apache.streams_groups import (
 )
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.groups import kinds
+from ottla.tools.scripts.groups import kinds, state_table
 from ottla.tools.scripts.groups.resetting import TopicPartition, in_java_order
 from ottla.tools.scripts.groups.running import (
     coordinator_of,
@@ -20,8 +20,10 @@ from ottla.tools.scripts.groups.running import (
     print_error,
     runtime_exception,
 )
+from ottla.tools.scripts.groups.state_table import width
 from ottla.tools.scripts.printing import as_json, left, out
 
+_LAYOUT = state_table.Layout(" ", 25, "TARGET-ASSIGNMENT-EPOCH", (15, 25))
 KIND = kinds.Kind(
     "streams",
     ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead"),
@@ -75,10 +77,6 @@ def _print_table(head: Sequence[str], widths: Sequence[int], rows: Sequence[Sequ
         out(left(row, widths))
 
 
-def _width(cells: Sequence[str]) -> int:
-    return max([15, *map(len, cells)])
-
-
 def _note_empty(group: StreamsGroup) -> None:
     if group.state == "Dead":
         print_error(f"Streams group '{group.group_id}' does not exist.")
@@ -87,29 +85,12 @@ def _note_empty(group: StreamsGroup) -> None:
 
 
 def _show_state(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
-    address, node_id = coordinator_of(brokers, group.group_id)
-    coordinator = f"{address} ({node_id})"
+    coordinator = coordinator_of(brokers, group.group_id)
     if not options.is_json:
         _note_empty(group)
-        head = ["GROUP", "COORDINATOR (ID)", "STATE"]
-        cells: list[Any] = [group.group_id, coordinator, group.state]
-        widths = [_width([group.group_id]), max(25, len(coordinator)), 25]
-        if "verbose" in options:
-            head += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
-            cells += [group.group_epoch, group.assignment_epoch]
-            widths += [15, 25]
-        members = len(group.members)
-        _print_table([*head, "#MEMBERS"], [*widths, 0], [[*cells, members]])
-    return [
-        {
-            "group": group.group_id,
-            "coordinator": node_id,
-            "state": group.state,
-            "group_epoch": group.group_epoch,
-            "assignment_epoch": group.assignment_epoch,
-            "members": len(group.members),
-        }
-    ]
+        table = state_table.table(group, coordinator, _LAYOUT, is_verbose="verbose" in options)
+        _print_table(table.head, table.widths, [table.cells])
+    return [state_table.row(group, coordinator[1])]
 
 
 def _show_members(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
@@ -117,11 +98,11 @@ def _show_members(brokers: Brokers, group: StreamsGroup, options: Options) -> Ro
     is_shown = bool(members) and group.state != "Dead" and not options.is_json
     if is_shown:
         _note_empty(group)
-        name = _width([group.group_id])
-        member_id = _width([member.member_id for member in members])
+        name = width([group.group_id])
+        member_id = width([member.member_id for member in members])
         ends = [
-            _width([member.process_id for member in members]),
-            _width([member.client_id for member in members]),
+            width([member.process_id for member in members]),
+            width([member.client_id for member in members]),
             0,
         ]
         end = ["PROCESS", "CLIENT-ID", "ASSIGNMENTS"]
@@ -201,7 +182,7 @@ def _show_lag(brokers: Brokers, group: StreamsGroup, options: Options) -> Rows:
     _note_empty(group)
     head = ["GROUP", "TOPIC", "PARTITION"]
     names = ["group", "topic", "partition"]
-    widths = [_width([group.group_id]), _width([row["topic"] for row in rows]), 10]
+    widths = [width([group.group_id]), width([row["topic"] for row in rows]), 10]
     if "verbose" in options:
         head += ["CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET", "OFFSET-LAG"]
         names += ["current_offset", "leader_epoch", "log_end_offset", "lag"]
