@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: what the tree keeps, and what is refused."""
+"""AlterUserScramCredentials: credentials in the tree, and invalid ones."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""The owners of log directories: what is read, refused, reported and written."""
+"""The owners of log directories: they are read, refused, reported and written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`kafka-storage`: what it refuses on Ottla; the rest is in the transcript `storage`."""
+"""`kafka-storage`: options that it refuses on Ottla, and users; the rest is in the transcript."""
 
 import subprocess
 import sys
