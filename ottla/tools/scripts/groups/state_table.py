@@ -1,4 +1,4 @@
-"""The table and the JSON of `--describe --state` for groups of share consumers and of streams. Pure."""
+"""`--describe --state` of share and streams groups: its table and its JSON. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
