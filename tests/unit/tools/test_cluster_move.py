@@ -101,7 +101,8 @@ def test_limit_of_traffic_is_removed_when_the_plan_is_complete(
 def test_limits_are_set_on_brokers_that_run(run: Any, cluster: Cluster) -> None:
     """A broker that has died is the reason of many moves."""
     cluster.create_topic("a", partitions=1, replication_factor=1)
-    run("cluster", "move", "a", "--to", "2,3", "--execute")
+    # Another broker than the controller may not know the topic yet.
+    _until(lambda: run("cluster", "move", "a", "--to", "2,3", "--execute").code == 0)
     _until(lambda: _replicas(run, "a") == [[2, 3]])
     cluster.kill(3)
     line = ("cluster", "move", "a", "--to", "2,1", "--throttle", "50000000", "--execute")
