@@ -1,6 +1,7 @@
 """`ottla cluster move` with plans: files, limits of traffic, progress, cancellation."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
 from tests.unit.tools.test_mirror import produce
 
-_TRIES = 2000
+# A replica that joins while another one does may need five seconds.
+_PATIENCE_S = 30.0
 _BROKER_LIMIT = "leader.replication.throttled.rate"
 _TOPIC_LIMIT = "leader.replication.throttled.replicas"
 
@@ -26,10 +28,9 @@ def _cluster(run: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 
 
 def _until(condition: Callable[[], bool]) -> None:
-    for _ in range(_TRIES):
-        if condition():
-            return
-    raise AssertionError("the condition has not become true")
+    deadline = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "the condition has not become true"
 
 
 def _replicas(run: Any, topic: str) -> list[list[int]]:
