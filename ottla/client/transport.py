@@ -43,12 +43,18 @@ _PRODUCER = {
     "partitioner": "murmur2_random",
     "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
 }
+QUEUE = {
+    # Records of a partition above which librdkafka fetches no more. Its default is 100 000: they
+    # leave the processor's cache before they are read, and each costs up to a quarter more.
+    "queued.min.messages": 20_000,
+    # A smaller queue must not pause for a second, librdkafka's default, while it is full.
+    "fetch.queue.backoff.ms": 2,
+}
 _CONSUMER = {
     "enable.partition.eof": True,
     # A position is committed once its records have been processed: see `store`.
     "enable.auto.offset.store": False,
-    # A consumer whose queue is full must not pause for a second, which is librdkafka's default.
-    "fetch.queue.backoff.ms": 10,
+    **QUEUE,
 }
 # librdkafka requires a group id even if no group is used.
 _NO_GROUP = {"group.id": "ottla-without-group", "enable.auto.commit": False}

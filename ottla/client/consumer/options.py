@@ -22,8 +22,7 @@ else:
 _DEFAULTS = {
     "auto.offset.reset": "latest",
     "isolation.level": "read_uncommitted",
-    # A consumer whose queue is full must not pause for a second, which is librdkafka's default.
-    "fetch.queue.backoff.ms": 10,
+    **transport.QUEUE,
 }
 # Positions and commits are Ottla's: librdkafka would commit records that are not processed yet.
 _FIXED = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
