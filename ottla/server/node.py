@@ -130,6 +130,11 @@ class Node:
         return self._listeners.local_endpoints()
 
     @property
+    def advertised_endpoints(self) -> Sequence[Endpoint]:
+        """The listeners, with the addresses that clients find in the metadata."""
+        return self._listeners.advertised_endpoints()
+
+    @property
     def host(self) -> str:
         """The host at which the first listener is reached from this machine."""
         return self.endpoints[0].host

@@ -41,7 +41,7 @@ class ClusterListeners:
         Raises OttlaError if the brokers have no listener of this name.
         """
         found = [
-            _address(endpoint)
+            endpoint.address
             for endpoints in self._endpoints.values()
             for endpoint in endpoints
             if endpoint.listener == name.upper()
@@ -60,8 +60,3 @@ def _on_known_port(text: str, ports: dict[str, int]) -> str:
     name = text.partition("://")[0].strip().upper()
     is_free = text.rstrip().endswith(":0")
     return f"{text.rstrip()[:-1]}{ports[name]}" if is_free and name in ports else text
-
-
-def _address(endpoint: Endpoint) -> str:
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return f"{host}:{endpoint.port}"
