@@ -123,13 +123,9 @@ class Drawing:
         return [*cells, Styled("┃" if is_all_visible else "", "bold")]
 
     def _group(self, view: GroupView) -> None:
-        committed = shown(view.committed)
-        self._console.print(
-            Styled.assemble(
-                (f"  {view.group}", "bold magenta"),
-                f"   {self._word(_COMMITTED)}: {committed}",
-            )
-        )
+        name = (f"  {view.group}", "bold magenta")
+        label = Styled.assemble(name, f"   {self._word(_COMMITTED)}: ")
+        self._lines(label, shown(view.committed))
         for member, partitions in view.members.items():
             owned = ", ".join(partitions) or self._word(NONE)
             self._lines(Styled.assemble("    ", (member, "cyan"), " → "), owned)

@@ -101,6 +101,12 @@ def test_long_lines_continue_below_their_text() -> None:
     text = "The leader does not notice anything. " * 4
     assert {line[:2] for line in drawn(Step(Text(text, text), {}))[1:]} == {"  "}
     owned = tuple(f"orders-of-the-year-{number}" for number in range(8))
+    committed = dict.fromkeys(owned, 1)
+    label = "  billing   committed: "
+    assert {line[: len(label)] for line in drawn(GroupView("billing", {}, committed))[:-1]} == {
+        label,
+        " " * len(label),
+    }
     _, first, *rest = drawn(GroupView("billing", {"c1": owned}, {}))
     assert first.startswith("    c1 → orders-of-the-year-0, ")
     assert [line[:9].strip() for line in rest] == [""] * len(rest) != []
