@@ -68,8 +68,10 @@ class AssignedPartitions:
             positions[TopicPartition(message.topic(), message.partition())] = message.offset()
         for record in reversed(self._batch[self._taken :]):
             positions[record.topic_partition] = record.offset
+        # A seek takes place at the next poll; the first or last offset is not known before.
         starts = self._membership.starts
-        return {**positions, **{key: offset for key, offset in starts.items() if offset >= 0}}
+        rows = {**positions, **starts}.items()
+        return {key: offset for key, offset in rows if offset >= 0}
 
     def committed(self, partitions: Partitions | None = None) -> Committed:
         """Return the committed offsets of these partitions, or of the assigned ones."""
