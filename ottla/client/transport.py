@@ -398,6 +398,12 @@ def has_errors(messages: Sequence[Any]) -> bool:
     return any(map(_error_of, messages))
 
 
+def is_end(message: Any) -> bool:
+    """Return True for librdkafka's report that a consumer has reached the end of a partition."""
+    error = message.error()
+    return error is not None and error.code() == END_OF_PARTITION
+
+
 def open_producer(settings: Settings) -> Any:
     """Return librdkafka's producer; ClientError if it rejects a setting."""
     return _open(librdkafka.Producer, {**_CLIENT}, settings)

@@ -71,6 +71,34 @@ def test_offset_of_an_assignment_is_a_position(cluster: Cluster, topic: str) -> 
         assert {key.partition: row.offset for key, row in offsets.items()} == {0: 2, 2: 3}
 
 
+@pytest.mark.parametrize("kind", [*ASSIGNORS, "consumer"])
+def test_group_that_has_found_no_records_commits_its_positions(
+    cluster: Cluster, topic: str, kind: str
+) -> None:
+    """As in Java: records that arrive while no member runs are read by the next one."""
+    settings = {"group_id": topic, "auto_offset_reset": "latest"}
+    name = "group_protocol" if kind == "consumer" else "partition_assignment_strategy"
+    fill(cluster, topic, [b"old"])
+    with consumer_of(cluster, topic, **settings, **{name: kind}) as consumer:
+        poll_until(consumer, lambda: len(consumer.positions()) == 3)
+        assert consumer.positions() == {(topic, 0): 1, (topic, 1): 0, (topic, 2): 0}
+    fill(cluster, topic, [b"1", b"2", b"3"])
+    with consumer_of(cluster, topic, **settings, **{name: kind}) as consumer:
+        assert values_of(read(consumer, 3)) == [b"1", b"2", b"3"]
+
+
+def test_sought_end_is_a_position(cluster: Cluster, topic: str) -> None:
+    """A group skips what it has not read yet, and commits that."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    with consumer_of(cluster, topic, group_id=topic) as consumer:
+        read(consumer, 9)
+        consumer.seek_to_beginning()
+        read(consumer, 1)
+        consumer.seek_to_end()
+        poll_until(consumer, lambda: sum(consumer.positions().values()) == 9)
+        assert {row.offset for row in consumer.commit().values()} == {3}
+
+
 class StartsAt2(RebalanceListener):
     """Begins an assignment at offset 2, paused."""
 

@@ -71,6 +71,21 @@ class AssignedPartitions:
         starts = self._membership.starts
         return {**positions, **{key: offset for key, offset in starts.items() if offset >= 0}}
 
+    def _without_ends(self, messages: Iterable[Any]) -> list[Any]:
+        """Return the messages that are no ends of partitions.
+
+        As in Java, a partition has a position before its first record. Otherwise a group that has
+        found no records would start at the end again, after records that arrived meanwhile.
+        """
+        others = []
+        for message in messages:
+            key = TopicPartition(message.topic(), message.partition())
+            if not transport.is_end(message):
+                others.append(message)
+            elif key in self._membership.assignment:
+                self._membership.chosen[key] = message.offset()
+        return others
+
     def committed(self, partitions: Partitions | None = None) -> Committed:
         """Return the committed offsets of these partitions, or of the assigned ones."""
         self._check_open()

@@ -364,6 +364,7 @@ class Consumer(AssignedPartitions):
                 self._membership.apply_starts()
         if not transport.has_errors(messages):
             return messages
+        messages = self._without_ends(messages)
         if self._resets is not None:
             messages = self._resets.without_reports(messages)
         records = [message for message in messages if message.error() is None]

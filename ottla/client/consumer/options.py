@@ -24,8 +24,13 @@ _DEFAULTS = {
     "isolation.level": "read_uncommitted",
     **transport.QUEUE,
 }
-# Positions and commits are Ottla's: librdkafka would commit records that are not processed yet.
-_FIXED = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+# Positions and commits are Ottla's: librdkafka would commit records that are not processed yet. The
+# end of a partition is its position if it has returned no record.
+_FIXED = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+}
 _NO_GROUP = "ottla-without-group"
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _IGNORED_TOPICS = "topic.blacklist"
