@@ -7,6 +7,7 @@ librdkafka's threads do the work; each object belongs to one thread.
 """
 
 import math
+import re
 import threading
 import time
 import warnings
@@ -347,6 +348,7 @@ _WORDED = {
     "auto.offset.reset": ("auto.offset.reset", ": use earliest, latest or none"),
     "isolation.level": ("isolation.level", ": use read_uncommitted or read_committed"),
 }
+_UNKNOWN_OPTION = re.compile('No such configuration property: "(.+)"')
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -530,7 +532,18 @@ def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settin
     try:
         return kind(properties)
     except KafkaException as error:
-        raise ClientError(_refusal(error.args[0].str())) from error
+        text = error.args[0].str()
+        if (found := _UNKNOWN_OPTION.search(text)) and found[1] in properties:
+            raise UnknownOption(_refusal(text), found[1]) from error
+        raise ClientError(_refusal(text)) from error
+
+
+class UnknownOption(ClientError):
+    """librdkafka has no option of this `name`."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self.name = name
 
 
 def _refusal(text: str) -> str:
