@@ -504,7 +504,7 @@ def translate(error: KafkaError) -> OttlaError:
 
 def unsent_error(error: KafkaError, topic: str | None, partition: int | None) -> OttlaError:
     """Return our error for a record that was not delivered, with its topic and partition."""
-    code, has_partition = error.code(), partition is not None and partition >= 0
+    code, has_partition = error.code(), partition not in (None, -1)
     if code == UNKNOWN_PARTITION and has_partition:
         text = f"There is no partition {partition} of topic {topic!r}."
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)

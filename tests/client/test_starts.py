@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from ottla.client import Consumer, OffsetAndMetadata, RebalanceListener, TopicPartition
+from ottla.client.errors import ClientError
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until, read, values_of
 
@@ -69,6 +70,22 @@ def test_offset_of_an_assignment_is_a_position(cluster: Cluster, topic: str) -> 
     with consumer_of(cluster, group_id=topic) as consumer:
         offsets = consumer.committed([(topic, 0), (topic, 1), (topic, 2)])
         assert {key.partition: row.offset for key, row in offsets.items()} == {0: 2, 2: 3}
+
+
+def test_committed_offsets_are_starts(cluster: Cluster, topic: str) -> None:
+    """`assign` and `seek` take what `committed` returns; negative offsets are refused, as in Java."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    key = TopicPartition(topic, 0)
+    with consumer_of(cluster, group_id=topic) as consumer:
+        consumer.assign([key])
+        consumer.commit({key: OffsetAndMetadata(1, "one")})
+        consumer.assign(consumer.committed())
+        assert values_of(read(consumer, 2)) == [b"3", b"6"]
+        consumer.seek(key, consumer.committed()[key])
+        assert values_of(read(consumer, 2)) == [b"3", b"6"]
+        for call in (consumer.commit, consumer.assign):
+            with pytest.raises(ClientError, match="-5 is not an offset of"):
+                call({key: -5})
 
 
 @pytest.mark.parametrize("kind", [*ASSIGNORS, "consumer"])
