@@ -33,9 +33,14 @@ class AuthenticationFailed(OttlaError):
 
 
 class ClientExchange(Protocol):
-    """One exchange with a client; `user` is empty until it is complete."""
+    """One exchange with a client; `user` is empty until it is complete.
+
+    `expiry_ms` is when the client's credential expires, in milliseconds since the epoch; None if it
+    does not.
+    """
 
     user: str
+    expiry_ms: int | None
 
     def step(self, message: bytes) -> bytes:
         """Return the reply to a message; raises AuthenticationFailed, which ends the exchange."""
@@ -47,6 +52,7 @@ class PlainExchange:
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
         self.user = ""
+        self.expiry_ms: int | None = None
         self._password_of = password_of
 
     def step(self, message: bytes) -> bytes:
@@ -86,6 +92,7 @@ class ScramExchange:
         pepper: bytes,
     ) -> None:
         self.user = ""
+        self.expiry_ms: int | None = None
         self._mechanism = mechanism
         self._credential_of = credential_of
         self._nonce = nonce

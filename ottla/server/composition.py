@@ -230,6 +230,7 @@ class Composition(NamedTuple):
                 listeners.security,
                 lambda: settings.configs.entities(ConfigNode.USERS),
                 self.rng,
+                self.clock,
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,

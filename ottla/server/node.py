@@ -173,7 +173,7 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve(handler)
+        self._listeners.serve(handler, self._clock.monotonic)
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()

@@ -3,12 +3,14 @@
 import functools
 from collections.abc import Callable, Mapping
 
+from ottla.base.clock import Clock
 from ottla.base.rng import Rng
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.znodes import ConfigNode
-from ottla.security.exchanges import PLAIN, PlainExchange, ScramExchange
+from ottla.security.exchanges import PLAIN, ClientExchange, PlainExchange, ScramExchange
 from ottla.security.scram import ScramCredential, ScramMechanism, parse_credential
-from ottla.server.authentication.identity import ClientLogin
+from ottla.security.sessions import Renewal
+from ottla.server.authentication.identity import ClientLogin, Terms
 
 _NONCE_BYTES = 24
 _PEPPER_BYTES = 32
@@ -25,10 +27,12 @@ class Logins:
         listeners: Mapping[str, ListenerSecurity],
         users: Callable[[], Mapping[str, Mapping[str, str]]],
         rng: Rng,
+        clock: Clock,
     ) -> None:
         self._listeners = listeners
         self._users = users
         self._rng = rng
+        self._clock = clock
 
     @functools.cached_property
     def _pepper(self) -> bytes:
@@ -39,17 +43,22 @@ class Logins:
         found = self._listeners.get(listener)
         return () if found is None else found.mechanisms
 
-    def begin(self, listener: str, mechanism: str, *, is_raw: bool) -> ClientLogin:
-        """Return a new exchange with a mechanism of the listener."""
+    def begin(
+        self, listener: str, mechanism: str, *, is_raw: bool, renewal: Renewal | None = None
+    ) -> ClientLogin:
+        """Return a new exchange with a mechanism of the listener, which may renew a session."""
+        security = self._listeners[listener]
+        terms = Terms(mechanism, security.session_ms.get(mechanism, 0), is_raw)
+        return ClientLogin(self._exchange(security, mechanism), terms, self._clock, renewal)
+
+    def _exchange(self, security: ListenerSecurity, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
-            passwords = self._listeners[listener].passwords
-            return ClientLogin(PlainExchange(passwords.get), is_raw=is_raw)
+            return PlainExchange(security.passwords.get)
         chosen = ScramMechanism[mechanism.replace("-", "_")]
         nonce = self._rng.random_bytes(_NONCE_BYTES).hex()
-        exchange = ScramExchange(
+        return ScramExchange(
             chosen, lambda user: self._credential(user, chosen), nonce=nonce, pepper=self._pepper
         )
-        return ClientLogin(exchange, is_raw=is_raw)
 
     def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         settings = self._users().get(ConfigNode.sanitize(user), {})
