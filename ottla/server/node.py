@@ -234,6 +234,8 @@ class Node:
             environment,
         )
         self._undo.callback(membership.close)
+        if settings.tokens is not None:
+            membership.controller.on_new_session.append(settings.tokens.start)
         self._composition.connect_fetchers(environment, membership)
         self._broker = self._composition.broker(
             identity, settings, replicas, coordinators, membership, self._listeners

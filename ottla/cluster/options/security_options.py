@@ -7,7 +7,7 @@ name in small letters. The users of PLAIN are those of the login module in
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
-Not done: GSSAPI and OAUTHBEARER; delegation tokens; a JAAS file in place of the option; key stores
+Not done: GSSAPI and OAUTHBEARER; a JAAS file in place of the option; key stores
 of Java (JKS, PKCS12); `ssl.principal.mapping.rules`; certificates that are read again after a
 change.
 """
@@ -28,6 +28,7 @@ STRING = OptionType.STRING
 _PREFIX = "listener.name."
 _JAAS = "sasl.jaas.config"
 _SESSION = "connections.max.reauth.ms"
+_TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
 _SESSION_ROW = _broker(
     _SESSION,
@@ -59,6 +60,41 @@ ROWS = (
         OptionType.INT,
         524_288,
         "The largest request of a connection that is not authenticated yet, in bytes.",
+        minimum=1,
+    ),
+    _broker(
+        _TOKEN_KEY,
+        OptionType.PASSWORD,
+        None,
+        "The key of delegation tokens, the same on every broker. Without it, no tokens are issued.",
+        sensitive=True,
+    ),
+    _broker(
+        _TOKEN_KEY_BEFORE,
+        OptionType.PASSWORD,
+        None,
+        "The former name of delegation.token.secret.key, for brokers that do not have that option.",
+        sensitive=True,
+    ),
+    _broker(
+        "delegation.token.max.lifetime.ms",
+        OptionType.LONG,
+        604_800_000,
+        "How long a delegation token can be renewed, in milliseconds.",
+        minimum=1,
+    ),
+    _broker(
+        "delegation.token.expiry.time.ms",
+        OptionType.LONG,
+        86_400_000,
+        "How long a delegation token can be used before it must be renewed, in milliseconds.",
+        minimum=1,
+    ),
+    _broker(
+        "delegation.token.expiry.check.interval.ms",
+        OptionType.LONG,
+        3_600_000,
+        "How often expired delegation tokens are removed, in milliseconds.",
         minimum=1,
     ),
     _broker(
@@ -163,6 +199,12 @@ def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
     passwords = values.passwords() if PLAIN in mechanisms else {}
     tls = values.tls() if listener.protocol.endswith("SSL") else None
     return ListenerSecurity(mechanisms, passwords, tls, values.session_ms(mechanisms))
+
+
+def token_secret_key(options: Snapshot) -> str:
+    """Return the secret key of delegation tokens; empty if the broker issues none."""
+    name = _TOKEN_KEY_BEFORE if options[_TOKEN_KEY] is None else _TOKEN_KEY
+    return options.text(name)
 
 
 class _Values:

@@ -7,6 +7,7 @@ from ottla.net.connection import Connection
 from ottla.security import sessions
 from ottla.security.broker_proof import ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed, ClientExchange
+from ottla.security.principal import USER, Principal
 from ottla.security.sessions import Renewal, Session
 from ottla.server.quotas.entities import ANONYMOUS
 
@@ -81,6 +82,19 @@ def user_of(connection: Connection) -> str:
     identity = connection.identity
     is_client = isinstance(identity, ClientLogin | CertificateUser)
     return (identity.user if is_client else "") or ANONYMOUS
+
+
+def principal_of(connection: Connection) -> Principal:
+    """Return the principal of a connection."""
+    return Principal(USER, user_of(connection))
+
+
+def may_request_tokens(connection: Connection) -> bool:
+    """Return True for a client that has authenticated, but not with a delegation token (KIP-48)."""
+    identity = connection.identity
+    if isinstance(identity, ClientLogin):
+        return not identity.exchange.is_by_token
+    return isinstance(identity, CertificateUser) and identity.user != ANONYMOUS
 
 
 def session_of(connection: Connection) -> Session | None:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.rng import Rng
@@ -12,6 +13,9 @@ from ottla.security.scram import ScramCredential, ScramMechanism, parse_credenti
 from ottla.security.sessions import Renewal
 from ottla.server.authentication.identity import ClientLogin, Terms
 
+if TYPE_CHECKING:
+    from ottla.server.authentication.tokens import DelegationTokens
+
 _NONCE_BYTES = 24
 _PEPPER_BYTES = 32
 
@@ -19,7 +23,8 @@ _PEPPER_BYTES = 32
 class Logins:
     """Begins the exchanges of the listeners with SASL.
 
-    `users` returns the settings of users by their path in the tree.
+    `users` returns the settings of users by their path in the tree. `tokens` is None if the broker
+    issues no delegation tokens.
     """
 
     def __init__(
@@ -28,7 +33,9 @@ class Logins:
         users: Callable[[], Mapping[str, Mapping[str, str]]],
         rng: Rng,
         clock: Clock,
+        tokens: "DelegationTokens | None" = None,
     ) -> None:
+        self.tokens = tokens
         self._listeners = listeners
         self._users = users
         self._rng = rng
@@ -56,8 +63,13 @@ class Logins:
             return PlainExchange(security.passwords.get)
         chosen = ScramMechanism[mechanism.replace("-", "_")]
         nonce = self._rng.random_bytes(_NONCE_BYTES).hex()
+        tokens = self.tokens
         return ScramExchange(
-            chosen, lambda user: self._credential(user, chosen), nonce=nonce, pepper=self._pepper
+            chosen,
+            lambda user: self._credential(user, chosen),
+            nonce=nonce,
+            pepper=self._pepper,
+            token_of=None if tokens is None else functools.partial(tokens.login, chosen),
         )
 
     def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:

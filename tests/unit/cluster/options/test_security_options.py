@@ -4,7 +4,7 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.cluster.options import option_tables
-from ottla.cluster.options.security_options import ListenerSecurity, security_of
+from ottla.cluster.options.security_options import ListenerSecurity, security_of, token_secret_key
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
 _SASL = "listener.name.sasl_plaintext."
@@ -50,6 +50,20 @@ def test_sessions_have_a_limit_for_a_mechanism_a_listener_or_all() -> None:
         {"SCRAM-SHA-256": 1000, "SCRAM-SHA-512": 2000},
         {"SCRAM-SHA-256": 3000},
     ]
+
+
+def test_secret_key_of_tokens_has_a_former_name() -> None:
+    """The former one counts if the other is not set; an empty key is none, as in Kafka."""
+    new, former = "delegation.token.secret.key", "delegation.token.master.key"
+
+    def key(**settings: str) -> str:
+        named = {{"new": new, "former": former}[name]: text for name, text in settings.items()}
+        return token_secret_key(option_tables.parse_broker_settings(named).snapshot)
+
+    assert key() == ""
+    assert key(former="b") == "b"
+    assert key(new="a", former="b") == "a"
+    assert key(new="", former="b") == ""
 
 
 def test_options_of_listeners_are_known() -> None:
