@@ -6,18 +6,18 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import ClusterImage
-from ottla.cluster.options import option_tables
-from ottla.cluster.options.security_options import security_of
+from ottla.cluster.options import option_tables, security_options
 from ottla.cluster.zk.port import Coordination
 from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
@@ -46,18 +46,28 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
+# Only brokers with a secret key for delegation tokens need it.
+if TYPE_CHECKING:
+    from ottla.server.authentication import tokens
+else:
+    tokens = deferred_module("ottla.server.authentication.tokens")
+
 # More than a cluster has brokers; consumers have sessions of their own.
 _FOLLOWER_SESSIONS_MAX = 10_000
 
 
 class Settings(NamedTuple):
-    """The settings that a broker follows, and the parts that they configure."""
+    """The settings that a broker follows, and the parts that they configure.
+
+    `tokens` is None if the broker issues no delegation tokens.
+    """
 
     current: Current
     configs: ConfigStore
     features: Features
     quotas: ClientQuotas
     client_metrics: ClientMetrics
+    tokens: "tokens.DelegationTokens | None"
 
     async def start(self, session: Coordination) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
@@ -68,6 +78,8 @@ class Settings(NamedTuple):
         self.client_metrics.on_change.append(self._client_metrics_changed)
         await self.configs.start(session)
         await self.features.start(session)
+        if self.tokens is not None:
+            await self.tokens.start(session)
         self.current.options = self.configs.broker
 
     def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
@@ -107,7 +119,16 @@ class Composition(NamedTuple):
             features=Features(features.supported(served), self.tasks),
             quotas=client_quotas(self.options, self.clock),
             client_metrics=client_metrics(self.options, self.rng),
+            tokens=self._tokens(),
         )
+
+    def _tokens(self) -> "tokens.DelegationTokens | None":
+        options = self.options
+        secret_key = security_options.token_secret_key(options)
+        if not secret_key:
+            return None
+        settings = tokens.Settings.from_options(secret_key, options)
+        return tokens.DelegationTokens(settings, self.clock, self.rng, self.tasks)
 
     def open_directories(
         self,
@@ -174,7 +195,7 @@ class Composition(NamedTuple):
         chosen = next(
             (listener for listener in listeners if name in (None, listener.name)), listeners[0]
         )
-        tls = security_of(self.options, chosen).tls
+        tls = security_options.security_of(self.options, chosen).tls
         return None if tls is None else client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
@@ -230,6 +251,8 @@ class Composition(NamedTuple):
                 listeners.security,
                 lambda: settings.configs.entities(ConfigNode.USERS),
                 self.rng,
+                self.clock,
+                settings.tokens,
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,

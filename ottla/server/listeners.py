@@ -1,7 +1,7 @@
 """The listeners of one broker: opened together, limited together, and closed together."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ottla.base.errors import ConfigError
@@ -104,12 +104,12 @@ class Listeners:
                 ) from error
             self.endpoints.append(endpoint)
 
-    def serve(self, handler: FrameHandler) -> None:
-        """Start to handle requests."""
+    def serve(self, handler: FrameHandler, now: Callable[[], float]) -> None:
+        """Start to handle requests; `now` returns the monotonic time in seconds."""
         for endpoint in self.endpoints:
-            endpoint.serve(self._gate(endpoint.name, handler) or handler)
+            endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
 
-    def _gate(self, name: str, handler: FrameHandler) -> Gate | None:
+    def _gate(self, name: str, handler: FrameHandler, now: Callable[[], float]) -> Gate | None:
         """Return the gate of a listener whose clients have a name; None if they have none."""
         security = self.security[name]
         has_certificates = security.tls is not None and security.tls.client_auth != "none"
@@ -124,6 +124,7 @@ class Listeners:
                 options.integer("socket.request.max.bytes"),
                 options.integer("connection.failed.authentication.delay.ms") / 1000,
             ),
+            now,
         )
 
     def advertised_endpoints(self) -> list[image.Endpoint]:

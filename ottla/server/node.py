@@ -184,7 +184,7 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve(handler)
+        self._listeners.serve(handler, self._clock.monotonic)
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()
@@ -245,6 +245,8 @@ class Node:
             environment,
         )
         self._undo.callback(membership.close)
+        if settings.tokens is not None:
+            membership.controller.on_new_session.append(settings.tokens.start)
         self._composition.connect_fetchers(environment, membership)
         self._broker = self._composition.broker(
             identity, settings, replicas, coordinators, membership, self._listeners
