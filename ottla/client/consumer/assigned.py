@@ -88,10 +88,11 @@ class AssignedPartitions:
         """
         others = []
         for message in messages:
-            key = TopicPartition(message.topic(), message.partition())
             if not transport.is_end(message):
                 others.append(message)
-            elif key in self._membership.assignment:
+                continue
+            key = TopicPartition(message.topic(), message.partition())
+            if key in self._membership.assignment:
                 self._membership.chosen[key] = message.offset()
         return others
 
