@@ -91,14 +91,14 @@ class StickyAssignor(PartitionAssignor):
 class CooperativeStickyAssignor(StickyAssignor):
     """The CooperativeStickyAssignor of a member that itself rebalances eagerly.
 
-    Kafka's consumers do that if they offer it together with another assignor, as they do by default:
-    a group moves from one to the other in two restarts.
+    Kafka's consumers do that if they offer it with another assignor, as they do by default: a group
+    moves from one to the other in two restarts.
     """
 
     name = "cooperative-sticky"
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
-        """Return the last generation; None before the first. An eager member keeps no partitions."""
+        """Return the last generation, without partitions: an eager member keeps none."""
         if self._generation == _NO_GENERATION:
             return None
         return encode(PreviousGeneration(generation=self._generation), 0)

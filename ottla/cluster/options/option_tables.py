@@ -136,7 +136,7 @@ def _protocols(broker: Snapshot) -> dict[str, str]:
     """Return the protocols of listeners by their names.
 
     By default the listeners of a KRaft node's controller have no security, unless one has a name
-    that stands for TLS or SASL, as in Kafka.
+    of TLS or SASL, as in Kafka.
     """
     option = "listener.security.protocol.map"
     protocols = _protocol_map(broker.text(option))

@@ -49,7 +49,7 @@ class ClientLogin:
 
     @property
     def user(self) -> str:
-        """The user, also while its session is renewed; empty until the first exchange is complete."""
+        """The user, also while its session is renewed; empty before the first exchange is over."""
         if self.session is not None:
             return self.session.user
         return "" if self.renewal is None else self.renewal.session.user
