@@ -479,6 +479,11 @@ def is_fenced_instance(error: KafkaError) -> bool:
     )
 
 
+def is_fatal(error: KafkaError) -> bool:
+    """Return True if librdkafka's client does nothing any more since an earlier error."""
+    return bool(error.code() == KafkaError._FATAL)
+
+
 def partitions(offsets: Mapping[Any, int]) -> list[Any]:
     """Return librdkafka's form of partitions and offsets."""
     return [

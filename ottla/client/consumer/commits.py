@@ -122,6 +122,8 @@ class Commits:
             self._departures.fenced()
         elif isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._departures.removed()
+        elif transport.is_fatal(cause) and self._departures.has_left:
+            pass
         elif not (isinstance(error, ApiError) and error.code in _LEFT):
             return error
         elif self._departures.is_late:
