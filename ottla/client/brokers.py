@@ -230,12 +230,13 @@ class Brokers:
         self._coordinators.clear()
 
     def metadata(
-        self, topics: Sequence[str] | None = None, *, with_operations: bool = False
+        self, topics: Sequence[str | bytes] | None = None, *, with_operations: bool = False
     ) -> MetadataResponse:
         """Return the metadata of these topics (None: of all) and update the brokers; creates no
-        topic. `with_operations` requests the operations that the user is authorized for (KIP-430).
+        topic. Bytes are the id of a topic (KIP-516). `with_operations` requests the operations that
+        the user is authorized for (KIP-430).
         """
-        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        named = None if topics is None else list(map(_named, topics))
         request = MetadataRequest(
             topics=named,
             allow_auto_topic_creation=False,
@@ -247,13 +248,15 @@ class Brokers:
         self._controller_id = response.controller_id
         return response
 
-    def topic(self, name: str, *, with_operations: bool = False) -> MetadataResponseTopic:
-        """Return a topic's metadata; ApiError if it does not exist."""
+    def topic(self, name: str | bytes, *, with_operations: bool = False) -> MetadataResponseTopic:
+        """Return the metadata of a topic by its name or id; ApiError if it does not exist."""
         (topic,) = self.metadata([name], with_operations=with_operations).topics
         if topic.error_code:
             code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ApiError(code, f"There is no topic {name!r}.")
+            if code is ErrorCode.UNKNOWN_TOPIC_ID:
+                raise ApiError(code, f"There is no topic with the id {name!r}.")
             raise ApiError(code, subject=f"Topic {name!r}")
         return topic
 
@@ -347,7 +350,7 @@ class Controllers(Brokers):
     """
 
     def metadata(
-        self, topics: Sequence[str] | None = None, *, with_operations: bool = False
+        self, topics: Sequence[str | bytes] | None = None, *, with_operations: bool = False
     ) -> MetadataResponse:
         """Raise ApiError: controllers do not serve metadata of topics."""
         raise unsupported_by_controllers()
@@ -390,6 +393,12 @@ class Controllers(Brokers):
         self._nodes = {row.broker_id: Address(row.host, row.port) for row in response.brokers}
         self._is_outdated = False
         self._controller_id = response.controller_id
+
+
+def _named(topic: str | bytes) -> MetadataRequestTopic:
+    if isinstance(topic, bytes):
+        return MetadataRequestTopic(name=None, topic_id=topic)
+    return MetadataRequestTopic(name=topic)
 
 
 def unsupported_by_controllers() -> ApiError:
