@@ -96,7 +96,8 @@ class GroupMethods(Connected):
         )
         chosen = None if partitions is None else {TopicPartition(*key) for key in partitions}
         return {
-            TopicPartition(*key): OffsetAndMetadata(row.offset, row.metadata)
+            # Metadata that librdkafka has committed for a program in Python ends with a NUL.
+            TopicPartition(*key): OffsetAndMetadata(row.offset, row.metadata.removesuffix("\0"))
             for key, row in committed.items()
             if chosen is None or key in chosen
         }
