@@ -38,7 +38,10 @@ _UNUSED = (
     "ottla.server.search.searching",
     "ottla.cluster.token_znodes",
     "ottla.cluster.zk.live",
+    "ottla.security.oauth",
+    "ottla.security.signed_tokens",
     "ottla.security.tokens",
+    "ottla.server.authentication.bearers",
     "ottla.server.authentication.tokens",
     "ottla.console",
     "ottla.streams",
@@ -53,6 +56,7 @@ _UNUSED = (
     "difflib",
     "rich",
     "kazoo",
+    "joserfc",
     "confluent_kafka",
     "msgspec",
 )
