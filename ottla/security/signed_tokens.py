@@ -19,6 +19,8 @@ ALGORITHMS = (
     *("EdDSA", "Ed25519"),
 )
 
+Keys = KeySet
+
 
 class SignedRules(NamedTuple):
     """The claims that a token must have: the options `sasl.oauthbearer.*`."""
@@ -29,7 +31,7 @@ class SignedRules(NamedTuple):
     principal_claim: str = "sub"
 
 
-def read_keys(data: bytes) -> KeySet:
+def read_keys(data: bytes) -> Keys:
     """Return the keys of a JWKS document; ValueError if it has none."""
     try:
         keys = KeySet.import_key_set(json.loads(data))
@@ -40,7 +42,7 @@ def read_keys(data: bytes) -> KeySet:
     return keys
 
 
-def signed(token: str, keys: KeySet, rules: SignedRules, now_ms: int) -> Bearer:
+def signed(token: str, keys: Keys, rules: SignedRules, now_ms: int) -> Bearer:
     """Return the bearer of a token; raises TokenRefused."""
     try:
         claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims

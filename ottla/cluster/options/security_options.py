@@ -7,9 +7,9 @@ name in small letters. The users of PLAIN are those of the login module in
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
-Not done: GSSAPI; keys of OAUTHBEARER over HTTP (`sasl.oauthbearer.jwks.endpoint.url`), and keys and
-certificates that are read again after a change; a JAAS file in place of the option; key stores of
-Java (JKS, PKCS12); `ssl.principal.mapping.rules`.
+Not done: GSSAPI; keys of OAUTHBEARER over HTTP (`sasl.oauthbearer.jwks.endpoint.url`); certificates
+that are read again after a change; a JAAS file in place of the option; key stores of Java (JKS,
+PKCS12); `ssl.principal.mapping.rules`.
 """
 
 import dataclasses
@@ -78,7 +78,7 @@ ROWS = (
         STRING,
         None,
         "The public keys of those that issue tokens of OAUTHBEARER: file:///, and the path of a JWKS "
-        "document. It is read at the start.",
+        "document. It is read again after a change.",
     ),
     _broker(
         "sasl.oauthbearer.expected.audience",

@@ -3,6 +3,7 @@
 Only brokers with OAUTHBEARER import this module, and only those with signed tokens import joserfc.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ottla.security import signed_tokens
 else:
     signed_tokens = deferred_module("ottla.security.signed_tokens")
+
+_log = logging.getLogger(__name__)
 
 _OPTION = "unsecuredValidator"
 
@@ -53,8 +56,9 @@ def _validator(name: str, options: BearerOptions, files: FileSystem, clock: Cloc
 
 
 def _signed(name: str, options: BearerOptions, files: FileSystem, clock: Clock) -> Validate:
+    keys = _KeyFile(options.keys_path, files)
     try:
-        keys = signed_tokens.read_keys(files.read(options.keys_path))
+        keys.read()
     except ImportError as error:
         raise ConfigError(
             f"The listener {name} has tokens with a signature, which needs joserfc: run pip install "
@@ -67,4 +71,30 @@ def _signed(name: str, options: BearerOptions, files: FileSystem, clock: Clock) 
     rules = signed_tokens.SignedRules(
         options.audiences, options.issuer, options.clock_skew_seconds, options.principal_claim
     )
-    return lambda token: signed_tokens.signed(token, keys, rules, clock.time_ms())
+    return lambda token: signed_tokens.signed(token, keys.current(), rules, clock.time_ms())
+
+
+class _KeyFile:
+    """The keys of a file, which is read again when it has changed: issuers replace their keys."""
+
+    def __init__(self, path: str, files: FileSystem) -> None:
+        self._path = path
+        self._files = files
+        self._modified_ms = -1
+        self._keys: signed_tokens.Keys | None = None
+
+    def read(self) -> None:
+        """Read the file; raises OSError or ValueError."""
+        modified_ms = self._files.modified_ms(self._path)
+        if modified_ms != self._modified_ms:
+            self._keys = signed_tokens.read_keys(self._files.read(self._path))
+            self._modified_ms = modified_ms
+
+    def current(self) -> "signed_tokens.Keys":
+        """Return the keys of the file as it is now, or the last ones that could be read."""
+        try:
+            self.read()
+        except (OSError, ValueError) as error:
+            _log.warning("keys not read path=%s error=%s", self._path, error)
+        assert self._keys is not None, "the keys were read at the start"
+        return self._keys

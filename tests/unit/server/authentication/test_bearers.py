@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+from pathlib import Path
 
 import pytest
 from joserfc import jwt
@@ -9,7 +11,7 @@ from joserfc.jwk import KeySet, RSAKey
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
-from ottla.base.files import FileSystem
+from ottla.base.files import FileSystem, RealFileSystem
 from ottla.cluster.options.security_options import BearerOptions, ListenerSecurity
 from ottla.server.authentication.bearers import Bearers
 from ottla.testing.sim.files import SimFileSystem
@@ -60,3 +62,35 @@ def test_keys_that_cannot_be_read_are_an_error(data: bytes | None) -> None:
         files.replace("/etc/keys", data)
     with pytest.raises(ConfigError, match="The listener A cannot read the keys of /etc/keys: "):
         bearers(files, A=BearerOptions(keys_path="/etc/keys"))
+
+
+def test_keys_are_read_again_after_a_change(tmp_path: Path) -> None:
+    """A key that was removed counts no more; a damaged file changes nothing."""
+    path = tmp_path / "keys"
+    other = RSAKey.generate_key(2048)
+    now = CLOCK.time_ms() // 1000
+    claims = {"sub": "ann", "iat": now, "exp": now + 60}
+    first, second = (
+        jwt.encode({"alg": "RS256"}, claims, key, algorithms=["RS256"]) for key in (KEY, other)
+    )
+
+    def write(text: str, seconds: int) -> None:
+        path.write_text(text)
+        os.utime(path, (seconds, seconds))
+
+    def users() -> list[str]:
+        exchanges = [checks.begin("A") for _ in range(2)]
+        for exchange, token in zip(exchanges, (first, second), strict=True):
+            exchange.step(message(token))
+        return [exchange.user for exchange in exchanges]
+
+    write(json.dumps(KeySet([KEY]).as_dict(private=False)), 1)
+    options = BearerOptions(keys_path=str(path), principal_claim="sub")
+    checks = bearers(RealFileSystem(), A=options)
+    assert users() == ["ann", ""]
+    write(json.dumps(KeySet([other]).as_dict(private=False)), 2)
+    assert users() == ["", "ann"]
+    write("damaged", 3)
+    assert users() == ["", "ann"]
+    path.unlink()
+    assert users() == ["", "ann"]
