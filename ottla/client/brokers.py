@@ -230,24 +230,17 @@ class Brokers:
         self._coordinators.clear()
 
     def metadata(
-<<<<<<< HEAD
         self,
-        topics: Sequence[str] | None = None,
+        topics: Sequence[str | bytes] | None = None,
         *,
         with_operations: bool = False,
         creates: bool = False,
     ) -> MetadataResponse:
         """Return the metadata of these topics (None: of all) and update the brokers.
 
-        `creates` lets the brokers create topics, by their option `auto.create.topics.enable`.
-        `with_operations` requests the operations that the user is authorized for (KIP-430).
-=======
-        self, topics: Sequence[str | bytes] | None = None, *, with_operations: bool = False
-    ) -> MetadataResponse:
-        """Return the metadata of these topics (None: of all) and update the brokers; creates no
-        topic. Bytes are the id of a topic (KIP-516). `with_operations` requests the operations that
-        the user is authorized for (KIP-430).
->>>>>>> fix-client
+        Bytes are the id of a topic (KIP-516). `creates` lets the brokers create topics, by their
+        option `auto.create.topics.enable`. `with_operations` requests the operations that the user
+        is authorized for (KIP-430).
         """
         named = None if topics is None else list(map(_named, topics))
         request = MetadataRequest(
@@ -261,18 +254,12 @@ class Brokers:
         self._controller_id = response.controller_id
         return response
 
-<<<<<<< HEAD
     def topic(
-        self, name: str, *, with_operations: bool = False, creates: bool = False
+        self, name: str | bytes, *, with_operations: bool = False, creates: bool = False
     ) -> MetadataResponseTopic:
-        """Return a topic's metadata; ApiError if it does not exist."""
+        """Return the metadata of a topic by its name or id; ApiError if it does not exist."""
         response = self.metadata([name], with_operations=with_operations, creates=creates)
         (topic,) = response.topics
-=======
-    def topic(self, name: str | bytes, *, with_operations: bool = False) -> MetadataResponseTopic:
-        """Return the metadata of a topic by its name or id; ApiError if it does not exist."""
-        (topic,) = self.metadata([name], with_operations=with_operations).topics
->>>>>>> fix-client
         if topic.error_code:
             code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -372,15 +359,11 @@ class Controllers(Brokers):
     """
 
     def metadata(
-<<<<<<< HEAD
         self,
-        topics: Sequence[str] | None = None,
+        topics: Sequence[str | bytes] | None = None,
         *,
         with_operations: bool = False,
         creates: bool = False,
-=======
-        self, topics: Sequence[str | bytes] | None = None, *, with_operations: bool = False
->>>>>>> fix-client
     ) -> MetadataResponse:
         """Raise ApiError: controllers do not serve metadata of topics."""
         raise unsupported_by_controllers()

@@ -46,10 +46,11 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with a secret key for delegation tokens need it.
+# Only brokers with OAUTHBEARER, or with a secret key for delegation tokens, need them.
 if TYPE_CHECKING:
-    from ottla.server.authentication import tokens
+    from ottla.server.authentication import bearers, tokens
 else:
+    bearers = deferred_module("ottla.server.authentication.bearers")
     tokens = deferred_module("ottla.server.authentication.tokens")
 
 # More than a cluster has brokers; consumers have sessions of their own.
@@ -253,11 +254,17 @@ class Composition(NamedTuple):
                 self.rng,
                 self.clock,
                 settings.tokens,
+                self._bearers(listeners),
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
             advertised=listeners.advertised,
         )
+
+    def _bearers(self, listeners: Listeners) -> "bearers.Bearers | None":
+        if all(security.bearer is None for security in listeners.security.values()):
+            return None
+        return bearers.Bearers(listeners.security, self.files, self.clock)
 
     def cleaner(self, broker: Broker) -> Cleaner:
         """Return the log cleaner of a broker, which follows its options."""
