@@ -6,6 +6,8 @@
 from contextlib import redirect_stdout
 from io import StringIO
 
+import click
+
 from ottla.base.errors import OttlaError
 from ottla.base.loading import load_module
 from ottla.tools.scripts.printing import collects_sentences, err, out
@@ -39,6 +41,11 @@ def _run(line: list[str]) -> int:
     main = load_module("ottla.tools.main")
     try:
         return int(main.root.main(line, prog_name="ottla", standalone_mode=False))
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        err(error.format_message())
+        return 1
     except OttlaError as error:
         # The sentence of ZooKeeper's own shell.
         err(str(error))
