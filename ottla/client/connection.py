@@ -249,6 +249,9 @@ def _open_socket(address: Address, timeout_s: float, security: "Security | None"
         raise NotReachable(f"{address} does not answer ({timeout_s:g} s)") from error
     except socket.gaierror as error:
         raise NotReachable(f"the host of {address} is not known: {error.strerror}") from error
+    except UnicodeError as error:
+        # A label that is empty or has more than 63 letters.
+        raise NotReachable(f"{address.host!r} is not the name of a host") from error
     except OSError as error:
         raise NotReachable(f"{address} cannot be reached: {error.strerror or error}") from error
     # Disable Nagle's algorithm: a small request must not wait for the acknowledgement of the
