@@ -480,9 +480,12 @@ def partitions(offsets: Mapping[Any, int]) -> list[Any]:
 
 
 def commit_list(rows: Mapping[Any, tuple[int, str]]) -> list[Any]:
-    """Return librdkafka's form of offsets to commit, each with its metadata."""
+    """Return librdkafka's form of offsets to commit, each with its metadata.
+
+    confluent-kafka 2.16 adds a NUL character to metadata, also to an empty one.
+    """
     return [
-        librdkafka.TopicPartition(topic, partition, offset, metadata)
+        librdkafka.TopicPartition(topic, partition, offset, *([metadata] if metadata else []))
         for (topic, partition), (offset, metadata) in rows.items()
     ]
 

@@ -1,4 +1,8 @@
-"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
+"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends.
+
+Not done: metadata of a commit without a NUL character behind it, which confluent-kafka adds and
+clients in other languages see.
+"""
 
 import logging
 import time
