@@ -485,7 +485,9 @@ def commit_list(rows: Mapping[Any, tuple[int, str]]) -> list[Any]:
     confluent-kafka 2.16 adds a NUL character to metadata, also to an empty one.
     """
     return [
-        librdkafka.TopicPartition(topic, partition, offset, *([metadata] if metadata else []))
+        librdkafka.TopicPartition(topic, partition, offset, metadata)
+        if metadata
+        else librdkafka.TopicPartition(topic, partition, offset)
         for (topic, partition), (offset, metadata) in rows.items()
     ]
 
