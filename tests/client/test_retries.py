@@ -124,7 +124,7 @@ def test_crash_between_copy_and_commit_repeats_the_record(cluster: Cluster, topi
 
 
 def test_dead_letter_that_is_copied_back_has_all_its_attempts(cluster: Cluster, topic: str) -> None:
-    """A record of the main topic is at its beginning, whatever its headers say; it keeps its origin."""
+    """A record of the main topic begins again, whatever its headers say; it keeps its origin."""
     headers = [("own", b"1"), (ATTEMPT, b"3"), (ORIGIN, b"orders-0@7"), (ERROR, b"ValueError: no")]
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         producer.send(topic, b"bad", headers=headers, partition=0)
