@@ -17,7 +17,7 @@ from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.base.uuids import ZERO_UUID
-from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionState
+from ottla.cluster.image import ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
 from ottla.replication.fetcher import ReplicaFetchers
 from ottla.replication.moving import Move
@@ -171,8 +171,8 @@ class Replicas:
             was_leader, former_epoch = partition.is_leader, partition.leader_epoch
             if not partition.apply(state):
                 return ErrorCode.STALE_CONTROLLER_EPOCH
-            if former_epoch != partition.leader_epoch:
-                self._follow(partition)
+            if former_epoch != partition.leader_epoch and self.fetchers is not None:
+                self.fetchers.update(partition, state.isr)
         except StorageError as error:
             self.directory_offline(error.directory, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -185,15 +185,6 @@ class Replicas:
             for listener in self.on_ceasing:
                 listener(partition)
         return ErrorCode.NONE
-
-    def _follow(self, partition: Partition) -> None:
-        """Fetch from the leader of a new epoch, if it is another broker."""
-        if self.fetchers is None:
-            return
-        if partition.is_leader or partition.leader == NO_LEADER:
-            self.fetchers.unfollow(partition)
-        else:
-            self.fetchers.follow(partition)
 
     def _unfollow(self, partition: Partition) -> None:
         if self.fetchers is not None:
