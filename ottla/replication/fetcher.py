@@ -9,13 +9,14 @@ Not done: num.replica.fetchers; one event loop appends as fast as several fetche
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
+from ottla.cluster.image import NO_LEADER
 from ottla.net.requests import RequestChannel
 from ottla.replication import following
 from ottla.replication.fetch_session import Key
@@ -82,9 +83,20 @@ class ReplicaFetchers:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
+        # Set when the broker gives up its leaders in order to stop.
+        self.is_leaving = False
         self.truncations = following.Truncations(dependencies.tasks)
         self._by_leader: dict[int, LeaderFetcher] = {}
         self._leader_of: dict[Key, int] = {}
+
+    def update(self, partition: Partition, isr: Collection[int]) -> None:
+        """Fetch a partition from the leader of a new epoch, if it is another broker."""
+        # A broker that leaves and is no longer in sync would be proposed for the ISR again.
+        has_left = self.is_leaving and self._dependencies.node_id not in isr
+        if partition.is_leader or partition.leader == NO_LEADER or has_left:
+            self.unfollow(partition)
+        else:
+            self.follow(partition)
 
     def follow(self, partition: Partition) -> None:
         """Fetch a partition from its leader, beginning at the end of its log."""

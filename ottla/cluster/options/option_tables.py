@@ -135,8 +135,8 @@ def parse_listeners(broker: Snapshot, option: str = "listeners") -> list[Listene
 def _protocols(broker: Snapshot) -> dict[str, str]:
     """Return the protocols of listeners by their names.
 
-    By default the listeners of a KRaft node's controller have no security, unless one has a name
-    of TLS or SASL, as in Kafka.
+    By default the listeners of a KRaft node's controller have no security, unless one is named
+    after TLS or SASL, as in Kafka.
     """
     option = "listener.security.protocol.map"
     protocols = _protocol_map(broker.text(option))
