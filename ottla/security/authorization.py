@@ -53,7 +53,7 @@ class Requester(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The options of the authorizer: `super.users`, and the decision about resources without entries."""
+    """The options of the authorizer: super users, and the decision without any entry."""
 
     super_users: frozenset[str] = frozenset()
     allows_if_no_acl: bool = False

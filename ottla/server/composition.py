@@ -6,17 +6,19 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import option_tables
+from ottla.cluster.options.authorization_options import rules_of
 from ottla.cluster.options.security_options import security_of
 from ottla.cluster.zk.port import Coordination
 from ottla.cluster.znodes import ConfigNode
@@ -45,6 +47,15 @@ from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
+
+if TYPE_CHECKING:
+    from ottla.server.authorization import authorizer as authorizing
+    from ottla.server.authorization import store
+    from ottla.server.authorization.authorizer import Authorizer
+else:
+    # Only brokers with an authorizer need them.
+    authorizing = deferred_module("ottla.server.authorization.authorizer")
+    store = deferred_module("ottla.server.authorization.store")
 
 # More than a cluster has brokers; consumers have sessions of their own.
 _FOLLOWER_SESSIONS_MAX = 10_000
@@ -165,7 +176,15 @@ class Composition(NamedTuple):
             configs=settings.configs,
             features=settings.features,
             replicas=replicas,
+            authorizer=self._authorizer(),
         )
+
+    def _authorizer(self) -> "Authorizer | None":
+        """Return the authorizer, which `start` of its store makes ready; None without one."""
+        rules = rules_of(self.options)
+        if rules is None:
+            return None
+        return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of connections to other brokers; None if they are not encrypted."""

@@ -76,7 +76,7 @@ def _page(
     described = DescribeTopicPartitionsResponseTopic(
         name=name,
         is_internal=is_internal(name),
-        topic_authorized_operations=operations.ON_TOPIC,
+        topic_authorized_operations=operations.on_topic(context.access, name),
     )
     topic = image.topic(name)
     if topic is None:
