@@ -12,15 +12,12 @@ from collections.abc import Set
 from ottla.client import Consumer, TopicPartition
 
 
-def main(
-    bootstrap: str, topic: str = "first", threads: int = 3, count: int = 12
-) -> dict[int, set[str]]:
-    """Read `count` records; return the threads that have read each partition."""
+def main(bootstrap: str, topic: str = "first", threads: int = 3) -> dict[int, set[str]]:
+    """Read a topic to its end; return the threads that have read each partition."""
     readers: dict[int, set[str]] = defaultdict(set)
     everyone = threading.Barrier(threads)
     names = [f"thread-{number}" for number in range(threads)]
     owned: dict[str, Set[TopicPartition]] = dict.fromkeys(names, frozenset())
-    seen: list[str] = []
 
     def is_complete() -> bool:
         partitions = [partition for name in names for partition in owned[name]]
@@ -46,10 +43,10 @@ def main(
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"after 60 s the partitions are divided as {owned}")
             consumer.seek_to_beginning()
-            while len(seen) < count:
+            ends = consumer.end_offsets(consumer.assignment)
+            while any(consumer.positions().get(key, 0) < end for key, end in ends.items()):
                 for record in consumer.poll(0.1):
                     readers[record.partition].add(name)
-                    seen.append(record.value)
             # No thread leaves before all have read: another would get its partition.
             everyone.wait(60)
 

@@ -230,15 +230,21 @@ class Brokers:
         self._coordinators.clear()
 
     def metadata(
-        self, topics: Sequence[str] | None = None, *, with_operations: bool = False
+        self,
+        topics: Sequence[str] | None = None,
+        *,
+        with_operations: bool = False,
+        creates: bool = False,
     ) -> MetadataResponse:
-        """Return the metadata of these topics (None: of all) and update the brokers; creates no
-        topic. `with_operations` requests the operations that the user is authorized for (KIP-430).
+        """Return the metadata of these topics (None: of all) and update the brokers.
+
+        `creates` lets the brokers create topics, by their option `auto.create.topics.enable`.
+        `with_operations` requests the operations that the user is authorized for (KIP-430).
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(
             topics=named,
-            allow_auto_topic_creation=False,
+            allow_auto_topic_creation=creates,
             include_topic_authorized_operations=with_operations,
         )
         response = self.ask(request, MetadataResponse)
@@ -247,9 +253,12 @@ class Brokers:
         self._controller_id = response.controller_id
         return response
 
-    def topic(self, name: str, *, with_operations: bool = False) -> MetadataResponseTopic:
+    def topic(
+        self, name: str, *, with_operations: bool = False, creates: bool = False
+    ) -> MetadataResponseTopic:
         """Return a topic's metadata; ApiError if it does not exist."""
-        (topic,) = self.metadata([name], with_operations=with_operations).topics
+        response = self.metadata([name], with_operations=with_operations, creates=creates)
+        (topic,) = response.topics
         if topic.error_code:
             code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -347,7 +356,11 @@ class Controllers(Brokers):
     """
 
     def metadata(
-        self, topics: Sequence[str] | None = None, *, with_operations: bool = False
+        self,
+        topics: Sequence[str] | None = None,
+        *,
+        with_operations: bool = False,
+        creates: bool = False,
     ) -> MetadataResponse:
         """Raise ApiError: controllers do not serve metadata of topics."""
         raise unsupported_by_controllers()

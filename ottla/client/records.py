@@ -5,12 +5,15 @@ Records and metadata are structs of msgspec, which C creates in a third of the t
 (`gc=False`): they hold only an object of librdkafka and bytes, so they are in no cycle.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+import operator
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
 import msgspec
+
+from ottla.client.errors import ClientError
 
 Header = tuple[str, bytes | None]
 Headers = Sequence[Header] | Mapping[str, bytes | None]
@@ -252,7 +255,7 @@ class ConsumerRecord(msgspec.Struct, frozen=True, eq=False, gc=False):
             "timestamp": self.timestamp,
             "key": self.key,
             "value": self.value,
-            "headers": dict(self.headers),
+            "headers": list(self.headers),
         }
         return html_table(["field", "value"], rows.items())
 
@@ -261,6 +264,44 @@ class DeserializedRecord(ConsumerRecord, frozen=True, eq=False, gc=True):
     """A consumed record with its deserialized key and value, which may be objects of any kind."""
 
     key: Any
+
+
+Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]
+"""The offsets to commit: records (the next offset of each is committed), or next offsets by
+partition.
+"""
+Committed = dict[TopicPartition, OffsetAndMetadata]
+
+
+def next_offsets(offsets: Offsets) -> Committed:
+    """Return the offsets to commit: those after records, or the caller's own; ClientError for a
+    negative one.
+    """
+    if isinstance(offsets, ConsumerRecord):
+        offsets = [offsets]
+    committed: Committed = {}
+    if isinstance(offsets, Mapping):
+        for (topic, partition), value in offsets.items():
+            plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+            key = TopicPartition(topic, partition)
+            checked_offset(key, plain.offset)
+            committed[key] = plain
+        return committed
+    for record in offsets:
+        key = record.topic_partition
+        if key not in committed or committed[key].offset <= record.offset:
+            committed[key] = OffsetAndMetadata(record.offset + 1)
+    return committed
+
+
+def checked_offset(
+    key: TopicPartition, offset: int | OffsetAndMetadata, others: Collection[int] = ()
+) -> int:
+    """Return the number of an offset; ClientError if it is negative and not one of `others`."""
+    number = operator.index(offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
+    if number < 0 and number not in others:
+        raise ClientError(f"{number} is not an offset of {key}: offsets begin with 0")
+    return number
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -7,6 +7,7 @@ librdkafka's threads do the work; each object belongs to one thread.
 """
 
 import math
+import re
 import threading
 import time
 import warnings
@@ -347,6 +348,7 @@ _WORDED = {
     "auto.offset.reset": ("auto.offset.reset", ": use earliest, latest or none"),
     "isolation.level": ("isolation.level", ": use read_uncommitted or read_committed"),
 }
+_UNKNOWN_OPTION = re.compile('No such configuration property: "(.+)"')
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -396,6 +398,12 @@ def _complete(request: Callable[[], T], future: "Future[T]") -> None:
 def has_errors(messages: Sequence[Any]) -> bool:
     """Return True if a message is an error instead of a record, without a Python call for each."""
     return any(map(_error_of, messages))
+
+
+def is_end(message: Any) -> bool:
+    """Return True for librdkafka's report that a consumer has reached the end of a partition."""
+    error = message.error()
+    return error is not None and error.code() == END_OF_PARTITION
 
 
 def open_producer(settings: Settings) -> Any:
@@ -496,7 +504,7 @@ def translate(error: KafkaError) -> OttlaError:
 
 def unsent_error(error: KafkaError, topic: str | None, partition: int | None) -> OttlaError:
     """Return our error for a record that was not delivered, with its topic and partition."""
-    code, has_partition = error.code(), partition is not None and partition >= 0
+    code, has_partition = error.code(), partition not in (None, -1)
     if code == UNKNOWN_PARTITION and has_partition:
         text = f"There is no partition {partition} of topic {topic!r}."
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
@@ -524,7 +532,18 @@ def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settin
     try:
         return kind(properties)
     except KafkaException as error:
-        raise ClientError(_refusal(error.args[0].str())) from error
+        text = error.args[0].str()
+        if (found := _UNKNOWN_OPTION.search(text)) and found[1] in properties:
+            raise UnknownOption(_refusal(text), found[1]) from error
+        raise ClientError(_refusal(text)) from error
+
+
+class UnknownOption(ClientError):
+    """librdkafka has no option of this `name`."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self.name = name
 
 
 def _refusal(text: str) -> str:

@@ -26,6 +26,11 @@ class Endpoint(NamedTuple):
     port: int
     security_protocol: str = "PLAINTEXT"
 
+    @property
+    def address(self) -> str:
+        """Host and port as clients write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:

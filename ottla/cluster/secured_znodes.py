@@ -13,6 +13,7 @@ from ottla.cluster.znodes import (
     ConfigNode,
     ControllerEpochNode,
     ControllerNode,
+    DelegationTokensNode,
     FeatureNode,
     IsrChangeNode,
     LogDirEventNode,
@@ -21,7 +22,6 @@ from ottla.cluster.znodes import (
 
 _CONSUMERS = "/consumers"
 _MIGRATION = "/migration"
-_DELEGATION_TOKENS = "/delegation_token"
 # What Apache Kafka secures, in its order.
 SECURE_ROOTS = (
     "/admin",
@@ -33,7 +33,7 @@ SECURE_ROOTS = (
     IsrChangeNode.PARENT,
     ProducerIdBlockNode.PATH,
     LogDirEventNode.PARENT,
-    _DELEGATION_TOKENS,
+    DelegationTokensNode.ROOT,
     AclNode.EXTENDED_ROOT,
     _MIGRATION,
     FeatureNode.PATH,
@@ -49,7 +49,7 @@ OTTLA_ROOT = BrokerSecretNode.PATH.rpartition("/")[0]
 _SENSITIVE = (
     ConfigNode.type_path(ConfigNode.USERS),
     ConfigNode.type_path(ConfigNode.BROKERS),
-    f"{_DELEGATION_TOKENS}/tokens",
+    DelegationTokensNode.PATH,
     OTTLA_ROOT,
 )
 

@@ -1,10 +1,10 @@
 """The znode catalogue: path, encoding and decoding of every node of Apache Kafka's ZooKeeper
 layout.
 
-Only this file, `acl_znodes` and `secured_znodes` contain paths. Each class is one node. Nodes are
-encoded in Kafka 3.9's bytes; `decode` also reads every older version that its brokers can read, as
-its docstring lists. Values in, values out: this module does not access the tree. Follows
-kafka.zk.ZkData.
+Only this file, `acl_znodes`, `token_znodes` and `secured_znodes` contain paths. Each class is one
+node. Nodes are encoded in Kafka 3.9's bytes; `decode` also reads every older version that its
+brokers can read, as its docstring lists. Values in, values out: this module does not access the
+tree. Follows kafka.zk.ZkData.
 """
 
 import json
@@ -547,6 +547,13 @@ class ProducerIdBlockNode:
             return None
         value = decode_json(ProducerIdBlockNode.PATH, data)
         return ProducerIdBlock(value["broker"], int(value["block_start"]), int(value["block_end"]))
+
+
+class DelegationTokensNode:
+    """The parents of delegation tokens, and of all that is about them (`token_znodes`)."""
+
+    ROOT = "/delegation_token"
+    PATH = f"{ROOT}/tokens"
 
 
 class FeatureNode:

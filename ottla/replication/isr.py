@@ -36,8 +36,8 @@ class IsrMachine:
 
     The controller has confirmed `isr`. The followers in `joining` are proposed and already count
     for the high watermark, so that a confirmed member never lacks a committed record. No other
-    change is proposed while a proposal is under way (`is_change_pending`). Invariant: the high
-    watermark never decreases.
+    change is proposed while a proposal is under way (`is_change_pending`): the followers that catch
+    up meanwhile are in `waiting`. Invariant: the high watermark never decreases.
     """
 
     __slots__ = (
@@ -49,6 +49,7 @@ class IsrMachine:
         "node_id",
         "replicas",
         "settled_at",
+        "waiting",
     )
 
     def __init__(
@@ -67,6 +68,8 @@ class IsrMachine:
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
         self.joining: frozenset[int] = frozenset()
+        # Followers that caught up when they could not be proposed.
+        self.waiting: set[int] = set()
         self.is_change_pending = False
         self.high_watermark = high_watermark
         self.followers = {
@@ -86,6 +89,7 @@ class IsrMachine:
         """
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
+        self.waiting -= self.isr
         if is_decision:
             self.withdraw()
         former = self.followers

@@ -64,16 +64,31 @@ class IsrUpdates:
                 self._propose(partition, isr.isr - lagging)
 
     def follower_fetched(self, partition: Partition, replica: int) -> None:
-        """Propose to add a follower that has just caught up."""
+        """Propose to add a follower that has just caught up, now or as soon as it is possible."""
         isr = partition.isr
-        if isr is None or isr.is_change_pending or replica in isr.isr:
+        if isr is None or replica in isr.isr:
             return
-        if replica not in isr.replicas_to_join(partition.epoch_start_offset):
+        if replica in isr.replicas_to_join(partition.epoch_start_offset):
+            isr.waiting.add(replica)
+            self._add_waiting(partition)
+
+    def brokers_changed(self) -> None:
+        """Propose to add followers that caught up before this broker knew that they are alive."""
+        for partition in self._dependencies.partitions():
+            self._add_waiting(partition)
+
+    def _add_waiting(self, partition: Partition) -> None:
+        """Propose to add one of the followers that wait for it, unless a change is under way."""
+        isr = partition.isr
+        if isr is None or isr.is_change_pending or not isr.waiting:
             return
-        if replica not in self._dependencies.eligible():
-            return
-        isr.joining = frozenset({replica})
-        self._propose(partition, isr.isr | isr.joining)
+        eligible = self._dependencies.eligible()
+        for replica in sorted(isr.waiting & isr.replicas_to_join(partition.epoch_start_offset)):
+            if replica in eligible:
+                isr.waiting.discard(replica)
+                isr.joining = frozenset({replica})
+                self._propose(partition, isr.isr | isr.joining)
+                return
 
     def _propose(self, partition: Partition, new_isr: Collection[int]) -> None:
         isr = partition.isr
@@ -112,6 +127,8 @@ class IsrUpdates:
             return
         if decision.error is ErrorCode.NONE:
             leading.isr_decided(partition, decision.isr, decision.partition_epoch)
+            # A follower that does not fetch again before the next record must not wait for that.
+            self._add_waiting(partition)
             return
         if partition.partition_epoch != proposal.partition_epoch:
             # The controller's decision has arrived another way meanwhile.

@@ -146,9 +146,3 @@ def exact_patterns(wanted: ResourcePattern) -> tuple[ResourcePattern, ...]:
     else:
         types = (wanted.pattern_type,)
     return tuple(wanted._replace(pattern_type=pattern_type) for pattern_type in types)
-
-
-def check_principal(text: str) -> None:
-    """Raise ValueError unless the text is a type and a name, as in `User:anna`."""
-    if ":" not in text:
-        raise ValueError(f"expected a string in format principalType:principalName but got {text}")

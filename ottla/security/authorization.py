@@ -18,10 +18,10 @@ from ottla.security.acls import (
     PermissionType,
     ResourcePattern,
     ResourceType,
-    check_principal,
     entry_matches,
     pattern_matches,
 )
+from ottla.security.principal import Principal
 
 Entries = frozenset[AccessControlEntry]
 
@@ -66,7 +66,7 @@ class Rules(NamedTuple):
         """
         names = [name for name in map(str.strip, super_users.split(";")) if name]
         for name in names:
-            check_principal(name)
+            Principal.parse(name)
         return cls(frozenset(names), allows_if_no_acl)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.base.errors import OttlaError
 from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism
@@ -33,13 +33,27 @@ class AuthenticationFailed(OttlaError):
 
 
 class ClientExchange(Protocol):
-    """One exchange with a client; `user` is empty until it is complete."""
+    """One exchange with a client; `user` is empty until it is complete.
+
+    `expiry_ms` is when the client's credential expires, in milliseconds since the epoch; None if it
+    does not. `is_by_token` is True if the credential is a delegation token.
+    """
 
     user: str
+    expiry_ms: int | None
+    is_by_token: bool
 
     def step(self, message: bytes) -> bytes:
         """Return the reply to a message; raises AuthenticationFailed, which ends the exchange."""
         ...
+
+
+class TokenLogin(NamedTuple):
+    """The user that owns a delegation token, when the token expires, and its credential."""
+
+    owner: str
+    expiry_ms: int
+    credential: ScramCredential
 
 
 class PlainExchange:
@@ -47,6 +61,8 @@ class PlainExchange:
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
         self.user = ""
+        self.expiry_ms: int | None = None
+        self.is_by_token = False
         self._password_of = password_of
 
     def step(self, message: bytes) -> bytes:
@@ -74,7 +90,8 @@ class ScramExchange:
     """Two messages, in which neither side sends the password.
 
     `nonce` is random text without a comma, `pepper` is random and constant in the process: an
-    unknown user gets a salt derived from it, as a known one always has the same.
+    unknown user gets a salt derived from it, as a known one always has the same. `token_of` returns
+    the delegation token with an id; it is None if tokens are not issued.
     """
 
     def __init__(
@@ -84,12 +101,16 @@ class ScramExchange:
         *,
         nonce: str,
         pepper: bytes,
+        token_of: Callable[[str], TokenLogin | None] | None = None,
     ) -> None:
         self.user = ""
+        self.expiry_ms: int | None = None
+        self.is_by_token = False
         self._mechanism = mechanism
         self._credential_of = credential_of
         self._nonce = nonce
         self._pepper = pepper
+        self._token_of = token_of
         self._known: ScramCredential | None = None
         # Of the first message: its header and user, and the signed texts of both sides.
         self._header = b""
@@ -110,8 +131,6 @@ class ScramExchange:
         found = _CLIENT_FIRST.fullmatch(message)
         if found is None:
             raise AuthenticationFailed("Authentication failed: Invalid SCRAM client first message")
-        if "tokenauth=true" in found["extensions"].lower().split(","):
-            raise AuthenticationFailed("Authentication failed: delegation tokens are not issued")
         if re.search(r"=(?!2C|3D)", found["user"]):
             raise AuthenticationFailed("Authentication failed: Invalid user name")
         user = found["user"].replace("=2C", ",").replace("=3D", "=")
@@ -121,7 +140,10 @@ class ScramExchange:
                 "from username"
             )
         self._claimed, self._header = user, found["header"].encode()
-        self._known = self._credential_of(user)
+        if _is_token(found["extensions"]):
+            self._find_token(user)
+        else:
+            self._known = self._credential_of(user)
         self._nonce = found["nonce"] + self._nonce
         salt, iterations = (
             (self._known.salt, self._known.iterations)
@@ -131,6 +153,15 @@ class ScramExchange:
         reply = f"r={self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
         self._signed = f"{found['bare']},{reply}"
         return reply.encode()
+
+    def _find_token(self, token_id: str) -> None:
+        """Continue with the owner of a token as the user; an unknown id is an unknown user."""
+        if self._token_of is None:
+            raise AuthenticationFailed("Authentication failed: delegation tokens are not issued")
+        self.is_by_token = True
+        token = self._token_of(token_id)
+        if token is not None:
+            self._claimed, self.expiry_ms, self._known = token
 
     def _unknown_salt(self, user: str) -> bytes:
         return hmac.digest(self._pepper, user.encode(), "sha256")[:_SALT_BYTES]
@@ -161,6 +192,11 @@ class ScramExchange:
             raise AuthenticationFailed(_INVALID)
         self.user = self._claimed
         return b"v=" + base64.b64encode(hmac.digest(known.server_key, signed, digest))
+
+
+def _is_token(extensions: str) -> bool:
+    pairs = dict(pair.partition("=")[::2] for pair in extensions.split(","))
+    return pairs.get("tokenauth", "").lower() == "true"
 
 
 def _text(message: bytes) -> str:

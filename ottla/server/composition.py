@@ -17,9 +17,7 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import ClusterImage
-from ottla.cluster.options import option_tables
-from ottla.cluster.options.authorization_options import rules_of
-from ottla.cluster.options.security_options import security_of
+from ottla.cluster.options import authorization_options, option_tables, security_options
 from ottla.cluster.zk.port import Coordination
 from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
@@ -48,12 +46,14 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
+# Only brokers with an authorizer, or a secret key for delegation tokens, need them.
 if TYPE_CHECKING:
+    from ottla.server.authentication import tokens
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
-    # Only brokers with an authorizer need them.
+    tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
     store = deferred_module("ottla.server.authorization.store")
 
@@ -62,13 +62,17 @@ _FOLLOWER_SESSIONS_MAX = 10_000
 
 
 class Settings(NamedTuple):
-    """The settings that a broker follows, and the parts that they configure."""
+    """The settings that a broker follows, and the parts that they configure.
+
+    `tokens` is None if the broker issues no delegation tokens.
+    """
 
     current: Current
     configs: ConfigStore
     features: Features
     quotas: ClientQuotas
     client_metrics: ClientMetrics
+    tokens: "tokens.DelegationTokens | None"
 
     async def start(self, session: Coordination) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
@@ -79,6 +83,8 @@ class Settings(NamedTuple):
         self.client_metrics.on_change.append(self._client_metrics_changed)
         await self.configs.start(session)
         await self.features.start(session)
+        if self.tokens is not None:
+            await self.tokens.start(session)
         self.current.options = self.configs.broker
 
     def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
@@ -118,7 +124,16 @@ class Composition(NamedTuple):
             features=Features(features.supported(served), self.tasks),
             quotas=client_quotas(self.options, self.clock),
             client_metrics=client_metrics(self.options, self.rng),
+            tokens=self._tokens(),
         )
+
+    def _tokens(self) -> "tokens.DelegationTokens | None":
+        options = self.options
+        secret_key = security_options.token_secret_key(options)
+        if not secret_key:
+            return None
+        settings = tokens.Settings.from_options(secret_key, options)
+        return tokens.DelegationTokens(settings, self.clock, self.rng, self.tasks)
 
     def open_directories(
         self,
@@ -181,7 +196,7 @@ class Composition(NamedTuple):
 
     def _authorizer(self) -> "Authorizer | None":
         """Return the authorizer, which `start` of its store makes ready; None without one."""
-        rules = rules_of(self.options)
+        rules = authorization_options.rules_of(self.options)
         if rules is None:
             return None
         return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
@@ -193,7 +208,7 @@ class Composition(NamedTuple):
         chosen = next(
             (listener for listener in listeners if name in (None, listener.name)), listeners[0]
         )
-        tls = security_of(self.options, chosen).tls
+        tls = security_options.security_of(self.options, chosen).tls
         return None if tls is None else client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
@@ -249,6 +264,8 @@ class Composition(NamedTuple):
                 listeners.security,
                 lambda: settings.configs.entities(ConfigNode.USERS),
                 self.rng,
+                self.clock,
+                settings.tokens,
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,

@@ -1,7 +1,7 @@
 """The listeners of one broker: opened together, limited together, and closed together."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ottla.base.errors import ConfigError
@@ -56,17 +56,6 @@ class Listeners:
         }
 
     @property
-    def host(self) -> str:
-        """The host at which the first listener is reached from this machine."""
-        host = self.endpoints[0].host
-        return _LOOPBACK if host in _WILDCARDS else host
-
-    @property
-    def port(self) -> int:
-        """The port of the first listener."""
-        return self.endpoints[0].port
-
-    @property
     def connections_count(self) -> int:
         """The number of connected clients."""
         return sum(endpoint.connections_count for endpoint in self.endpoints)
@@ -115,12 +104,12 @@ class Listeners:
                 ) from error
             self.endpoints.append(endpoint)
 
-    def serve(self, handler: FrameHandler) -> None:
-        """Start to handle requests."""
+    def serve(self, handler: FrameHandler, now: Callable[[], float]) -> None:
+        """Start to handle requests; `now` returns the monotonic time in seconds."""
         for endpoint in self.endpoints:
-            endpoint.serve(self._gate(endpoint.name, handler) or handler)
+            endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
 
-    def _gate(self, name: str, handler: FrameHandler) -> Gate | None:
+    def _gate(self, name: str, handler: FrameHandler, now: Callable[[], float]) -> Gate | None:
         """Return the gate of a listener whose clients have a name; None if they have none."""
         security = self.security[name]
         has_certificates = security.tls is not None and security.tls.client_auth != "none"
@@ -135,17 +124,26 @@ class Listeners:
                 options.integer("socket.request.max.bytes"),
                 options.integer("connection.failed.authentication.delay.ms") / 1000,
             ),
+            now,
         )
 
     def advertised_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which clients and other brokers reach the listeners."""
-        return [self._advertise(endpoint) for endpoint in self.endpoints]
+        return [self._advertise(endpoint) for endpoint in self.local_endpoints()]
 
-    def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
-        host, port = self.advertised.get(endpoint.name, (endpoint.host, endpoint.port))
+    def _advertise(self, endpoint: image.Endpoint) -> image.Endpoint:
+        host, port = self.advertised.get(endpoint.listener, (endpoint.host, endpoint.port))
+        return endpoint._replace(host=_reached(host), port=port)
+
+    def local_endpoints(self) -> list[image.Endpoint]:
+        """Return the addresses at which the listeners are reached from this machine."""
         protocols = {listener.name: listener.protocol for listener in self._parsed}
-        reached = _LOOPBACK if host in _WILDCARDS else host
-        return image.Endpoint(endpoint.name, reached, port, protocols[endpoint.name])
+        return [
+            image.Endpoint(
+                endpoint.name, _reached(endpoint.host), endpoint.port, protocols[endpoint.name]
+            )
+            for endpoint in self.endpoints
+        ]
 
     def limit(self, options: Snapshot) -> None:
         """Apply changed limits of connections."""
@@ -182,6 +180,10 @@ class Listeners:
         """Stop waiting for pending responses."""
         for endpoint in self.endpoints:
             endpoint.hurry()
+
+
+def _reached(host: str) -> str:
+    return _LOOPBACK if host in _WILDCARDS else host
 
 
 def connection_limits(options: Snapshot) -> Limits:

@@ -8,7 +8,7 @@ that need it, and stopped in the opposite order. Lives on the event loop that `s
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
 from ottla.cluster.broker_secret import ensure_broker_secret
+from ottla.cluster.image import Endpoint
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state
@@ -124,14 +125,24 @@ class Node:
         return self._tasks.failures
 
     @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """The listeners, with the addresses at which they are reached from this machine."""
+        return self._listeners.local_endpoints()
+
+    @property
+    def advertised_endpoints(self) -> Sequence[Endpoint]:
+        """The listeners, with the addresses that clients find in the metadata."""
+        return self._listeners.advertised_endpoints()
+
+    @property
     def host(self) -> str:
         """The host at which the first listener is reached from this machine."""
-        return self._listeners.host
+        return self.endpoints[0].host
 
     @property
     def port(self) -> int:
         """The port of the first listener."""
-        return self._listeners.port
+        return self.endpoints[0].port
 
     @property
     def cluster_id(self) -> str:
@@ -173,7 +184,7 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve(handler)
+        self._listeners.serve(handler, self._clock.monotonic)
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()
@@ -237,6 +248,8 @@ class Node:
             environment,
         )
         self._undo.callback(membership.close)
+        if settings.tokens is not None:
+            membership.controller.on_new_session.append(settings.tokens.start)
         self._composition.connect_fetchers(environment, membership)
         self._broker = self._composition.broker(
             identity, settings, replicas, coordinators, membership, self._listeners

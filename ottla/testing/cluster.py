@@ -15,9 +15,10 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from ottla.base.errors import OttlaError
 from ottla.base.files import FileSystem, RealFileSystem
@@ -29,6 +30,7 @@ from ottla.server.node import Node
 from ottla.testing.broker_disk import BrokerDisk
 from ottla.testing.broker_net import BrokerNet, Cuts
 from ottla.testing.broker_thread import BrokerThread
+from ottla.testing.listeners import ClusterListeners
 from ottla.testing.tree_thread import BrokerSessions, TreeThread
 from ottla.testing.volatile import VolatileFileSystem
 
@@ -38,7 +40,8 @@ TEST_OPTIONS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "zookeeper.session.timeout.ms": "2000",
 }
-_LOOPBACK = "127.0.0.1"
+T = TypeVar("T")
+
 _INTRODUCTION_SECONDS = 5.0
 _POLL_SECONDS = 0.01
 
@@ -65,7 +68,7 @@ class Cluster:
         self.brokers = tuple(range(1, brokers + 1))
         self._is_temporary = data is None
         self.data = Path(tempfile.gettempdir() if data is None else data)
-        self._ports = dict.fromkeys(self.brokers, 0)
+        self._listeners = ClusterListeners(self.brokers)
         self._lock = threading.RLock()
         self._running: dict[int, BrokerThread] = {}
         self._cuts = Cuts()
@@ -76,23 +79,36 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all brokers for clients, as host:port,host:port; also of those that are
-        down.
+        """The addresses of all brokers' first listeners, as host:port,host:port; also of those that
+        are down.
         """
         self._refuse_unless_running()
-        return ",".join(f"{_LOOPBACK}:{port}" for port in self._ports.values())
+        return self._listeners.bootstrap(self._listeners.first.listener)
+
+    def bootstrap_of(self, listener: str) -> str:
+        """Return the addresses of one listener of all brokers, by its name in `listeners`.
+
+        >>> listeners = "PLAINTEXT://127.0.0.1:0,INNER://127.0.0.1:0"
+        >>> protocols = "INNER:PLAINTEXT"
+        >>> options = {"listeners": listeners, "listener.security.protocol.map": protocols}
+        >>> with Cluster(options=options) as cluster:
+        ...     cluster.bootstrap_of("INNER") == cluster.bootstrap
+        False
+        """
+        self._refuse_unless_running()
+        return self._listeners.bootstrap(listener)
 
     @property
     def host(self) -> str:
-        """The host name or address of the listeners."""
+        """The host name or address of the first listener."""
         self._refuse_unless_running()
-        return _LOOPBACK
+        return self._listeners.first.host
 
     @property
     def port(self) -> int:
-        """The port of the first broker; the same after a restart."""
+        """The port of the first broker's first listener; the same after a restart."""
         self._refuse_unless_running()
-        return self._ports[1]
+        return self._listeners.first.port
 
     @property
     def cluster_id(self) -> str:
@@ -264,26 +280,25 @@ class Cluster:
 
         Raises OttlaError if there is no leader within the timeout.
         """
-        deadline = time.monotonic() + timeout_seconds
-        while True:
-            for node in self._live_nodes():
-                state = _partition(node, topic, partition)
-                if state is not None and state.leader in self._running:
-                    return state.leader
-            if time.monotonic() > deadline:
-                raise OttlaError(f"{topic}-{partition} has no leader after {timeout_seconds:g} s.")
-            time.sleep(_POLL_SECONDS)
+        lack = f"{topic}-{partition} has no leader"
+        return _found(lambda: self._leader(topic, partition), lack, timeout_seconds)
+
+    def _leader(self, topic: str, partition: int) -> int | None:
+        for node in self._live_nodes():
+            state = _partition(node, topic, partition)
+            if state is not None and state.leader in self._running:
+                return state.leader
+        return None
 
     def controller(self, *, timeout_seconds: float = 30.0) -> int:
         """Return the broker that is the controller; waits for one, raises OttlaError without one."""
-        deadline = time.monotonic() + timeout_seconds
-        while True:
-            for broker, running in list(self._running.items()):
-                if running.node.broker.controller.is_active:
-                    return broker
-            if time.monotonic() > deadline:
-                raise OttlaError(f"There is no controller after {timeout_seconds:g} s.")
-            time.sleep(_POLL_SECONDS)
+        return _found(self._controller, "There is no controller", timeout_seconds)
+
+    def _controller(self) -> int | None:
+        for broker, running in list(self._running.items()):
+            if running.node.broker.controller.is_active:
+                return broker
+        return None
 
     def node(self, broker: int) -> Node:
         """Return the server of a live broker, to observe its state; OttlaError if it is down."""
@@ -291,25 +306,18 @@ class Cluster:
 
     def wait_in_sync(self, topic: str, *, timeout_seconds: float = 30.0) -> None:
         """Return when all replicas of a topic are in sync; OttlaError after the timeout."""
-        deadline = time.monotonic() + timeout_seconds
-        while not self._is_in_sync(topic):
-            if time.monotonic() > deadline:
-                raise OttlaError(f"{topic} is not in sync after {timeout_seconds:g} s.")
-            time.sleep(_POLL_SECONDS)
-
-    def _is_in_sync(self, topic: str) -> bool:
-        for node in self._live_nodes():
-            image = node.broker.image.topic(topic)
-            if image is None:
-                return False
-            for state in image.partitions:
-                if state.leader == NO_LEADER or len(state.isr) < len(state.replicas):
-                    return False
-        return True
+        _found(
+            lambda: _is_in_sync(self._live_nodes(), topic) or None,
+            f"{topic} is not in sync",
+            timeout_seconds,
+        )
 
     def admin(self) -> Brokers:
-        """Return a new client for the functions of `ottla.client.admin`; close it after use."""
-        return Brokers(self.bootstrap)
+        """Return a new client for the functions of `ottla.client.admin`; close it after use.
+
+        It has no credentials: it uses a listener without security, if there is one.
+        """
+        return Brokers(self.bootstrap_of(self._listeners.plain))
 
     def __enter__(self) -> "Cluster":
         """Start the cluster."""
@@ -388,7 +396,7 @@ class Cluster:
                 failure = failure or error
                 continue
             self._running[number] = thread
-            self._ports[number] = thread.node.port
+            self._listeners.started(number, thread.node.endpoints)
         if failure is not None:
             raise failure
 
@@ -396,10 +404,10 @@ class Cluster:
         is_single = len(self.brokers) == 1
         own = {} if is_single else {"node.id": str(number)}
         return {
-            "listeners": f"PLAINTEXT://{_LOOPBACK}:{self._ports[number]}",
             "log.dirs": str(self.data if is_single else self.data / f"broker{number}"),
             **own,
             **self.options,
+            "listeners": self._listeners.option(number, self.options.get("listeners")),
         }
 
     def _has_own_folder(self) -> bool:
@@ -438,6 +446,27 @@ class Cluster:
         if self._is_temporary and self._has_own_folder():
             shutil.rmtree(self.data, ignore_errors=True)
             self.data = Path(tempfile.gettempdir())
+
+
+def _found(look: Callable[[], T | None], lack: str, timeout_seconds: float) -> T:
+    """Return what `look` finds, as soon as it does; OttlaError after the timeout."""
+    deadline = time.monotonic() + timeout_seconds
+    while (result := look()) is None:
+        if time.monotonic() > deadline:
+            raise OttlaError(f"{lack} after {timeout_seconds:g} s.")
+        time.sleep(_POLL_SECONDS)
+    return result
+
+
+def _is_in_sync(nodes: Sequence[Node], topic: str) -> bool:
+    for node in nodes:
+        image = node.broker.image.topic(topic)
+        if image is None:
+            return False
+        for state in image.partitions:
+            if state.leader == NO_LEADER or len(state.isr) < len(state.replicas):
+                return False
+    return True
 
 
 def _partition(node: Node, topic: str, partition: int) -> PartitionImage | None:

@@ -70,6 +70,15 @@ def check_own_offset_store(bootstrap: str) -> None:
     assert own_offset_store.main(bootstrap, topic_with(bootstrap, "own-offsets", 10), 10) == 10
 
 
+def check_own_offset_store_with_equal_values(bootstrap: str) -> None:
+    """Two records with the same value have two results: a record is known by its offset."""
+    topic = topic_with(bootstrap, "own-offsets-equal")
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        futures = [producer.send(topic, b"same", partition=n % 3) for n in range(10)]
+    assert all(future.exception() is None for future in futures)
+    assert own_offset_store.main(bootstrap, topic, 10) == 10
+
+
 def check_low_level_consumer(bootstrap: str) -> None:
     """Reading begins at the chosen offset and ends at the end."""
     topic = topic_with(bootstrap, "low-level", 12)
@@ -93,6 +102,15 @@ def check_consumer_threads(bootstrap: str) -> None:
     assert all(len(names) == 1 for names in readers.values())
 
 
+def check_consumer_threads_read_everything(bootstrap: str) -> None:
+    """A thread whose partition has many records does not end the others."""
+    topic = topic_with(bootstrap, "threads-uneven", 3)
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        futures = [producer.send(topic, b"more", partition=0) for _ in range(100)]
+    assert all(future.exception() is None for future in futures)
+    assert sorted(consumer_threads.main(bootstrap, topic)) == [0, 1, 2]
+
+
 def check_transactions(bootstrap: str) -> None:
     """Each record has one visible result, although the first run fails after its output."""
     source, target = topic_with(bootstrap, "source", 4), topic_with(bootstrap, "target")
@@ -106,8 +124,10 @@ CHECKS = [
     check_properties_file,
     check_manual_commits,
     check_own_offset_store,
+    check_own_offset_store_with_equal_values,
     check_low_level_consumer,
     check_automatic_commits,
     check_consumer_threads,
+    check_consumer_threads_read_everything,
     check_transactions,
 ]

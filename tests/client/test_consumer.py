@@ -185,6 +185,15 @@ def test_seek_by_offset_time_and_end(cluster: Cluster, topic: str) -> None:
             consumer.seek((topic, 1), 0)
 
 
+def test_seek_to_an_end_leaves_no_position(cluster: Cluster, topic: str) -> None:
+    """As in Java, the old position is neither the next one to read nor committed."""
+    fill(cluster, topic, [b"0"])
+    with consumer_of(cluster, topic, group_id=topic, enable_auto_commit=False) as consumer:
+        read(consumer, 1)
+        consumer.seek_to_beginning()
+        assert (consumer.positions(), consumer.commit()) == ({}, {})
+
+
 def test_seek_before_the_first_poll(cluster: Cluster, topic: str) -> None:
     """An assignment may name its offsets, and a seek before the first poll replaces them."""
     fill(cluster, topic, [b"%d" % number for number in range(9)])

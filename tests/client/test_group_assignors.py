@@ -319,6 +319,40 @@ def test_lists_agree_on_the_common_assignor(cluster: Cluster, topic: str) -> Non
             assert admin.describe_group(topic).assignor == "range"
 
 
+KAFKAS_DEFAULT = (
+    "org.apache.kafka.clients.consumer.RangeAssignor,"
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+)
+
+
+def test_default_of_kafka_moves_a_group_to_the_cooperative_assignor(
+    cluster: Cluster, topic: str
+) -> None:
+    """Members with both assignors use range; with a member that has only the second, they use that.
+
+    Partitions that a cooperative member gives up are assigned when it has revoked them.
+    """
+    fill(cluster, topic, [b"%d" % number for number in range(30)])
+    settings = {"group_id": topic, "heartbeat_interval_ms": 50}
+    default = {**settings, "partition_assignment_strategy": KAFKAS_DEFAULT}
+    new = {**settings, "partition_assignment_strategy": "cooperative-sticky"}
+    with (
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+        consumer_of(cluster, topic, **default) as first,
+    ):
+        assert len(read(first, 30)) == 30
+        with consumer_of(cluster, topic, **default) as second:
+            balanced(first, second)
+            assert admin.describe_group(topic).assignor == "range"
+        with consumer_of(cluster, topic, **new) as third:
+            balanced(first, third)
+            assert admin.describe_group(topic).assignor == "cooperative-sticky"
+            # The first member leads the group, and takes partitions from the third.
+            with consumer_of(cluster, topic, **default) as fourth:
+                balanced(first, third, fourth)
+            balanced(first, third)
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -327,10 +361,6 @@ def test_lists_agree_on_the_common_assignor(cluster: Cluster, topic: str) -> Non
             "sasl.mechanism=OAUTHBEARER is not supported",
         ),
         ({"group_protocol": "consumer"}, "cannot be set with group.protocol=consumer"),
-        (
-            {"partition_assignment_strategy": "sticky,cooperative-sticky"},
-            "cooperative-sticky cannot be combined",
-        ),
         ({"heartbeat_interval_ms": 0}, "heartbeat.interval.ms=0 must be a positive number"),
     ],
 )

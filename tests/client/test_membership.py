@@ -92,7 +92,7 @@ class RevokingConsumer:
     def poll(self, timeout: float) -> Any:
         """Return a record, and remember that there was one."""
         message = self._inner.poll(timeout)
-        self._has_returned = message is not None
+        self._has_returned = message is not None and message.error() is None
         return message
 
     def consume(self, count: int, timeout: float) -> list[Any]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from ottla.client import (
     RetryingConsumer,
     TopicPartition,
 )
-from ottla.client.errors import ClientError, Closed
+from ottla.client.errors import ClientError, Closed, SerializationError
 from ottla.testing import Cluster
 
 
@@ -107,6 +108,34 @@ async def test_missing_partition_of_a_topic_in_asyncio(cluster: Cluster, topic: 
     async with AsyncProducer(bootstrap_servers=cluster.bootstrap) as producer:
         with pytest.raises(ApiError, match=f"There is no partition 99 of topic '{topic}'"):
             await (await producer.send(topic, b"x", partition=99))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"partition": -5}, "There is no partition -5 of topic"),
+        ({"partition": 2**40}, "cannot send a record for topic"),
+        ({"timestamp": datetime(2026, 1, 1)}, r"of a datetime it is `int\(moment\.timestamp"),
+        ({"timestamp": 1.5}, r"timestamp=1\.5 is no whole number of ms since 1970"),
+        ({"timestamp": 2**70}, "cannot send a record for topic"),
+        ({"key": "\udc80"}, "surrogates not allowed"),
+        ({"headers": {"a": 5}}, "expected header value"),
+    ],
+)
+async def test_wrong_part_of_a_record_is_a_sentence(
+    cluster: Cluster, topic: str, words: dict[str, Any], sentence: str
+) -> None:
+    """The same in both producers, whether serializers are set or not."""
+    settings = {"bootstrap_servers": cluster.bootstrap, "enable_idempotence": False}
+    with (
+        Producer(settings) as producer,
+        pytest.raises((ApiError, SerializationError), match=sentence),
+    ):
+        producer.send(topic, b"x", **words).result(20)
+    serialized: dict[str, Any] = {**settings, "value_serializer": lambda value: value}
+    async with AsyncProducer(serialized) as other:
+        with pytest.raises((ApiError, SerializationError), match=sentence):
+            await (await other.send(topic, b"x", **words))
 
 
 def test_use_in_two_threads_is_refused(cluster: Cluster, topic: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from ottla.client import Consumer, OffsetAndMetadata, RebalanceListener, TopicPartition
+from ottla.client.errors import ClientError
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until, read, values_of
 
@@ -69,6 +70,50 @@ def test_offset_of_an_assignment_is_a_position(cluster: Cluster, topic: str) -> 
     with consumer_of(cluster, group_id=topic) as consumer:
         offsets = consumer.committed([(topic, 0), (topic, 1), (topic, 2)])
         assert {key.partition: row.offset for key, row in offsets.items()} == {0: 2, 2: 3}
+
+
+def test_committed_offsets_are_starts(cluster: Cluster, topic: str) -> None:
+    """`assign` and `seek` take what `committed` returns; negative offsets are refused, as in Java."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    key = TopicPartition(topic, 0)
+    with consumer_of(cluster, group_id=topic) as consumer:
+        consumer.assign([key])
+        consumer.commit({key: OffsetAndMetadata(1, "one")})
+        consumer.assign(consumer.committed())
+        assert values_of(read(consumer, 2)) == [b"3", b"6"]
+        consumer.seek(key, consumer.committed()[key])
+        assert values_of(read(consumer, 2)) == [b"3", b"6"]
+        for call in (consumer.commit, consumer.assign):
+            with pytest.raises(ClientError, match="-5 is not an offset of"):
+                call({key: -5})
+
+
+@pytest.mark.parametrize("kind", [*ASSIGNORS, "consumer"])
+def test_group_that_has_found_no_records_commits_its_positions(
+    cluster: Cluster, topic: str, kind: str
+) -> None:
+    """As in Java: records that arrive while no member runs are read by the next one."""
+    settings = {"group_id": topic, "auto_offset_reset": "latest"}
+    name = "group_protocol" if kind == "consumer" else "partition_assignment_strategy"
+    fill(cluster, topic, [b"old"])
+    with consumer_of(cluster, topic, **settings, **{name: kind}) as consumer:
+        poll_until(consumer, lambda: len(consumer.positions()) == 3)
+        assert consumer.positions() == {(topic, 0): 1, (topic, 1): 0, (topic, 2): 0}
+    fill(cluster, topic, [b"1", b"2", b"3"])
+    with consumer_of(cluster, topic, **settings, **{name: kind}) as consumer:
+        assert values_of(read(consumer, 3)) == [b"1", b"2", b"3"]
+
+
+def test_sought_end_is_a_position(cluster: Cluster, topic: str) -> None:
+    """A group skips what it has not read yet, and commits that."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    with consumer_of(cluster, topic, group_id=topic) as consumer:
+        read(consumer, 9)
+        consumer.seek_to_beginning()
+        read(consumer, 1)
+        consumer.seek_to_end()
+        poll_until(consumer, lambda: sum(consumer.positions().values()) == 9)
+        assert {row.offset for row in consumer.commit().values()} == {3}
 
 
 class StartsAt2(RebalanceListener):

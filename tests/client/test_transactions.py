@@ -1,11 +1,13 @@
 """Transactions: records and offsets become visible together, or not at all."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client import AsyncConsumer, AsyncProducer, Consumer, Producer
+from ottla.client import AdminClient, AsyncConsumer, AsyncProducer, Consumer, Producer
 from ottla.client.errors import ClientError, Fenced
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until, read, values_of
@@ -80,14 +82,56 @@ def test_older_producer_is_fenced(cluster: Cluster, topic: str) -> None:
     assert committed_values(cluster, topic, 1) == [b"new"]
 
 
+def test_records_are_offsets_of_a_transaction(cluster: Cluster, topic: str) -> None:
+    """As in `Consumer.commit`, the offset after each record is committed."""
+    fill(cluster, topic, [b"a", b"b", b"c", b"d"])
+    with (
+        transactional(cluster, topic) as producer,
+        consumer_of(cluster, topic, group_id=topic, enable_auto_commit=False) as consumer,
+    ):
+        records = read(consumer, 4)
+        for offsets, sums in ((records[0], 1), (records, 4)):
+            with producer.transaction():
+                producer.send_offsets(consumer, offsets)
+            assert sum(row.offset for row in consumer.committed().values()) == sums
+
+
 def test_transaction_needs_an_id(cluster: Cluster) -> None:
     """The error names the option."""
     with (
         Producer(bootstrap_servers=cluster.bootstrap) as producer,
-        pytest.raises(ClientError, match="transactional_id"),
-        producer.transaction(),
+        consumer_of(cluster, group_id="no-id") as consumer,
     ):
-        pass
+        calls: list[Callable[[], object]] = [
+            producer.transaction().__enter__,
+            producer.init_transactions,
+            producer.commit_transaction,
+            producer.abort_transaction,
+            lambda: producer.send_offsets(consumer, {}),
+        ]
+        for call in calls:
+            with pytest.raises(ClientError, match="need the option transactional_id"):
+                call()
+
+
+def test_transaction_that_takes_too_long_is_explained() -> None:
+    """Its coordinator fences the producer, as another producer with the same id would."""
+    options = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "50"}
+    with Cluster(options=options) as cluster:
+        cluster.create_topic("slow")
+        settings = {"transactional_id": "slow", "transaction_timeout_ms": 1_000}
+        # The producer raises the error again when it is closed.
+        with (
+            suppress(Fenced),
+            AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+            Producer(bootstrap_servers=cluster.bootstrap, **settings) as producer,
+        ):
+            producer.begin_transaction()
+            producer.send("slow", b"late").result(20)
+            while admin.describe_transaction("slow").state == "Ongoing":
+                producer.flush()
+            with pytest.raises(Fenced, match=r"longer than transaction\.timeout\.ms"):
+                producer.commit_transaction()
 
 
 async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
@@ -112,7 +156,7 @@ async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
         async with producer.transaction():
             await producer.send(topic, b"b")
             await producer.send_offsets(consumer)
-        assert [row.offset for row in (await consumer.committed()).values()] == [1]
+        assert (await consumer.committed())[topic, 0].offset == 1
         await producer.begin_transaction()
         await producer.send(topic, b"aborted, too")
         await producer.abort_transaction()

@@ -18,6 +18,8 @@ pytestmark = [
 ]
 
 STICKY = "org.apache.kafka.clients.consumer.StickyAssignor"
+COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+KAFKAS_DEFAULT = f"org.apache.kafka.clients.consumer.RangeAssignor,{COOPERATIVE}"
 PARTITIONS = 12
 HEARTBEAT_MS = 200
 
@@ -48,16 +50,16 @@ def fill(bootstrap: str) -> None:
             producer.send("t", str(number).encode(), partition=number % PARTITIONS)
 
 
-def java_member(bootstrap: str, folder: Path) -> Verifiable:
-    """Start a VerifiableConsumer with the StickyAssignor."""
+def java_member(bootstrap: str, folder: Path, assignor: str = STICKY) -> Verifiable:
+    """Start a VerifiableConsumer."""
     # A member notices a rebalance at its next heartbeat, by default after up to three seconds.
     settings = folder / "consumer.properties"
     settings.write_text(f"heartbeat.interval.ms={HEARTBEAT_MS}\n")
-    words = ("--assignment-strategy", STICKY, "--command-config", str(settings))
+    words = ("--assignment-strategy", assignor, "--command-config", str(settings))
     return Verifiable(bootstrap, folder, *words, protocol="classic")
 
 
-def member(bootstrap: str) -> Consumer:
+def member(bootstrap: str, assignors: str = STICKY) -> Consumer:
     """Return a member of this client."""
     return Consumer(
         "t",
@@ -65,7 +67,7 @@ def member(bootstrap: str) -> Consumer:
         group_id="g",
         auto_offset_reset="earliest",
         heartbeat_interval_ms=HEARTBEAT_MS,
-        partition_assignment_strategy=STICKY,
+        partition_assignment_strategy=assignors,
     )
 
 
@@ -112,6 +114,30 @@ def test_members_of_both_clients_share_and_keep(
             other.end()
     everything = sorted(values + [value for other in others for value in other.values()])
     assert everything == list(range(120))
+
+
+@pytest.mark.parametrize("leader", ["java", "ottla"])
+def test_default_of_kafka_in_a_group_with_a_cooperative_java_member(
+    leader: str, tmp_path: Path
+) -> None:
+    """The group uses the common assignor, and each record is read once."""
+    with Cluster() as cluster:
+        fill(cluster.bootstrap)
+        values: list[int] = []
+        if leader == "java":
+            other = java_member(cluster.bootstrap, tmp_path, COOPERATIVE)
+            wait_for(other, PARTITIONS)
+        with member(cluster.bootstrap, KAFKAS_DEFAULT) as ours:
+            if leader == "ottla":
+                values += shared(ours)
+                other = java_member(cluster.bootstrap, tmp_path, COOPERATIVE)
+            try:
+                values += shared(ours, other)
+                while len(values) + len(other.values()) < 120:
+                    values += [int(record.value) for record in ours.poll(0.05)]
+            finally:
+                other.end()
+        assert sorted(values + other.values()) == list(range(120))
 
 
 def wait_for(other: Verifiable, share: int) -> None:

@@ -83,6 +83,7 @@ class LogsBroker:
             {"SASL": ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})},
             dict,
             self.rng,
+            self.clock,
         )
         self.advertised: dict[str, tuple[str, int]] = {}
         self.held: list[tuple[int, Any]] = []

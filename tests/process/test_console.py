@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.testing.process import COMMAND, run_command
+from tests.certificates import self_signed
 from tests.console.session import ConsoleSession
 
 _ADDRESS = re.compile(
@@ -93,6 +94,45 @@ def test_a_taken_port_stops_the_start_before_the_broker(tmp_path: Path) -> None:
         done = run_command(*arguments, "--data", str(tmp_path / "data"))
     assert done.returncode == 1
     assert "choose another port with --console-port" in done.stderr.decode()
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_console_logs_in_to_a_broker_without_a_plain_listener(tmp_path: Path) -> None:
+    """It uses the broker's certificate and the user in its login module; passwords stay hidden."""
+    certificate = self_signed(tmp_path)
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "listeners=SASL_SSL://127.0.0.1:0\n"
+        "sasl.enabled.mechanisms=PLAIN\n"
+        "listener.name.sasl_ssl.plain.sasl.jaas.config="
+        f'{module} required username="b" password="pw-of-b" user_b="pw-of-b";\n'
+        f"ssl.keystore.location={certificate}\n"
+    )
+    arguments = ["up", "--config", str(config), "--console", "--console-port", "0"]
+    with started(*arguments, "--data", str(tmp_path / "data")) as process:
+        url, password = read_address(process)
+        session = ConsoleSession(url)
+        session.login("admin", password)
+        form = {"old": password, "new": _OWN, "again": _OWN}
+        text = session.post("/account", "password", form).text
+        assert "healthy" in text
+        assert "pw-of-b" not in text
+        process.send_signal(signal.SIGINT)
+        assert "pw-of-b" not in "".join(process.communicate(timeout=20))
+
+
+def test_a_console_without_a_user_stops_the_start_before_the_broker(tmp_path: Path) -> None:
+    """The error names the option that is missing."""
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "listeners=SASL_PLAINTEXT://127.0.0.1:0\nsasl.enabled.mechanisms=SCRAM-SHA-512\n"
+    )
+    done = run_command("up", "--config", str(config), "--console", "--data", str(tmp_path / "data"))
+    assert done.returncode == 1
+    option = "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config"
+    assert "The console has no user for the listener SASL_PLAINTEXT: add" in done.stderr.decode()
+    assert option in done.stderr.decode()
     assert not (tmp_path / "data").exists()
 
 

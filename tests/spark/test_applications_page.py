@@ -2,11 +2,11 @@
 
 import dataclasses
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ottla.streams.settings.application import AppSettings
 
@@ -15,17 +15,17 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_the_program_runs_unchanged(tmp_path: Path) -> None:
-    """The output is that in its comment."""
+def test_the_program_runs_unchanged(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The output is that in its comment; the program uses the tests' Spark session."""
+    del spark
     program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     (expected,) = re.findall(r"print\(.*\)  # (.*)", program)
     path = tmp_path / "word_count.py"
     path.write_text(program)
-    done = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, check=False, timeout=240
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == expected
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.splitlines()[-1] == expected
 
 
 def test_every_setting_is_in_the_table() -> None:

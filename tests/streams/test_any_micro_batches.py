@@ -29,6 +29,7 @@ from ottla.streams.model.names import changelog_name
 from ottla.streams.queries.store_views import empty_view
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
+from tests.process.broker_cluster import IS_CAMPAIGN
 from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair, versions
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 from tests.streams.transcripts import NAMES
@@ -228,13 +229,21 @@ def _final_states(
     )
 
 
-_ANY = settings(deadline=None, suppress_health_check=list(HealthCheck))
+def _examples(count: int, in_campaign: int) -> settings:
+    """Return hypothesis's settings for a number of examples in `make test` and in `make campaign`."""
+    return settings(
+        max_examples=in_campaign if IS_CAMPAIGN else count,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 # Stateless steps write records of several topics in any order; global tables are filled first.
 _UNORDERED = ("merge", "pattern", "stream_global_join", "stream_global_left_join")
 
 
 @pytest.mark.parametrize("name", _FOREIGN)
-@settings(_ANY, max_examples=60)
+@_examples(30, 60)
 @given(_ARRIVALS, st.sampled_from((1, 3)))
 def test_foreign_key_joins_have_the_drivers_final_state(
     name: str, arrivals: list[Arrival], partitions: int
@@ -246,7 +255,7 @@ def test_foreign_key_joins_have_the_drivers_final_state(
 
 
 @pytest.mark.parametrize("name", _KEYED)
-@settings(_ANY, max_examples=20)
+@_examples(12, 20)
 @given(_ARRIVALS, st.sampled_from((1, 3)))
 def test_tables_have_the_drivers_final_state(
     name: str, arrivals: list[Arrival], partitions: int
@@ -268,7 +277,7 @@ _CACHED = [each for each in _OWN if each not in _OF_GROUPS]
 
 
 @pytest.mark.parametrize("name", _CACHED)
-@settings(_ANY, max_examples=20)
+@_examples(12, 20)
 @given(_ARRIVALS, st.sampled_from((1, 3)), st.sampled_from((1, 300, 1 << 20)))
 def test_a_record_cache_does_not_change_the_final_state(
     name: str, arrivals: list[Arrival], partitions: int, cache_bytes: int
@@ -283,7 +292,7 @@ def test_a_record_cache_does_not_change_the_final_state(
 
 
 @pytest.mark.parametrize("name", [each for each in _RECORDED if each not in _UNORDERED])
-@settings(_ANY, max_examples=8)
+@_examples(5, 8)
 @given(_ARRIVALS)
 def test_every_operator_has_the_drivers_final_state(name: str, arrivals: list[Arrival]) -> None:
     """Each store and each topic has the same last value by key as with single records."""
@@ -307,7 +316,7 @@ def _versions(
 
 
 @pytest.mark.parametrize("name", [each for each in (*_OWN, *_RECORDED) if each not in _UNORDERED])
-@settings(_ANY, max_examples=8)
+@_examples(5, 8)
 @given(_ARRIVALS, st.sampled_from((1, 3)))
 def test_changelogs_on_the_broker_have_the_final_state_of_those_with_every_change(
     name: str, arrivals: list[Arrival], partitions: int
@@ -343,7 +352,7 @@ _CACHED_RECORDED = [name for name in _RECORDED if name not in (*_UNORDERED, *_SH
 
 
 @pytest.mark.parametrize("name", _CACHED_RECORDED)
-@settings(_ANY, max_examples=6)
+@_examples(4, 6)
 @given(_ARRIVALS, st.sampled_from((1, 3)), st.sampled_from((300, 1 << 20)))
 def test_caches_do_not_change_the_final_state(
     name: str, arrivals: list[Arrival], partitions: int, cache_bytes: int

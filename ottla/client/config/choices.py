@@ -5,6 +5,7 @@ Options with a few words, because librdkafka accepts others: for acks it takes a
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from ottla.base.errors import ConfigError
@@ -50,6 +51,16 @@ def reset_age_ms(value: Any) -> int | None:
         )
     parts = zip(matched.groups(), _UNITS_MS, strict=True)
     return sum(round(float(part.replace(",", ".")) * unit_ms) for part, unit_ms in parts if part)
+
+
+def has_librdkafka(assignors: Iterable[object]) -> bool:
+    """Return True if librdkafka can join a group with these assignors.
+
+    It has no `sticky`, and cannot be a member that rebalances eagerly and also offers
+    `cooperative-sticky`, as Kafka's default `range,cooperative-sticky` requires.
+    """
+    names = set(assignors)
+    return names == {"cooperative-sticky"} or names <= {"range", "roundrobin"}
 
 
 def check_value(name: str, value: Any) -> None:

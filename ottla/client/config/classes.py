@@ -7,6 +7,7 @@ settings must not choose the code that runs. In code, pass the object itself.
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.choices import has_librdkafka
 from ottla.client.serdes.named import Serdes
 from ottla.client.serdes.serde import Serde
 
@@ -58,7 +59,6 @@ _ASSIGNORS = {
     "cooperative-sticky": "cooperative-sticky",
     "sticky": "sticky",
 }
-_OF_LIBRDKAFKA = {"range", "roundrobin", "cooperative-sticky"}
 
 
 def serde_of(option: str, value: Any) -> Any:
@@ -91,17 +91,15 @@ def partitioner_of(value: Any) -> Any:
 
 
 def assignors_of(value: Any) -> str | list[Any]:
-    """Return the names of assignors, from Java class names or short names: a text if librdkafka has
-    all of them.
+    """Return the names of assignors, from Java class names or short names: a text if librdkafka can
+    join a group with all of them.
 
     In code, an element may be an assignor itself (`ottla.client.PartitionAssignor`) or its class.
     """
     parts = value.split(",") if isinstance(value, str) else value
     rows = parts if isinstance(parts, list | tuple) else [parts]
     assignors = list(map(_assignor_of, rows))
-    if all(isinstance(row, str) and row in _OF_LIBRDKAFKA for row in assignors):
-        return ",".join(assignors)
-    return assignors
+    return ",".join(assignors) if has_librdkafka(assignors) else assignors
 
 
 def _assignor_of(part: Any) -> Any:

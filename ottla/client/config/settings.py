@@ -30,6 +30,11 @@ from ottla.client.security.options import (
 Config = Mapping[str, Any] | str | Path | None
 """Kafka's option names with their values, or the path of a .properties file."""
 
+
+class FileOptions(dict[str, Any]):
+    """Options from a .properties file, which may also have those of other clients and plug-ins."""
+
+
 _ALIASES = {
     "interceptors": "interceptor.classes",
     "partitioner": "partitioner.class",
@@ -46,11 +51,18 @@ class ClientSettings:
     """The settings of one client: `native` for librdkafka, `own` for Ottla's part.
 
     `merged` has every setting under Kafka's name, for the `configure` methods of plug-ins.
+    `in_file` has the names of those from a file.
     """
 
     native: dict[str, Any]
     own: dict[str, Any]
     merged: dict[str, Any]
+    in_file: frozenset[str] = frozenset()
+
+    @property
+    def has_plug_ins(self) -> bool:
+        """True if a serializer, a partitioner or an interceptor is configured with the settings."""
+        return any(map(_is_configured, self.own.values()))
 
     def number(self, name: str, default: float) -> float:
         """Return a number among `own`; ConfigError if it is none."""
@@ -76,9 +88,15 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
     Raises ConfigError for a missing or malformed file, and for names that belong to another kind of
     client. In files such names are ignored: one file may serve all clients.
     """
-    is_file = isinstance(config, str | Path)
-    merged = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
-    merged.update(_dotted({name: value for name, value in keywords.items() if value is not None}))
+    if isinstance(config, str | Path):
+        config = _from_file(config)
+    elif not isinstance(config, Mapping | None):
+        raise ConfigError(f"{config!r} is no dict of options, and no path of a .properties file")
+    is_file = isinstance(config, FileOptions)
+    words = _dotted({name: value for name, value in keywords.items() if value is not None})
+    merged = _dotted(config or {})
+    in_file = merged.keys() - words.keys() if is_file else ()
+    merged.update(words)
     merged = {_ALIASES.get(name, name): value for name, value in merged.items()}
     merged.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
     merged["bootstrap.servers"] = _addresses(merged["bootstrap.servers"])
@@ -103,7 +121,21 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
     if pem is not None:
         del native["ssl.keystore.location"]
         native |= {"ssl.certificate.location": pem, "ssl.key.location": pem}
-    return ClientSettings(native, own, merged)
+    return ClientSettings(native, own, merged, frozenset(in_file))
+
+
+def _is_configured(value: Any) -> bool:
+    rows = value if isinstance(value, list | tuple) else [value]
+    return any(hasattr(row, "configure") for row in rows)
+
+
+def is_ignored(role: Role, settings: ClientSettings, name: str) -> bool:
+    """Return True if an unknown option is for a plug-in, or in a file that others read, too.
+
+    As in Kafka, it is no error then, unless it seems to be misspelled, or concerns security.
+    """
+    is_extra = settings.has_plug_ins or name in settings.in_file
+    return is_extra and not name.startswith(("sasl.", "security.", "ssl.")) and not hint(role, name)
 
 
 def _check_names_of_admin(
@@ -130,12 +162,12 @@ def _dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {dotted(name): value for name, value in settings.items()}
 
 
-def _from_file(path: str | Path) -> dict[str, Any]:
+def _from_file(path: str | Path) -> FileOptions:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"the settings in {str(path)!r} cannot be read: {error}") from error
-    return dict(parse_properties(text, str(path)))
+    return FileOptions(parse_properties(text, str(path)))
 
 
 def _addresses(value: Any) -> str:

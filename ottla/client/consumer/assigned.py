@@ -6,14 +6,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from ottla.client import transport
-from ottla.client.consumer.commits import Committed
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import STORED, Membership
 from ottla.client.consumer.stray_lookups import StrayLookups
 from ottla.client.errors import ClientError, Closed
-from ottla.client.records import ConsumerRecord, TopicPartition
+from ottla.client.records import (
+    Committed,
+    ConsumerRecord,
+    OffsetAndMetadata,
+    TopicPartition,
+    checked_offset,
+)
 
 Partitions = Iterable[tuple[str, int]]
+Starts = Mapping[tuple[str, int], int | OffsetAndMetadata]
+ENDS = (transport.EARLIEST, transport.LATEST)
 
 
 class AssignedPartitions:
@@ -68,8 +75,26 @@ class AssignedPartitions:
             positions[TopicPartition(message.topic(), message.partition())] = message.offset()
         for record in reversed(self._batch[self._taken :]):
             positions[record.topic_partition] = record.offset
+        # A seek takes place at the next poll; the first or last offset is not known before.
         starts = self._membership.starts
-        return {**positions, **{key: offset for key, offset in starts.items() if offset >= 0}}
+        rows = {**positions, **starts}.items()
+        return {key: offset for key, offset in rows if offset >= 0}
+
+    def _without_ends(self, messages: Iterable[Any]) -> list[Any]:
+        """Return the messages that are no ends of partitions.
+
+        As in Java, a partition has a position before its first record. Otherwise a group that has
+        found no records would start at the end again, after records that arrived meanwhile.
+        """
+        others = []
+        for message in messages:
+            if not transport.is_end(message):
+                others.append(message)
+                continue
+            key = TopicPartition(message.topic(), message.partition())
+            if key in self._membership.assignment:
+                self._membership.chosen[key] = message.offset()
+        return others
 
     def committed(self, partitions: Partitions | None = None) -> Committed:
         """Return the committed offsets of these partitions, or of the assigned ones."""
@@ -77,25 +102,26 @@ class AssignedPartitions:
         chosen = self.assignment if partitions is None else partitions
         return self._lookups.committed(chosen)
 
-    def seek(self, partition: tuple[str, int], offset: int) -> None:
-        """Read an assigned partition from an offset next."""
+    def seek(self, partition: tuple[str, int], offset: int | OffsetAndMetadata) -> None:
+        """Read an assigned partition from an offset next, which may be one of `committed`."""
         self._check_open()
         key = TopicPartition(*partition)
         if key not in self._membership.assignment:
             raise ClientError(f"{key} is not assigned to this consumer, so it cannot be sought")
-        if offset < 0 and offset not in (transport.EARLIEST, transport.LATEST):
-            raise ClientError(f"{offset} is not an offset of {key}: offsets begin with 0")
+        start = checked_offset(key, offset, ENDS)
         self._forget_unread([key])
-        self._strays.expect(key, offset)
-        self._membership.starts[key] = offset
+        self._strays.expect(key, start)
+        self._membership.starts[key] = start
 
     def seek_to_beginning(self, partitions: Partitions | None = None) -> None:
         """Read these partitions, or all assigned ones, from their first record next."""
+        self._check_open()
         for partition in self.assignment if partitions is None else list(partitions):
             self.seek(partition, transport.EARLIEST)
 
     def seek_to_end(self, partitions: Partitions | None = None) -> None:
         """Read these partitions, or all assigned ones, from their end next."""
+        self._check_open()
         for partition in self.assignment if partitions is None else list(partitions):
             self.seek(partition, transport.LATEST)
 

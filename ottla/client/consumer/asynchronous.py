@@ -2,19 +2,26 @@
 
 import asyncio
 import inspect
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.client.config.settings import Config
-from ottla.client.consumer.assigned import Partitions
-from ottla.client.consumer.commits import Committed, Offsets, OnCommit
+from ottla.client.consumer.assigned import Partitions, Starts
+from ottla.client.consumer.commits import OnCommit
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.thread import ConsumerThread
-from ottla.client.records import ConsumerRecord, TopicPartition
+from ottla.client.records import (
+    Committed,
+    ConsumerRecord,
+    OffsetAndMetadata,
+    Offsets,
+    TopicPartition,
+)
 
 T = TypeVar("T")
 # A task that is cancelled, as by Ctrl-C, waits at most that long for the consumer's thread.
@@ -52,7 +59,7 @@ class AsyncConsumer:
         self,
         topics: str | Sequence[str] = (),
         *,
-        pattern: str | None = None,
+        pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern."""
@@ -61,7 +68,7 @@ class AsyncConsumer:
         adapted = None if listener is None else _OnLoop(listener, loop, self._thread)
         await self._run(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=adapted))
 
-    async def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
+    async def assign(self, partitions: Partitions | Starts) -> None:
         """Read these partitions without a group; a mapping has the offset of each."""
         await self._run(lambda: self._consumer.assign(partitions))
 
@@ -128,8 +135,8 @@ class AsyncConsumer:
         """Return the committed offsets of these partitions, or of the assigned ones."""
         return await self._run(lambda: self._consumer.committed(partitions))
 
-    async def seek(self, partition: tuple[str, int], offset: int) -> None:
-        """Read an assigned partition from an offset next."""
+    async def seek(self, partition: tuple[str, int], offset: int | OffsetAndMetadata) -> None:
+        """Read an assigned partition from an offset next, which may be one of `committed`."""
         await self._run(lambda: self._consumer.seek(partition, offset))
 
     async def seek_to_beginning(self, partitions: Partitions | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -10,13 +10,8 @@ from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.errors import CommitFailed, TimedOut
 from ottla.client.group.departures import Departures
-from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
+from ottla.client.records import Committed, TopicPartition
 
-Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]
-"""The offsets to commit: records (the next offset of each is committed), or next offsets by
-partition.
-"""
-Committed = dict[TopicPartition, OffsetAndMetadata]
 OnCommit = Callable[[Committed, Exception | None], None]
 
 _log = logging.getLogger("ottla.client")
@@ -132,20 +127,3 @@ class Commits:
         elif self._departures.is_late:
             self._departures.poll_came_late()
         return CommitFailed(f"the offsets were not committed: {self._departures.sentence()}")
-
-
-def next_offsets(offsets: Offsets) -> Committed:
-    """Return the offsets to commit: those after records, or the caller's own."""
-    if isinstance(offsets, ConsumerRecord):
-        offsets = [offsets]
-    committed: Committed = {}
-    if isinstance(offsets, Mapping):
-        for (topic, partition), value in offsets.items():
-            plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-            committed[TopicPartition(topic, partition)] = plain
-        return committed
-    for record in offsets:
-        key = record.topic_partition
-        if key not in committed or committed[key].offset <= record.offset:
-            committed[key] = OffsetAndMetadata(record.offset + 1)
-    return committed

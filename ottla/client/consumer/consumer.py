@@ -13,8 +13,8 @@ from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.classes import interceptors_of
 from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
-from ottla.client.consumer.assigned import AssignedPartitions, Partitions
-from ottla.client.consumer.commits import Commits, Committed, Offsets, OnCommit, next_offsets
+from ottla.client.consumer.assigned import ENDS, AssignedPartitions, Partitions, Starts
+from ottla.client.consumer.commits import Commits, OnCommit
 from ottla.client.consumer.deserialization import Deserialization, plain_records
 from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
@@ -31,7 +31,15 @@ from ottla.client.consumer.patterns import pattern_text
 from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
-from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
+from ottla.client.records import (
+    Committed,
+    ConsumerRecord,
+    OffsetAndMetadata,
+    Offsets,
+    TopicPartition,
+    checked_offset,
+    next_offsets,
+)
 
 _log = logging.getLogger("ottla.client")
 _MAX_POLL_RECORDS = 500
@@ -135,10 +143,11 @@ class Consumer(AssignedPartitions):
             raise ClientError("name at least one topic, or a pattern")
         self._membership.subscribe(names, listener or self._listener)
 
-    def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
+    def assign(self, partitions: Partitions | Starts) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
 
-        Without an offset, reading starts at the committed one, or where `auto_offset_reset` says.
+        An offset may be one of `committed`. Without an offset, reading starts at the committed one,
+        or where `auto_offset_reset` says.
         """
         self._check_open()
         if self._membership.subscription:
@@ -148,7 +157,10 @@ class Consumer(AssignedPartitions):
             )
         offsets: Mapping[Any, int]
         if isinstance(partitions, Mapping):
-            offsets = partitions
+            offsets = {
+                TopicPartition(*key): checked_offset(TopicPartition(*key), at, ENDS)
+                for key, at in partitions.items()
+            }
         elif self._resets is not None and self._group is None:
             offsets = self._resets.offsets(partitions)
         else:
@@ -364,6 +376,7 @@ class Consumer(AssignedPartitions):
                 self._membership.apply_starts()
         if not transport.has_errors(messages):
             return messages
+        messages = self._without_ends(messages)
         if self._resets is not None:
             messages = self._resets.without_reports(messages)
         records = [message for message in messages if message.error() is None]

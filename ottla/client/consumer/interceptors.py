@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ottla.client.errors import ClientError
+from ottla.client.producer.interceptors import check_methods
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
@@ -31,6 +32,7 @@ class ConsumerInterceptors:
     """A chain of interceptors, in the order of the settings."""
 
     def __init__(self, chain: Sequence[Any], configs: Mapping[str, Any]) -> None:
+        check_methods(chain, ("on_consume", "on_commit"))
         self._chain = [(row, logged_errors(f"the interceptor {_name(row)}")) for row in chain]
         for interceptor in chain:
             if hasattr(interceptor, "configure"):

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.loading import deferred_module
 from ottla.client import transport
 from ottla.client.config.names import Role
-from ottla.client.config.settings import ClientSettings, hint
+from ottla.client.config.opening import open_client
+from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError
 from ottla.client.group.departures import Departures
 
@@ -24,8 +26,13 @@ _DEFAULTS = {
     "isolation.level": "read_uncommitted",
     **transport.QUEUE,
 }
-# Positions and commits are Ottla's: librdkafka would commit records that are not processed yet.
-_FIXED = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+# Positions and commits are Ottla's: librdkafka would commit records that are not processed yet. The
+# end of a partition is its position if it has returned no record.
+_FIXED = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+}
 _NO_GROUP = "ottla-without-group"
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _IGNORED_TOPICS = "topic.blacklist"
@@ -91,11 +98,9 @@ def open_consumer(
     properties.setdefault("logger", logger)
     properties.setdefault("log_level", 6)
     assignors = properties.get("partition.assignment.strategy", "")
-    try:
-        if not isinstance(assignors, str):
-            return group_consumer.open_group_consumer(properties, assignors, departures)
-        return transport.open_consumer(properties)
-    except ClientError as error:
-        near = next((text for name in settings.merged if (text := hint(Role.CONSUMER, name)) and
-                     f"'{name}'" not in text), "")  # fmt: skip
-        raise ClientError(f"{error}{near}") from error
+    if isinstance(assignors, str):
+        return open_client(Role.CONSUMER, settings, transport.open_consumer, properties)
+    open_native = partial(
+        group_consumer.open_group_consumer, assignors=assignors, departures=departures
+    )
+    return open_client(Role.CONSUMER, settings, open_native, properties)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError
 from ottla.client.config.names import OF_THE_OTHER, Role
-from ottla.client.config.settings import Config, read_settings
+from ottla.client.config.settings import Config, FileOptions, read_settings
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.errors import ClientError, CommitFailed
@@ -115,7 +115,8 @@ class RetryingConsumer:
             raise ClientError("retry topics need group_id: its members divide the records")
         others = OF_THE_OTHER[Role.PRODUCER] | _NOT_FOR_COPIES
         shared = {name: value for name, value in merged.items() if name not in others}
-        self._producer = Producer({**shared, "linger.ms": 0})
+        # The consumer reports wrong names.
+        self._producer = Producer(FileOptions(shared), linger_ms=0)
         settings["enable_auto_commit"] = False
         if "auto.offset.reset" not in merged:
             settings["auto_offset_reset"] = "earliest"

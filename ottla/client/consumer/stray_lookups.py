@@ -4,7 +4,8 @@ If a partition is revoked or sought while librdkafka looks up its first or last 
 drops the answer but repeats the lookup 500 ms later, although the partition has a position by then.
 So it reads from the first record again, or skips records up to the end. For two seconds after such
 a change, the offsets of the partition's records are compared with those expected; the first one
-that differs is corrected by a seek. A gap of a compacted log costs one more fetch.
+that differs, also that of the end, is corrected by a seek. A gap of a compacted log costs one more
+fetch.
 """
 
 import logging
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ottla.base.errors import ApiError
+from ottla.client import transport
 from ottla.client.consumer.membership import Membership
 from ottla.client.errors import ClientError
 from ottla.client.records import OffsetAndMetadata, TopicPartition
@@ -69,7 +71,8 @@ class StrayLookups:
             key = TopicPartition(message.topic(), message.partition())
             if key in moved:
                 continue
-            if key in self._until and message.error() is None:
+            is_end = transport.is_end(message)
+            if key in self._until and (is_end or message.error() is None):
                 expected = self._expected[key]
                 if expected not in (_ANY, message.offset()):
                     _log.info("%s continues at %d, not at %d", key, expected, message.offset())
@@ -77,7 +80,7 @@ class StrayLookups:
                     self._forget(key)
                     moved.add(key)
                     continue
-                self._expected[key] = message.offset() + 1
+                self._expected[key] = message.offset() + (not is_end)
             good.append(message)
         return good
 

@@ -19,12 +19,18 @@ _NOWHERE: frozenset[str] = frozenset()
 
 
 class MemberSubscription(NamedTuple):
-    """The data of one member that the leader receives; `user_data` is the assignor's own."""
+    """The data of one member that the leader receives; `user_data` is the assignor's own.
+
+    `owned` has the partitions that a member keeps during the rebalance (KIP-429), and `generation`
+    when it got them.
+    """
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
     instance_id: str | None = None
     rack: str | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int = -1
 
 
 class PartitionAssignor(ABC):

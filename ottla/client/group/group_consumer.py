@@ -23,7 +23,7 @@ from ottla.client.group.assignors import PartitionAssignor, RangeAssignor, Round
 from ottla.client.group.background import Cause, Event, Failed, GroupThread, Joined, Lost, Rejoin
 from ottla.client.group.departures import Departures
 from ottla.client.group.member import GroupSettings
-from ottla.client.group.sticky import StickyAssignor
+from ottla.client.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from ottla.client.records import TopicPartition
 from ottla.client.security.options import security_of
 
@@ -35,6 +35,7 @@ _ASSIGNORS: dict[str, type[PartitionAssignor]] = {
     "range": RangeAssignor,
     "roundrobin": RoundRobinAssignor,
     "sticky": StickyAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
 }
 _COMMIT_MS = 5_000
 _SESSION_MS, _HEARTBEAT_MS, _REBALANCE_MS, _REFRESH_MS = 45_000, 3_000, 300_000, 300_000
@@ -242,10 +243,7 @@ def open_group_consumer(
     assignors: Sequence[str | PartitionAssignor],
     departures: Departures,
 ) -> GroupConsumer:
-    """Return a consumer with these options of librdkafka; ClientError names a wrong one.
-
-    Raises ConfigError for assignors that cannot be combined.
-    """
+    """Return a consumer with these options of librdkafka; ClientError names a wrong one."""
     settings = _settings_of(properties)
     # librdkafka reads partitions and commits nothing: it is no member.
     inner = transport.open_consumer(
@@ -256,7 +254,8 @@ def open_group_consumer(
         }
         | {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
     )
-    thread = GroupThread(settings, [_assignor_of(assignor) for assignor in assignors])
+    objects = [_ASSIGNORS[row]() if isinstance(row, str) else row for row in assignors]
+    thread = GroupThread(settings, objects)
     commits = str(properties.get("enable.auto.commit", "true")).lower() == "true"
     every_s = int(properties.get("auto.commit.interval.ms", _COMMIT_MS)) / 1000
     return GroupConsumer(
@@ -271,17 +270,6 @@ def open_group_consumer(
 def _not_observed(error: Any, rows: Rows) -> None:
     if error is not None:
         _log.warning("positions were not committed: %s", error)
-
-
-def _assignor_of(assignor: str | PartitionAssignor) -> PartitionAssignor:
-    if not isinstance(assignor, str):
-        return assignor
-    if assignor not in _ASSIGNORS:
-        raise ConfigError(
-            f"partition.assignment.strategy: {assignor} cannot be combined with an assignor that "
-            "librdkafka does not have; use it alone, or with range or roundrobin"
-        )
-    return _ASSIGNORS[assignor]()
 
 
 def _check_patterns(topics: Sequence[str]) -> None:

@@ -263,11 +263,14 @@ def leave(settings: GroupSettings, member_id: str, reason: str, timeout_s: float
 def _subscription_of(metadata: bytes, instance_id: str | None) -> MemberSubscription:
     subscription = consumer_protocol.decode_subscription(metadata)
     user_data = subscription.user_data
+    owned = consumer_protocol.ungrouped(subscription.owned_partitions)
     return MemberSubscription(
         tuple(subscription.topics),
         None if user_data is None else bytes(user_data),
         instance_id,
         subscription.rack_id or None,
+        tuple(TopicPartition(*key) for key in owned),
+        subscription.generation_id,
     )
 
 

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.base.loading import deferred_module
+from ottla.client.config.choices import has_librdkafka
 from ottla.client.transport import RecordConsumer, Settings
 
-# Only a few groups have the assignor that librdkafka lacks.
+# Only a few groups have assignors that librdkafka lacks.
 if TYPE_CHECKING:
     from ottla.client.group import departures, group_consumer
 else:
     departures = deferred_module("ottla.client.group.departures")
     group_consumer = deferred_module("ottla.client.group.group_consumer")
-
-_OF_OTTLA = "sticky"
 
 
 def open_record_consumer(
@@ -24,8 +23,9 @@ def open_record_consumer(
     on_down: Callable[[], None] | None = None,
 ) -> RecordConsumer:
     """Return a consumer; ClientError or ConfigError names a wrong setting."""
-    assignors = str(settings.get("partition.assignment.strategy", "")).split(",")
-    if group_id is None or _OF_OTTLA not in assignors:
+    strategy = str(settings.get("partition.assignment.strategy", ""))
+    assignors = strategy.split(",") if strategy else []
+    if group_id is None or has_librdkafka(assignors):
         return RecordConsumer(bootstrap, group_id=group_id, settings=settings, on_down=on_down)
 
     def opened(properties: dict[str, object]) -> object:

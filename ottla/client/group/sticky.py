@@ -1,10 +1,11 @@
-"""The eager StickyAssignor: balanced, and with as few moves as that allows (KIP-54).
+"""The StickyAssignor: balanced, and with as few moves as that allows (KIP-54, KIP-429).
 
 The user data of a member has the partitions that it owned, in the format of Kafka's StickyAssignor,
-so groups may have members of both.
+so groups may have members of both. The same is true for the CooperativeStickyAssignor.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
@@ -28,6 +29,12 @@ class PreviousPartitions(Message, versions=(0, 1)):
         consumer_protocol.TopicPartition
     )
     generation: int = int32(since=1, default=_NO_GENERATION, ignorable=True)
+
+
+class PreviousGeneration(Message, versions=(0, 0)):
+    """When a member got the partitions that its subscription lists."""
+
+    generation: int = int32(default=_NO_GENERATION)
 
 
 class _Claim(NamedTuple):
@@ -55,6 +62,10 @@ class StickyAssignor(PartitionAssignor):
         """Note the partitions of this member, for the next generation."""
         self._owned, self._generation = list(partitions), generation
 
+    def claim_of(self, member: MemberSubscription) -> _Claim:
+        """Return the partitions that a member had."""
+        return _claim(member.user_data)
+
     def assign(
         self, counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
     ) -> Assignments:
@@ -63,7 +74,8 @@ class StickyAssignor(PartitionAssignor):
             topic: [key for key in sorted(members) if topic in members[key].topics]
             for topic in counts
         }
-        kept = _owners(readers, counts, members)
+        claims = {member_id: self.claim_of(member) for member_id, member in members.items()}
+        kept = _owners(readers, counts, claims)
         chosen: Assignments = {member_id: [] for member_id in sorted(members)}
         for partition, member_id in kept.items():
             chosen[member_id].append(partition)
@@ -76,15 +88,52 @@ class StickyAssignor(PartitionAssignor):
         return {member_id: sorted(partitions) for member_id, partitions in chosen.items()}
 
 
+class CooperativeStickyAssignor(StickyAssignor):
+    """The CooperativeStickyAssignor of a member that itself rebalances eagerly.
+
+    Kafka's consumers do that if they offer it with another assignor, as they do by default: a group
+    moves from one to the other in two restarts.
+    """
+
+    name = "cooperative-sticky"
+
+    def user_data(self, topics: Sequence[str]) -> bytes | None:
+        """Return the last generation, without partitions: an eager member keeps none."""
+        if self._generation == _NO_GENERATION:
+            return None
+        return encode(PreviousGeneration(generation=self._generation), 0)
+
+    def claim_of(self, member: MemberSubscription) -> _Claim:
+        """Return the partitions that a member keeps during the rebalance."""
+        generation = member.generation
+        if generation == _NO_GENERATION and member.user_data:
+            with suppress(ProtocolError):
+                generation = decode(PreviousGeneration, 0, member.user_data)[0].generation
+        return _Claim(generation, list(member.owned))
+
+    def assign(
+        self, counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> Assignments:
+        """Return the partitions of each member, without those that another member must give up.
+
+        That member joins again when it has revoked them: the next rebalance assigns them.
+        """
+        owned = {key: row.owned for key, row in members.items()}
+        taken = {partition for partitions in owned.values() for partition in partitions}
+        return {
+            member_id: [row for row in rows if row not in taken or row in owned[member_id]]
+            for member_id, rows in super().assign(counts, members).items()
+        }
+
+
 def _owners(
     readers: Mapping[str, Sequence[str]],
     counts: Mapping[str, int],
-    members: Mapping[str, MemberSubscription],
+    claims: Mapping[str, _Claim],
 ) -> dict[TopicPartition, str]:
     """Return who had each partition and may keep it: of two members, that of the later generation."""
-    claims = {member_id: _claim(member.user_data) for member_id, member in members.items()}
     owners: dict[TopicPartition, str] = {}
-    for member_id in sorted(members, key=lambda key: (-claims[key].generation, key)):
+    for member_id in sorted(claims, key=lambda key: (-claims[key].generation, key)):
         for partition in claims[member_id].partitions:
             exists = 0 <= partition.partition < counts.get(partition.topic, 0)
             if exists and member_id in readers[partition.topic]:

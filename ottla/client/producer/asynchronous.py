@@ -24,10 +24,15 @@ from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.delivery import AsyncDelivery
 from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.parts import open_parts
-from ottla.client.producer.preparation import PreparedRecord, native_timestamp, plain_type_error
+from ottla.client.producer.preparation import (
+    MALFORMED,
+    PreparedRecord,
+    native_timestamp,
+    plain_type_error,
+)
 from ottla.client.producer.producer import INTERRUPTED, refusal
-from ottla.client.producer.transactions import AsyncGroupMember, GroupMember, Offsets
-from ottla.client.records import Headers, ProducerRecord, unsent
+from ottla.client.producer.transactions import AsyncGroupMember, GroupMember
+from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
 
 _SERVED_EVERY = 15
 _TICK_S = 0.002
@@ -97,7 +102,7 @@ class AsyncProducer:
             except BufferError:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 await self._send_in_turn(record, future)
-            except (TypeError, transport.LibrdkafkaError) as error:
+            except (*MALFORMED, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 self._refuse(record, future, error)
         else:
@@ -149,17 +154,17 @@ class AsyncProducer:
 
     async def init_transactions(self) -> None:
         """Register the transactional id; `begin_transaction` does it if needed."""
-        self._check_open()
+        self._check_transactional()
         await asyncio.to_thread(self._transactions.initialize)
 
     async def begin_transaction(self) -> None:
         """Begin a transaction; `transaction` is the safer form."""
-        self._check_open()
-        self._parts.check_transactional()
+        self._check_transactional()
         await asyncio.to_thread(self._transactions.begin)
 
     async def commit_transaction(self) -> None:
         """Commit the transaction; TransactionAborted if it was aborted instead."""
+        self._check_transactional()
         await self.flush()
         try:
             await asyncio.to_thread(self._transactions.commit)
@@ -169,6 +174,7 @@ class AsyncProducer:
 
     async def abort_transaction(self) -> None:
         """Abort the transaction; its records are never visible to read_committed consumers."""
+        self._check_transactional()
         # Records are completed first, so that the thread below has no report to serve.
         await self.flush()
         await asyncio.to_thread(self._transactions.abort)
@@ -177,7 +183,7 @@ class AsyncProducer:
         self, consumer: GroupMember | AsyncGroupMember, offsets: Offsets | None = None
     ) -> None:
         """Commit a consumer's offsets with the transaction; its positions by default."""
-        self._check_open()
+        self._check_transactional()
         if offsets is None:
             positions = consumer.positions()
             offsets = positions if isinstance(positions, Mapping) else await positions
@@ -249,7 +255,7 @@ class AsyncProducer:
                 self._queue(record, future)
             except BufferError:
                 await self._send_in_turn(record, future)
-            except (TypeError, transport.LibrdkafkaError) as error:
+            except (*MALFORMED, transport.LibrdkafkaError) as error:
                 self._refuse(record, future, error)
         except (ApiError, ClientError) as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
@@ -302,7 +308,7 @@ class AsyncProducer:
                 return self._queue(record, waiting.future)
             except BufferError:
                 waiting.deadline.check(record.topic)
-            except (TypeError, transport.LibrdkafkaError) as error:
+            except (*MALFORMED, transport.LibrdkafkaError) as error:
                 return self._refuse(record, waiting.future, error)
             self._serve()
             await asyncio.sleep(_TICK_S)
@@ -310,7 +316,7 @@ class AsyncProducer:
                 return None
 
     def _refuse(self, record: PreparedRecord, future: AsyncDelivery, error: Exception) -> None:
-        if isinstance(error, TypeError):
+        if isinstance(error, MALFORMED):
             raise plain_type_error(record, error) from error
         raised = refusal(record, error.args[0])
         if not isinstance(raised, ApiError):
@@ -343,6 +349,10 @@ class AsyncProducer:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def _check_transactional(self) -> None:
+        self._check_open()
+        self._parts.check_transactional()
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -1,12 +1,14 @@
 """Producer interceptors (ProducerInterceptor, KIP-42), in chains.
 
-An interceptor that raises is logged and skipped. One that returns None from `on_send` is an error
-that names it: in Java the producer fails later, with a NullPointerException.
+An interceptor that raises is logged and skipped. One that returns None from `on_send`, or anything
+but a record, is an error that names it: in Java the producer fails later, with a
+NullPointerException.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ottla.base.errors import ConfigError
 from ottla.client.errors import ClientError
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import ProducerRecord, RecordMetadata
@@ -37,6 +39,7 @@ class ProducerInterceptors:
     """A chain of interceptors, in the order of the settings."""
 
     def __init__(self, chain: Sequence[Any], configs: Mapping[str, Any]) -> None:
+        check_methods(chain, ("on_send", "on_acknowledgement"))
         self._chain = [(row, logged_errors(f"the interceptor {_name(row)}")) for row in chain]
         for interceptor in chain:
             if hasattr(interceptor, "configure"):
@@ -51,13 +54,13 @@ class ProducerInterceptors:
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """Return what the chain makes of a record."""
         for interceptor, logged in self._senders:
-            result: ProducerRecord | None = record
+            result: Any = record
             with logged:
                 result = interceptor.on_send(record)
-            if result is None:
+            if not isinstance(result, ProducerRecord):
                 raise ClientError(
-                    f"the interceptor {_name(interceptor)} returned None from on_send: it must "
-                    "return the record that is to be sent"
+                    f"the interceptor {_name(interceptor)} returned {result!r} from on_send: it "
+                    "must return the record that is to be sent"
                 )
             record = result
         return record
@@ -74,6 +77,13 @@ class ProducerInterceptors:
             with logged:
                 if hasattr(interceptor, "close"):
                     interceptor.close()
+
+
+def check_methods(chain: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise ConfigError for an object in a chain of interceptors that has none of these methods."""
+    for row in chain:
+        if not any(hasattr(row, name) for name in names):
+            raise ConfigError(f"{row!r} is no interceptor: it has no method {' or '.join(names)}")
 
 
 def _name(interceptor: Any) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from ottla.client import transport
 from ottla.client.config.classes import STICKY, partitioner_of
 from ottla.client.config.names import Role
-from ottla.client.config.settings import ClientSettings, hint
-from ottla.client.errors import ClientError
+from ottla.client.config.opening import open_client
+from ottla.client.config.settings import ClientSettings
 
 _log = logging.getLogger("ottla.client")
 # `ProducerErrors` logs fatal errors: librdkafka itself would write them to standard error.
@@ -82,15 +82,5 @@ class ProducerErrors:
 
 def open_producer(settings: ClientSettings, errors: ProducerErrors) -> Any:
     """Return librdkafka's producer; ClientError names the wrong option."""
-    try:
-        return transport.open_producer(
-            {"error_cb": errors.pending.append, "logger": _silent, **native_options(settings)}
-        )
-    except ClientError as error:
-        raise ClientError(f"{error}{misspelled(Role.PRODUCER, settings)}") from error
-
-
-def misspelled(role: Role, settings: ClientSettings) -> str:
-    """Return suggestions for option names that may be misspelled."""
-    return next((text for name in settings.merged if (text := hint(role, name)) and
-                 f"'{name}'" not in text), "")  # fmt: skip
+    properties = {"error_cb": errors.pending.append, "logger": _silent, **native_options(settings)}
+    return open_client(Role.PRODUCER, settings, transport.open_producer, properties)

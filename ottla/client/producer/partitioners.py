@@ -5,6 +5,7 @@ without a key together in one partition for a batch (sticky). Any other partitio
 """
 
 import itertools
+import operator
 import threading
 import time
 from collections import defaultdict
@@ -115,9 +116,14 @@ def partitioner_from(value: Any, configs: Mapping[str, Any]) -> Any:
 
 def checked(partition: Any, topic: str, partitions: Sequence[int]) -> int:
     """Return a partitioner's result; ClientError if the topic has no such partition."""
-    if not isinstance(partition, int) or partition not in partitions:
+    try:
+        # Also numpy's integers.
+        number = operator.index(partition)
+    except TypeError:
+        number = -1
+    if number not in partitions:
         raise ClientError(
             f"the partitioner returned {partition!r} for topic {topic!r}, which has the partitions "
             f"{partitions[0]} to {partitions[-1]}"
         )
-    return partition
+    return number

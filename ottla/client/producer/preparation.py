@@ -12,6 +12,9 @@ from ottla.client.producer.interceptors import ProducerInterceptors
 from ottla.client.producer.partitioners import Topology, checked, partitioner_from
 from ottla.client.records import Headers, ProducerRecord
 
+MALFORMED = (TypeError, OverflowError, UnicodeEncodeError)
+"""Exceptions of librdkafka's binding for arguments of a wrong type, or out of range."""
+
 
 class PreparedRecord(NamedTuple):
     """The form that librdkafka takes: bytes, and a partition or None."""
@@ -125,11 +128,16 @@ def native_timestamp(timestamp: int | None) -> int:
 
 
 def plain_type_error(record: PreparedRecord, error: Exception) -> SerializationError:
-    """Return the error for a key or value that is neither bytes nor text."""
+    """Return the error for a record with arguments that librdkafka's binding refuses."""
     for part, data in (("key", record.key), ("value", record.value)):
         if data is not None and not isinstance(data, bytes | str):
             return SerializationError(
                 f"cannot send the {part} {_shown(data)} of a record for topic {record.topic!r}: it "
                 f"is neither bytes nor text; set {part}_serializer, for example to Serdes.json()"
             )
+    if record.timestamp is not None and not hasattr(record.timestamp, "__index__"):
+        return SerializationError(
+            f"cannot send a record for topic {record.topic!r}: timestamp={record.timestamp!r} is no "
+            "whole number of ms since 1970; of a datetime it is `int(moment.timestamp() * 1000)`"
+        )
     return SerializationError(f"cannot send a record for topic {record.topic!r}: {error}")

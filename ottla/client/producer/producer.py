@@ -13,15 +13,20 @@ from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.futures import DeliveryFuture, OnDelivery
 from ottla.client.producer.parts import open_parts
-from ottla.client.producer.preparation import PreparedRecord, native_timestamp, plain_type_error
+from ottla.client.producer.preparation import (
+    MALFORMED,
+    PreparedRecord,
+    native_timestamp,
+    plain_type_error,
+)
 from ottla.client.producer.serving import ReportServer
-from ottla.client.producer.transactions import GroupMember, Offsets
-from ottla.client.records import Headers, ProducerRecord, unsent
+from ottla.client.producer.transactions import GroupMember
+from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
 
 # Reports are served after every 64th record: each time costs as much as sending a record. A sender
 # that is slower than 6 400 records per second leaves most of them to the background thread.
 _SERVED_EVERY = 63
-_REFUSALS = (BufferError, TypeError, transport.LibrdkafkaError)
+_REFUSALS = (BufferError, *MALFORMED, transport.LibrdkafkaError)
 _STEP_S = 0.05
 INTERRUPTED = "%d records were not acknowledged when the program was interrupted"
 _log = logging.getLogger("ottla.client")
@@ -134,25 +139,24 @@ class Producer:
 
     def init_transactions(self) -> None:
         """Register the transactional id; `begin_transaction` does it if needed."""
-        self._check_open()
+        self._check_transactional()
         self._transactions.initialize()
 
     def begin_transaction(self) -> None:
         """Begin a transaction; `transaction` is the safer form."""
-        self._check_open()
-        self._parts.check_transactional()
+        self._check_transactional()
         self._transactions.begin()
 
     def commit_transaction(self) -> None:
         """Commit the transaction; TransactionAborted if it was aborted instead."""
-        self._check_open()
+        self._check_transactional()
         self._server.flush(None)
         with self._server.exclusive():
             self._transactions.commit()
 
     def abort_transaction(self) -> None:
         """Abort the transaction; its records are never visible to read_committed consumers."""
-        self._check_open()
+        self._check_transactional()
         # librdkafka drops queued records, whose reports it serves meanwhile.
         with self._server.exclusive():
             self._transactions.abort()
@@ -162,7 +166,7 @@ class Producer:
 
         Offsets are the next ones to read. The consumer must have `enable_auto_commit=False`.
         """
-        self._check_open()
+        self._check_transactional()
         chosen = consumer.positions() if offsets is None else offsets
         self._transactions.send_offsets(chosen, consumer.group_metadata())
 
@@ -253,7 +257,7 @@ class Producer:
                 return
             except (BufferError, transport.LibrdkafkaError) as again:
                 error = again
-        if isinstance(error, TypeError):
+        if isinstance(error, MALFORMED):
             raise plain_type_error(record, error) from error
         raised = refusal(record, error.args[0])
         if not isinstance(raised, ApiError):
@@ -262,6 +266,10 @@ class Producer:
         self._transactions.refuse(raised)
         with self._server.user_code:
             future.finish(unsent(record.topic, record.partition), raised)
+
+    def _check_transactional(self) -> None:
+        self._check_open()
+        self._parts.check_transactional()
 
     def _check_open(self) -> None:
         if self._is_closed:

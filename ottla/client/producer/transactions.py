@@ -12,10 +12,9 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError
 from ottla.client import transport
 from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
-from ottla.client.records import OffsetAndMetadata
+from ottla.client.records import Offsets, next_offsets
 
 _log = logging.getLogger("ottla.client")
-Offsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
 _STEP_S = 0.1
 # Longer than connections.max.idle.ms: librdkafka may need that long to look for a group's new
 # coordinator, and a call that has been too short for it has the transaction aborted.
@@ -116,11 +115,7 @@ class Transactions:
 
     def send_offsets(self, offsets: Offsets, metadata: Any) -> None:
         """Commit offsets of the group whose member has this `group_metadata`."""
-        rows = {}
-        for key, value in offsets.items():
-            plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-            rows[key[0], key[1]] = (plain.offset, plain.metadata)
-        listed = transport.commit_list(rows)
+        listed = transport.commit_list(next_offsets(offsets))
         send = self._producer.send_offsets_to_transaction
         self._call(
             lambda step: self._waits.call(lambda: send(listed, metadata, step)), _OFFSETS_STEP_S
@@ -141,7 +136,12 @@ def _error_of(cause: Any) -> Exception:
     if cause.txn_requires_abort():
         return TransactionAborted(f"the transaction must be aborted: {cause.str()}")
     error = transport.translate(cause)
-    if isinstance(error, Fenced | TimedOut):
+    if isinstance(error, Fenced):
+        return Fenced(
+            f"{error}; a transaction that is open for longer than transaction.timeout.ms has the "
+            "same effect"
+        )
+    if isinstance(error, TimedOut):
         return error
     if cause.code() == transport.WRONG_STATE:
         return ClientError(f"{cause.str()}; use `with producer.transaction():`")

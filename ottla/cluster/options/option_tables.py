@@ -134,8 +134,25 @@ class Listener(NamedTuple):
 
 def parse_listeners(broker: Snapshot, option: str = "listeners") -> list[Listener]:
     """Return the listeners in an option; raise ConfigError, with the reason, if one is invalid."""
-    protocols = _protocol_map(broker.text("listener.security.protocol.map"))
+    protocols = _protocols(broker)
     return [_parse_listener(text, option, protocols) for text in broker.strings(option)]
+
+
+def _protocols(broker: Snapshot) -> dict[str, str]:
+    """Return the protocols of listeners by their names.
+
+    By default the listeners of a KRaft node's controller have no security, unless one has a name
+    of TLS or SASL, as in Kafka.
+    """
+    option = "listener.security.protocol.map"
+    protocols = _protocol_map(broker.text(option))
+    if option in broker.explicit or not broker["process.roles"]:
+        return protocols
+    controllers = [name.upper() for name in broker.strings("controller.listener.names")]
+    names = [text.partition("://")[0].strip().upper() for text in broker.strings("listeners")]
+    if any(name in SECURITY_PROTOCOLS and name != "PLAINTEXT" for name in controllers + names):
+        return protocols
+    return dict.fromkeys(controllers, "PLAINTEXT") | protocols
 
 
 def _protocol_map(text: str) -> dict[str, str]:

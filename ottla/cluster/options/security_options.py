@@ -4,12 +4,16 @@ As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`,
 name in small letters. The users of PLAIN are those of the login module in
 `listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the coordination tree.
 
-Not done: GSSAPI and OAUTHBEARER; delegation tokens; a JAAS file in place of the option; key stores
+`connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
+small letters before it.
+
+Not done: GSSAPI and OAUTHBEARER; a JAAS file in place of the option; key stores
 of Java (JKS, PKCS12); `ssl.principal.mapping.rules`; certificates that are read again after a
-change; `connections.max.reauth.ms` (KIP-368).
+change.
 """
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from ottla.base.errors import ConfigError
@@ -23,7 +27,16 @@ _broker = Rows(Scope.BROKER, dynamic=False).row
 STRING = OptionType.STRING
 _PREFIX = "listener.name."
 _JAAS = "sasl.jaas.config"
+_SESSION = "connections.max.reauth.ms"
+_TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
+_SESSION_ROW = _broker(
+    _SESSION,
+    OptionType.LONG,
+    0,
+    "How long a client with SASL may use its connection before it authenticates again, in "
+    "milliseconds. The connection is closed if a request arrives later. 0 is no limit.",
+)
 
 ROWS = (
     _broker(
@@ -41,11 +54,47 @@ ROWS = (
         "to authenticate.",
         minimum=0,
     ),
+    _SESSION_ROW,
     _broker(
         "sasl.server.max.receive.size",
         OptionType.INT,
         524_288,
         "The largest request of a connection that is not authenticated yet, in bytes.",
+        minimum=1,
+    ),
+    _broker(
+        _TOKEN_KEY,
+        OptionType.PASSWORD,
+        None,
+        "The key of delegation tokens, the same on every broker. Without it, no tokens are issued.",
+        sensitive=True,
+    ),
+    _broker(
+        _TOKEN_KEY_BEFORE,
+        OptionType.PASSWORD,
+        None,
+        "The former name of delegation.token.secret.key, for brokers that do not have that option.",
+        sensitive=True,
+    ),
+    _broker(
+        "delegation.token.max.lifetime.ms",
+        OptionType.LONG,
+        604_800_000,
+        "How long a delegation token can be renewed, in milliseconds.",
+        minimum=1,
+    ),
+    _broker(
+        "delegation.token.expiry.time.ms",
+        OptionType.LONG,
+        86_400_000,
+        "How long a delegation token can be used before it must be renewed, in milliseconds.",
+        minimum=1,
+    ),
+    _broker(
+        "delegation.token.expiry.check.interval.ms",
+        OptionType.LONG,
+        3_600_000,
+        "How often expired delegation tokens are removed, in milliseconds.",
         minimum=1,
     ),
     _broker(
@@ -97,15 +146,21 @@ ROWS = (
         choices=("https", ""),
     ),
 )
-_PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(("ssl.", "sasl.enabled")))
+_PER_LISTENER = frozenset(
+    row.name for row in ROWS if row.name.startswith(("ssl.", "sasl.enabled", _SESSION))
+)
 
 
 class ListenerSecurity(NamedTuple):
-    """The mechanisms of a listener with SASL, the passwords of PLAIN by user, and its TLS."""
+    """The mechanisms of a listener with SASL, the passwords of PLAIN by user, and its TLS.
+
+    `session_ms` has the longest session of mechanisms that have a limit, in milliseconds.
+    """
 
     mechanisms: tuple[str, ...] = ()
     passwords: Mapping[str, str] = {}
     tls: TlsFiles | None = None
+    session_ms: Mapping[str, int] = {}
 
 
 class Named(Protocol):
@@ -143,7 +198,13 @@ def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
         mechanisms = values.mechanisms()
     passwords = values.passwords() if PLAIN in mechanisms else {}
     tls = values.tls() if listener.protocol.endswith("SSL") else None
-    return ListenerSecurity(mechanisms, passwords, tls)
+    return ListenerSecurity(mechanisms, passwords, tls, values.session_ms(mechanisms))
+
+
+def token_secret_key(options: Snapshot) -> str:
+    """Return the secret key of delegation tokens; empty if the broker issues none."""
+    name = _TOKEN_KEY_BEFORE if options[_TOKEN_KEY] is None else _TOKEN_KEY
+    return options.text(name)
 
 
 class _Values:
@@ -202,6 +263,18 @@ class _Values:
         if not found:
             raise self._refusal(name, f"has no user: set it to {jaas.EXAMPLE}")
         return found
+
+    def session_ms(self, mechanisms: Iterable[str]) -> dict[str, int]:
+        limits = {name: self._session_ms(name) for name in mechanisms}
+        return {name: limit_ms for name, limit_ms in limits.items() if limit_ms > 0}
+
+    def _session_ms(self, mechanism: str) -> int:
+        for name in (f"{mechanism.lower()}.{_SESSION}", _SESSION):
+            text = self._own(name)
+            if text is not None:
+                row = dataclasses.replace(_SESSION_ROW, name=self._prefix + name)
+                return int(row.parse(text))
+        return self._options.integer(_SESSION)
 
     def tls(self) -> TlsFiles:
         for name in ("ssl.keystore.type", "ssl.truststore.type"):

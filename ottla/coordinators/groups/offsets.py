@@ -3,7 +3,8 @@
 Only replay changes them, in live operation as in loading. Offsets of a transaction take effect when
 its marker commits it; until then they are unstable (KIP-447), even if a plain commit is written
 later. If several offsets were written for a partition, the last one written is valid, in whichever
-order their transactions end. Follows Kafka's OffsetMetadataManager.
+order their transactions end. A group of offsets only lasts until `end_group`, also without offsets.
+Follows Kafka's OffsetMetadataManager.
 """
 
 from collections.abc import Iterator, Mapping
@@ -70,17 +71,19 @@ class OffsetStore:
     ) -> None:
         """Keep an offset until the producer's transaction ends."""
         self._last_order += 1
+        self._groups.setdefault(group_id, {})
         groups = self._open.setdefault(producer_id, {})
         groups.setdefault(group_id, {})[topic_partition] = _Pending(self._last_order, offset)
 
     def remove(self, group_id: str, topic_partition: TopicPartition) -> None:
-        """Remove an offset, including those in open transactions."""
-        offsets = self._groups.get(group_id)
-        if offsets is not None:
-            offsets.pop(topic_partition, None)
-            if not offsets:
-                del self._groups[group_id]
+        """Remove an offset, including those in open transactions; the group remains."""
+        self._groups.get(group_id, {}).pop(topic_partition, None)
         self._drop_open(group_id, topic_partition)
+
+    def end_group(self, group_id: str) -> None:
+        """Remove a group that has been deleted, unless it has offsets."""
+        if not self._groups.get(group_id) and not self.has_open(group_id):
+            self._groups.pop(group_id, None)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Store or drop the offsets of the producer's open transaction.
@@ -104,15 +107,12 @@ class OffsetStore:
             self._stored_orders[key] = pending.order
 
     def groups(self) -> list[str]:
-        """Return the groups that have offsets, including offsets of open transactions."""
-        names = dict.fromkeys(self._groups)
-        for groups in self._open.values():
-            names.update(dict.fromkeys(groups))
-        return list(names)
+        """Return the groups that have or had offsets, including offsets of open transactions."""
+        return list(self._groups)
 
     def has_group(self, group_id: str) -> bool:
-        """Return True if the group has offsets, stored or in an open transaction."""
-        return group_id in self._groups or self.has_open(group_id)
+        """Return True if the group has or had offsets, stored or in an open transaction."""
+        return group_id in self._groups
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """Return the stored offsets of a group."""

@@ -113,12 +113,15 @@ class GroupShard:
             of_consumers = changes.decode(record)
             if of_consumers is not None:
                 self.consumers.replay(of_consumers)
+                if isinstance(of_consumers, changes.GroupChange) and of_consumers.value is None:
+                    self.offsets.end_group(of_consumers.group_id)
 
     def _replay_metadata(self, change: GroupMetadata) -> None:
         if change.value is not None:
             self.metadata[change.group_id] = change.value
             return
         self.metadata.pop(change.group_id, None)
+        self.offsets.end_group(change.group_id)
         machine = self._machines.pop(change.group_id, None)
         if machine is not None:
             self._answer_waiting(machine, Converted())
@@ -197,7 +200,8 @@ class GroupShard:
     def group(self, group_id: str) -> Group | None:
         """Return a classic group; a group that only stores offsets is an empty classic group.
 
-        None if there is none, or if the group uses the consumer protocol.
+        It remains one without offsets, until `expire` deletes it. None if there is none, or if the
+        group uses the consumer protocol.
         """
         if self.consumers.get(group_id) is not None:
             return None
@@ -405,13 +409,13 @@ class GroupShard:
             yield from self._end_of_empty(group_id)
 
     def _end_of_empty(self, group_id: str) -> Iterator[AnyChange]:
-        """Return the change that deletes a group without members, if it has records of its own."""
+        """Return the change that deletes a group without members."""
         consumers = self.consumers.get(group_id)
         group = self.group(group_id)
         if consumers is not None and not consumers.members:
             _log.info("empty group without offsets deleted group=%s", group_id)
             yield from migration.tombstones(consumers)
-        elif group is not None and group_id in self.metadata:
+        elif group is not None:
             if group.state is not GroupState.EMPTY or group.pending_members:
                 return
             _log.info("empty group without offsets deleted group=%s", group_id)

@@ -1,9 +1,12 @@
 """The gate of a listener: it passes a connection to the dispatcher once its client is known.
 
-Clients before Kafka 1.0 send the messages of the exchange as they are (version 0 of SaslHandshake).
+A connection whose session ends stays at the gate, which closes it if a request arrives after that
+time (KIP-368). Clients before Kafka 1.0 send the messages of the exchange as they are (version 0 of
+SaslHandshake).
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
@@ -11,11 +14,17 @@ from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection, FrameHandler
 from ottla.net.tls import subject_of
 from ottla.security.exchanges import AuthenticationFailed
-from ottla.server.authentication.identity import CertificateUser, ClientLogin, is_known
+from ottla.server.authentication.identity import (
+    CertificateUser,
+    ClientLogin,
+    is_known,
+    session_of,
+)
 from ottla.server.quotas.entities import ANONYMOUS
 from ottla.wire.api_keys import ApiKey
 
 _BEFORE = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+_IN_A_RENEWAL = frozenset({ApiKey.SASL_AUTHENTICATE})
 _KEY_BYTES = 2
 
 
@@ -30,19 +39,28 @@ class Limits(NamedTuple):
 
 
 class Gate:
-    """The FrameHandler of connections whose client is not known yet."""
+    """The FrameHandler of connections whose client is not known yet, or not for ever.
+
+    `now` returns the time of the monotonic clock in seconds.
+    """
 
     def __init__(
-        self, dispatcher: FrameHandler, security: ListenerSecurity, limits: Limits
+        self,
+        dispatcher: FrameHandler,
+        security: ListenerSecurity,
+        limits: Limits,
+        now: Callable[[], float],
     ) -> None:
         self._dispatcher = dispatcher
+        self._now = now
         self._has_sasl = bool(security.mechanisms)
         self._limits = limits
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         """Handle a frame of an exchange, or close the connection (ProtocolError)."""
         if is_known(connection):
-            # It came in the same read as the last frame of the exchange.
+            # Its session ends, or it came in the same read as the last frame of the exchange.
+            self._check_session(connection, frame)
             self._dispatcher.frame(connection, frame)
             return
         if not self._has_sasl:
@@ -57,17 +75,27 @@ class Gate:
         if isinstance(login, ClientLogin) and login.is_raw:
             self._step(connection, login, bytes(frame))
         else:
-            self._check(frame)
+            is_renewal = isinstance(login, ClientLogin) and login.renewal is not None
+            self._check(frame, _IN_A_RENEWAL if is_renewal else _BEFORE)
             self._dispatcher.frame(connection, frame)
         if is_known(connection):
             self._admit(connection)
 
     def _admit(self, connection: Connection) -> None:
-        connection.pass_to(self._dispatcher, self._limits.bytes_after)
+        session = session_of(connection)
+        ends = session is not None and session.ends_at is not None
+        connection.pass_to(self if ends else self._dispatcher, self._limits.bytes_after)
 
-    def _check(self, frame: memoryview) -> None:
-        key = int.from_bytes(frame[:_KEY_BYTES], "big")
-        if key not in _BEFORE:
+    def _check_session(self, connection: Connection, frame: memoryview) -> None:
+        session = session_of(connection)
+        if session is None or not session.has_ended(now := self._now()):
+            return
+        if _key(frame) != ApiKey.SASL_HANDSHAKE or not session.may_be_renewed(now):
+            raise ProtocolError(f"the session of user {session.user} has ended")
+
+    def _check(self, frame: memoryview, allowed: frozenset[ApiKey]) -> None:
+        key = _key(frame)
+        if key not in allowed:
             raise ProtocolError(f"a request with key {key} before authentication")
 
     def _step(self, connection: Connection, login: ClientLogin, message: bytes) -> None:
@@ -81,3 +109,7 @@ class Gate:
             loop.call_later(self._limits.failure_seconds, connection.close, reason)
             return
         connection.send((reply,))
+
+
+def _key(frame: memoryview) -> int:
+    return int.from_bytes(frame[:_KEY_BYTES], "big")

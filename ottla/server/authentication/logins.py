@@ -2,13 +2,19 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+from ottla.base.clock import Clock
 from ottla.base.rng import Rng
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.znodes import ConfigNode
-from ottla.security.exchanges import PLAIN, PlainExchange, ScramExchange
+from ottla.security.exchanges import PLAIN, ClientExchange, PlainExchange, ScramExchange
 from ottla.security.scram import ScramCredential, ScramMechanism, parse_credential
-from ottla.server.authentication.identity import ClientLogin
+from ottla.security.sessions import Renewal
+from ottla.server.authentication.identity import ClientLogin, Terms
+
+if TYPE_CHECKING:
+    from ottla.server.authentication.tokens import DelegationTokens
 
 _NONCE_BYTES = 24
 _PEPPER_BYTES = 32
@@ -17,7 +23,8 @@ _PEPPER_BYTES = 32
 class Logins:
     """Begins the exchanges of the listeners with SASL.
 
-    `users` returns the settings of users by their path in the tree.
+    `users` returns the settings of users by their path in the tree. `tokens` is None if the broker
+    issues no delegation tokens.
     """
 
     def __init__(
@@ -25,10 +32,14 @@ class Logins:
         listeners: Mapping[str, ListenerSecurity],
         users: Callable[[], Mapping[str, Mapping[str, str]]],
         rng: Rng,
+        clock: Clock,
+        tokens: "DelegationTokens | None" = None,
     ) -> None:
+        self.tokens = tokens
         self._listeners = listeners
         self._users = users
         self._rng = rng
+        self._clock = clock
 
     @functools.cached_property
     def _pepper(self) -> bytes:
@@ -39,17 +50,27 @@ class Logins:
         found = self._listeners.get(listener)
         return () if found is None else found.mechanisms
 
-    def begin(self, listener: str, mechanism: str, *, is_raw: bool) -> ClientLogin:
-        """Return a new exchange with a mechanism of the listener."""
+    def begin(
+        self, listener: str, mechanism: str, *, is_raw: bool, renewal: Renewal | None = None
+    ) -> ClientLogin:
+        """Return a new exchange with a mechanism of the listener, which may renew a session."""
+        security = self._listeners[listener]
+        terms = Terms(mechanism, security.session_ms.get(mechanism, 0), is_raw)
+        return ClientLogin(self._exchange(security, mechanism), terms, self._clock, renewal)
+
+    def _exchange(self, security: ListenerSecurity, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
-            passwords = self._listeners[listener].passwords
-            return ClientLogin(PlainExchange(passwords.get), is_raw=is_raw)
+            return PlainExchange(security.passwords.get)
         chosen = ScramMechanism[mechanism.replace("-", "_")]
         nonce = self._rng.random_bytes(_NONCE_BYTES).hex()
-        exchange = ScramExchange(
-            chosen, lambda user: self._credential(user, chosen), nonce=nonce, pepper=self._pepper
+        tokens = self.tokens
+        return ScramExchange(
+            chosen,
+            lambda user: self._credential(user, chosen),
+            nonce=nonce,
+            pepper=self._pepper,
+            token_of=None if tokens is None else functools.partial(tokens.login, chosen),
         )
-        return ClientLogin(exchange, is_raw=is_raw)
 
     def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         settings = self._users().get(ConfigNode.sanitize(user), {})

@@ -8,12 +8,15 @@ from typing import TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.net.connection import Connection
+from ottla.net.tls import subject_of
 from ottla.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.security.authorization import Requester
 from ottla.security.broker_proof import ProofToPeer
-from ottla.server.authentication.identity import user_of
+from ottla.security.principal import USER, Principal
+from ottla.server.authentication.identity import is_known, principal_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.current import Current
+from ottla.server.quotas.entities import ANONYMOUS
 
 P = TypeVar("P")
 
@@ -33,7 +36,7 @@ _ERRORS = {
 class Access:
     """The rights of a connection; a broker that has proven to be one may do everything."""
 
-    __slots__ = ("_current", "_is_broker", "authorizer", "requester", "version")
+    __slots__ = ("_current", "_is_broker", "authorizer", "connection", "requester", "version")
 
     def __init__(
         self, authorizer: Authorizer, connection: Connection, version: int, current: Current
@@ -42,8 +45,9 @@ class Access:
         self._is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
         self._current = current
         self.authorizer = authorizer
+        self.connection = connection
         self.requester = Requester(
-            f"User:{user_of(connection)}", host_address(connection.peer_address[0])
+            _principal(connection).text(), host_address(connection.peer_address[0])
         )
         self.version = version
 
@@ -106,6 +110,13 @@ class Access:
             if supported >> operation & 1 and self.may(operation, resource_type, name)
         )
         return bits - (1 << _BITS) if bits & _SIGN else bits
+
+
+def _principal(connection: Connection) -> Principal:
+    """Return the principal of a connection; one with a certificate keeps it during other proofs."""
+    if connection.certificate is not None and not is_known(connection):
+        return Principal(USER, subject_of(connection.certificate) or ANONYMOUS)
+    return principal_of(connection)
 
 
 @lru_cache(maxsize=_HOSTS_MAX)

@@ -11,12 +11,12 @@ from ottla.security.acls import (
     AclOperation,
     ResourcePattern,
     ResourceType,
-    check_principal,
     entry_matches,
     exact_patterns,
     pattern_matches,
 )
 from ottla.security.authorization import Entries, Requester, Rules
+from ottla.security.principal import Principal
 from ottla.server.authorization.store import AclStore
 
 _log = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def _problem(binding: AclBinding) -> ApiError | None:
         reason = f"ACL binding contains invalid resource name: {name}"
     else:
         try:
-            check_principal(binding.entry.principal or "")
+            Principal.parse(binding.entry.principal or "")
         except ValueError as error:
             reason = str(error)
         else:

@@ -119,8 +119,8 @@ def check_offset_fetch(access: Access, request: offset_fetch.OffsetFetchRequest)
         return _check_one_group(access, request)
     refused = []
     allowed = []
-    # The refused topics by group; None if the request is for all.
-    topics: dict[str, list[Any] | None] = {}
+    # The refused topics of each allowed group; None if the request is for all.
+    topics: list[list[Any] | None] = []
     for one in request.groups:
         if not access.may(AclOperation.DESCRIBE, _GROUP, one.group_id):
             refused.append(
@@ -128,14 +128,14 @@ def check_offset_fetch(access: Access, request: offset_fetch.OffsetFetchRequest)
             )
             continue
         allowed.append(one)
-        topics[one.group_id] = None
+        hidden = None
         if one.topics is not None:
-            one.topics, topics[one.group_id] = _FETCH_MANY.split(access, one.topics)
+            one.topics, hidden = _FETCH_MANY.split(access, one.topics)
+        topics.append(hidden)
     request.groups = allowed
 
     def complete(response: offset_fetch.OffsetFetchResponse) -> offset_fetch.OffsetFetchResponse:
-        for one in response.groups:
-            hidden = topics[one.group_id]
+        for one, hidden in zip(response.groups, topics, strict=True):
             if hidden is None:
                 one.topics = [topic for topic in one.topics if _may_see(access, topic)]
             elif not one.error_code:

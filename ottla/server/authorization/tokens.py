@@ -5,6 +5,7 @@ Owners and renewers need no permission, and the handlers check who may renew and
 
 from ottla.base.errors import ErrorCode
 from ottla.security.acls import AclOperation, ResourceType
+from ottla.server.authentication.identity import may_request_tokens
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.guarding import Verdict
 from ottla.wire.messages import create_delegation_token, describe_delegation_token
@@ -14,7 +15,8 @@ def check_create_token(
     access: Access, request: create_delegation_token.CreateDelegationTokenRequest
 ) -> Verdict:
     """CREATE_TOKENS of the owner if that is another principal."""
-    if not request.owner_principal_name:
+    is_refused_anyway = not may_request_tokens(access.connection)
+    if not request.owner_principal_name or not request.owner_principal_type or is_refused_anyway:
         return None
     owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
     requester = access.requester.principal
@@ -23,7 +25,7 @@ def check_create_token(
     kind, _, name = requester.partition(":")
     return create_delegation_token.CreateDelegationTokenResponse(
         error_code=int(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED),
-        principal_type=request.owner_principal_type or "",
+        principal_type=request.owner_principal_type,
         principal_name=request.owner_principal_name,
         token_requester_principal_type=kind,
         token_requester_principal_name=name,

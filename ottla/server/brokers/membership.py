@@ -215,6 +215,8 @@ class Membership:
         )
 
     def _image_changed(self, update: MetadataUpdate) -> None:
+        if update.brokers is not None:
+            self.isr_updates.brokers_changed()
         if update.is_complete:
             self._stray_replicas.look_for_them()
         if update.deleted:

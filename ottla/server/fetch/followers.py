@@ -215,7 +215,9 @@ class _FollowerFetch:
             self._is_urgent = True
             return partition_data
         if fetch.offset == log.log_end_offset:
-            self._ended.append((fetch, partition_data, partition))
+            # Each fetch of a follower outside of the ISR is an occasion to propose it again.
+            if self._is_in_sync(partition):
+                self._ended.append((fetch, partition_data, partition))
             return partition_data
         if self._is_throttled and partition.throttled.as_leader and not self._is_in_sync(partition):
             return partition_data

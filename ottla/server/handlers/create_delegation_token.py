@@ -1,15 +1,16 @@
 """CreateDelegationToken (key 38), versions 1-3: issue a token that logs in as its owner (KIP-48).
 
-v2: flexible. v3: the owner of the token, by default the requester (KIP-373). As in Kafka, a
-listener without SASL and TLS refuses the request with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+v2: flexible. v3: the owner of the token, by default the requester (KIP-373). As in Kafka, only a
+client that has authenticated, and not with a token, is issued one: otherwise the error is
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. Without a secret key it is DELEGATION_TOKEN_AUTH_DISABLED.
 
-Not done: tokens are not issued, because no listener has SASL. A secured broker issues them if
-delegation.token.secret.key is set; otherwise the error is DELEGATION_TOKEN_AUTH_DISABLED.
+Not done: nothing.
 """
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.security.principal import USER, Principal
+from ottla.server.authentication.identity import may_request_tokens, principal_of
 from ottla.server.context import RequestContext
-from ottla.server.quotas.entities import ANONYMOUS
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -21,29 +22,55 @@ MIN_VERSION = 1
 MAX_VERSION = 3
 
 _FIRST_WITH_REQUESTER = 3
-_USER = "User"
 _NO_TIME = -1
 
 
-def handle(
+async def handle(
     context: RequestContext, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
-    """Refuse the request; the response repeats owner and requester."""
-    error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    owner = (_USER, ANONYMOUS)
-    if request.owner_principal_name and request.owner_principal_type is None:
-        # Kafka's broker cannot construct this principal.
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
-    elif request.owner_principal_name:
-        owner = (request.owner_principal_type or "", request.owner_principal_name)
-    requester = (_USER, ANONYMOUS) if context.api_version >= _FIRST_WITH_REQUESTER else ("", "")
-    return CreateDelegationTokenResponse(
-        error_code=int(error),
-        principal_type=owner[0],
-        principal_name=owner[1],
-        token_requester_principal_type=requester[0],
-        token_requester_principal_name=requester[1],
-        issue_timestamp_ms=_NO_TIME,
-        expiry_timestamp_ms=_NO_TIME,
-        max_timestamp_ms=_NO_TIME,
+    """Issue a token; a response with an error repeats owner and requester."""
+    requester = owner = principal_of(context.connection)
+    response = CreateDelegationTokenResponse(
+        issue_timestamp_ms=_NO_TIME, expiry_timestamp_ms=_NO_TIME, max_timestamp_ms=_NO_TIME
     )
+    try:
+        if request.owner_principal_name:
+            owner = _owner(request.owner_principal_type, request.owner_principal_name)
+        await _create(context, owner, request, response)
+    except ApiError as error:
+        response.error_code = int(error.code)
+    response.principal_type, response.principal_name = owner
+    if context.api_version >= _FIRST_WITH_REQUESTER:
+        response.token_requester_principal_type = requester.kind
+        response.token_requester_principal_name = requester.name
+    return response
+
+
+def _owner(kind: str | None, name: str) -> Principal:
+    if kind is None:
+        # Kafka's broker cannot construct this principal.
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return Principal(kind, name)
+
+
+async def _create(
+    context: RequestContext,
+    owner: Principal,
+    request: CreateDelegationTokenRequest,
+    response: CreateDelegationTokenResponse,
+) -> None:
+    """Issue the token and put it into the response; raises ApiError if it is refused."""
+    connection, tokens = context.connection, context.broker.logins.tokens
+    if not may_request_tokens(connection):
+        raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    renewers = [Principal(row.principal_type, row.principal_name) for row in request.renewers]
+    if any(renewer.kind != USER for renewer in renewers):
+        raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+    if tokens is None:
+        raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    requester = principal_of(connection)
+    token, hmac = await tokens.create(owner, requester, renewers, request.max_lifetime_ms)
+    response.issue_timestamp_ms = token.issue_ms
+    response.expiry_timestamp_ms = token.expiry_ms
+    response.max_timestamp_ms = token.max_ms
+    response.token_id, response.hmac = token.token_id, hmac

@@ -1,13 +1,15 @@
 """RenewDelegationToken (key 39), versions 1-2: postpone the expiry of a token (KIP-48).
 
-v2: flexible. As in Kafka, a listener without SASL and TLS refuses the request with
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, whether or not the token exists.
+v2: flexible. The owner and the renewers of a token may do that; for others the error is
+DELEGATION_TOKEN_OWNER_MISMATCH. As in Kafka, a client that has not authenticated, or with a token,
+is refused with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, whether or not the token exists. Without a
+secret key the error is DELEGATION_TOKEN_AUTH_DISABLED.
 
-Not done: tokens are not renewed, because no listener has SASL. A secured broker renews the tokens
-that the user owns or may renew. Without a secret key the error is DELEGATION_TOKEN_AUTH_DISABLED.
+Not done: nothing.
 """
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.server.authentication.identity import may_request_tokens, principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.renew_delegation_token import (
@@ -22,11 +24,24 @@ MAX_VERSION = 2
 _NO_TIME = -1
 
 
-def handle(
+async def handle(
     context: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
-    """Refuse the request."""
-    return RenewDelegationTokenResponse(
-        error_code=int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
-        expiry_timestamp_ms=_NO_TIME,
-    )
+    """Change the time; the response has it."""
+    try:
+        expiry_ms = await _renew(context, request)
+    except ApiError as error:
+        return RenewDelegationTokenResponse(
+            error_code=int(error.code), expiry_timestamp_ms=_NO_TIME
+        )
+    return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
+
+
+async def _renew(context: RequestContext, request: RenewDelegationTokenRequest) -> int:
+    connection, tokens = context.connection, context.broker.logins.tokens
+    if not may_request_tokens(connection):
+        raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if tokens is None:
+        raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    principal = principal_of(connection)
+    return await tokens.renew(principal, bytes(request.hmac), request.renew_period_ms)

@@ -1,10 +1,11 @@
 """SaslAuthenticate (key 36), versions 0-2: one step of the exchange that SaslHandshake began.
 
-v1: session lifetime, always 0 (unlimited). v2: flexible. A message that is wrong is refused with
-SASL_AUTHENTICATION_FAILED, a request outside of an exchange with ILLEGAL_SASL_STATE. As in Kafka, a
-client that has failed is answered after connection.failed.authentication.delay.ms and disconnected.
+v1: lifetime of the session (KIP-368), 0 if it is unlimited. v2: flexible. A message that is wrong
+is refused with SASL_AUTHENTICATION_FAILED, a request outside of an exchange with
+ILLEGAL_SASL_STATE. As in Kafka, a client that has failed is answered after
+connection.failed.authentication.delay.ms and disconnected.
 
-Not done: the lifetime of a session (connections.max.reauth.ms, KIP-368).
+Not done: nothing.
 """
 
 import asyncio
@@ -35,11 +36,15 @@ def handle(
     """Answer a message of the exchange; after a failure the exchange has to begin again."""
     exchange = context.connection.identity
     message = bytes(request.auth_bytes)
-    if isinstance(exchange, ClientLogin) and not exchange.user:
+    if isinstance(exchange, ClientLogin) and exchange.session is None:
         try:
-            return SaslAuthenticateResponse(error_message=None, auth_bytes=exchange.step(message))
+            reply = exchange.step(message)
         except AuthenticationFailed as error:
             return _refuse(context, str(error))
+        lifetime_ms = 0 if exchange.session is None else exchange.session.lifetime_ms
+        return SaslAuthenticateResponse(
+            error_message=None, auth_bytes=reply, session_lifetime_ms=lifetime_ms
+        )
     if not isinstance(exchange, ProofToPeer):
         return SaslAuthenticateResponse(
             error_code=int(ErrorCode.ILLEGAL_SASL_STATE),

@@ -5,12 +5,16 @@ Brokers of one cluster use the mechanism OTTLA-BROKER on any listener (ottla.sec
 As in Kafka, another mechanism on a listener without SASL is refused with ILLEGAL_SASL_STATE. One
 that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with those that it has.
 
-Not done: another exchange on a connection that is authenticated (KIP-368): ILLEGAL_SASL_STATE.
+A client whose session ends begins another exchange on its connection (KIP-368), at most once in a
+second. ILLEGAL_SASL_STATE for one whose session does not end.
+
+Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
-from ottla.server.authentication.identity import ClientLogin, is_known
+from ottla.security.sessions import Renewal
+from ottla.server.authentication.identity import session_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -23,18 +27,23 @@ MAX_VERSION = 1
 def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Begin the exchange; SaslAuthenticate requests continue it."""
     secret, connection = context.broker.secret, context.connection
-    is_client = isinstance(connection.identity, ClientLogin) and is_known(connection)
-    if request.mechanism == MECHANISM and secret is not None and not is_client:
+    session = session_of(connection)
+    if request.mechanism == MECHANISM and secret is not None and session is None:
         number = context.broker.rng.random_bytes(NUMBER_BYTES)
         connection.identity = ProofToPeer(secret, number)
         return SaslHandshakeResponse(mechanisms=[MECHANISM])
     logins, listener = context.broker.logins, connection.listener_name
-    mechanisms = logins.mechanisms(listener)
-    if not mechanisms or is_client:
+    mechanisms, now = logins.mechanisms(listener), context.broker.clock.monotonic()
+    if not mechanisms or (session is not None and not session.may_be_renewed(now)):
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
     if request.mechanism not in mechanisms:
         return SaslHandshakeResponse(
             error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
         )
-    connection.identity = logins.begin(listener, request.mechanism, is_raw=context.api_version == 0)
+    connection.identity = logins.begin(
+        listener,
+        request.mechanism,
+        is_raw=context.api_version == 0,
+        renewal=None if session is None else Renewal(session, now),
+    )
     return SaslHandshakeResponse(mechanisms=list(mechanisms))

@@ -1,16 +1,18 @@
 """Events of a lesson on a terminal: logs of replicas, in-sync replicas, high watermarks, groups."""
 
+import re
 from collections.abc import Sequence
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text as Styled
 
 from ottla.testing.learn.events import (
+    NONE,
     Event,
     GroupView,
     PartitionView,
@@ -26,6 +28,8 @@ from ottla.testing.learn.lesson import Lesson
 _SLOTS = 6
 # The padding of the labels, and the bar behind the last record.
 _LABELS_FRAME = 8
+# The borders of a panel, and the padding.
+_PANEL_FRAME = 4
 # The bar before a record, and the padding.
 _FRAME_WIDTH = 4
 _VALUE_LENGTH = 12
@@ -33,9 +37,15 @@ _STATE_STYLES = {"leader": "bold cyan", "in sync": "green", "out of sync": "yell
 _STATES_ZH = {"leader": "leader", "in sync": "同步", "out of sync": "落后", "down": "宕机"}
 _QUESTION = Text("Question", "问题")
 _ANSWER = Text("Explanation", "解释")
-_NONE = Text("none", "无")
 _NO_MEMBERS = Text("no members", "没有成员")
 _COMMITTED = Text("committed", "已提交")
+# No line starts with one of the first, or ends with one of the second.
+_CLOSING = "，。；：！？、）”》…"
+_OPENING = "（“《"
+_CHINESE = "\u2e80-\u2fff\u3021-\u9fff\uf900-\ufaff"
+_WORD = f"[{_CHINESE}]|[^{_CHINESE}{_OPENING}{_CLOSING}\\s]+"
+# Indivisible: a word or one character with its marks, and the spaces behind it.
+_UNIT = re.compile(f"[{_OPENING}]*(?:{_WORD})?[{_CLOSING}]*\\s*")
 
 
 class Drawing:
@@ -48,20 +58,23 @@ class Drawing:
     def question(self, lesson: Lesson) -> None:
         """Draw the question of a lesson."""
         title = f"{self._word(_QUESTION)} · {lesson.name}"
-        self._console.print(Panel(lesson.question.render(self._language), title=title, title_align="left"))  # fmt: skip
+        self._panel(title, self._word(lesson.question))
 
     def explanation(self, text: str) -> None:
         """Draw the explanation."""
-        title = self._word(_ANSWER)
-        panel = Panel(text, title=title, title_align="left", border_style="green")
-        self._console.print(panel)
+        self._panel(self._word(_ANSWER), text, border_style="green")
+
+    def _panel(self, title: str, text: str, border_style: str = "none") -> None:
+        lines = _wrap(text, self._console.width - _PANEL_FRAME)
+        content = Styled("\n".join(lines))
+        self._console.print(
+            Panel(content, title=title, title_align="left", border_style=border_style)
+        )
 
     def event(self, event: Event) -> None:
         """Draw one event."""
         if isinstance(event, Step):
-            self._console.print(
-                Styled(f"➤ {event.text.render(self._language, event.facts)}", "bold")
-            )
+            self._lines(Styled("➤ "), event.text.render(self._language, event.facts), "bold")
         elif isinstance(event, PartitionView):
             self._partition(event)
         elif isinstance(event, GroupView):
@@ -71,7 +84,7 @@ class Drawing:
         self._console.print()
 
     def _partition(self, view: PartitionView) -> None:
-        leader = self._word(_NONE) if view.leader < 0 else f"{view.leader}"
+        leader = self._word(NONE) if view.leader < 0 else f"{view.leader}"
         mark = "?" if view.high_watermark < 0 else f"{view.high_watermark}"
         self._console.print(
             Styled.assemble(
@@ -110,29 +123,52 @@ class Drawing:
         return [*cells, Styled("┃" if is_all_visible else "", "bold")]
 
     def _group(self, view: GroupView) -> None:
-        committed = shown(view.committed)
-        self._console.print(
-            Styled.assemble(
-                (f"  {view.group}", "bold magenta"),
-                f"   {self._word(_COMMITTED)}: {committed}",
-            )
-        )
+        name = (f"  {view.group}", "bold magenta")
+        label = Styled.assemble(name, f"   {self._word(_COMMITTED)}: ")
+        self._lines(label, shown(view.committed))
         for member, partitions in view.members.items():
-            owned = ", ".join(partitions) or self._word(_NONE)
-            self._console.print(Styled.assemble("    ", (member, "cyan"), f" → {owned}"))
+            owned = ", ".join(partitions) or self._word(NONE)
+            self._lines(Styled.assemble("    ", (member, "cyan"), " → "), owned)
         if not view.members:
             self._console.print(f"    {self._word(_NO_MEMBERS)}")
 
     def _table(self, view: TableView) -> None:
-        table = Table(title=self._word(view.title), box=SIMPLE_HEAD, title_justify="left")
+        self._lines(Styled(), self._word(view.title), "italic")
+        table = Table(box=SIMPLE_HEAD)
         for column in view.columns:
-            table.add_column(column)
+            table.add_column(self._word(column))
         for row in view.rows:
-            table.add_row(*(Styled(shown(cell)) for cell in row))
+            table.add_row(*(Styled(shown(cell, self._language)) for cell in row))
         self._console.print(table)
+
+    def _lines(self, label: Styled, text: str, style: str = "") -> None:
+        """Draw a label and a text; the lines of the text are below each other."""
+        width = self._console.width - label.cell_len
+        first, *rest = _wrap(text, width)
+        self._console.print(Styled.assemble(label, (first, style)))
+        for line in rest:
+            self._console.print(Styled(f"{' ' * label.cell_len}{line}", style))
 
     def _word(self, text: Text) -> str:
         return text.render(self._language)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Return the lines of a text, at most `width` cells each.
+
+    rich breaks lines only at spaces; Chinese sentences have few of them.
+    """
+    lines: list[str] = []
+    line = ""
+    for unit in _UNIT.findall(text):
+        if line and cell_len(f"{line}{unit.rstrip()}") > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += unit
+        if cell_len(line.rstrip()) > width:
+            *full, line = chop_cells(line, width)
+            lines += full
+    return [*lines, line.rstrip()]
 
 
 def _fitting(view: PartitionView, width: int) -> Sequence[int]:

@@ -17,7 +17,8 @@ class Text(NamedTuple):
     def render(self, language: str, facts: Facts | None = None) -> str:
         """Return the text in a language, "en" or "zh", with these facts."""
         text = self.zh if language == "zh" else self.en
-        return text.format(**{name: shown(value) for name, value in (facts or {}).items()})
+        values = {name: shown(value, language) for name, value in (facts or {}).items()}
+        return text.format(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +73,37 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table of facts, with a title and columns."""
+    """A table of facts, with a title and columns; cells may be texts."""
 
     title: Text
-    columns: tuple[str, ...]
+    columns: tuple[Text, ...]
     rows: tuple[tuple[Any, ...], ...]
 
 
+NONE = Text("none", "无")
+# Between values, between pairs, within a pair, and the word for no values.
+_MARKS = {
+    "": (", ", "; ", ": ", "-"),
+    "en": (", ", "; ", ": ", NONE.en),
+    "zh": ("、", "；", "：", NONE.zh),
+}
 Event = Step | PartitionView | GroupView | TableView
 Emit = Callable[[Event], None]
 
 
-def shown(value: Any) -> str:
-    """Return a fact as it appears in a sentence."""
+def shown(value: Any, language: str = "") -> str:
+    """Return a fact as it appears in a sentence of a language, or in a picture if there is none."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, Text):
+        return value.render(language)
+    comma, semicolon, colon, empty = _MARKS[language]
     if isinstance(value, Mapping):
-        return "; ".join(f"{shown(key)}: {shown(item)}" for key, item in value.items()) or "-"
+        rows = [f"{shown(key, language)}{colon}{shown(value[key], language)}" for key in value]
+        return semicolon.join(rows) or empty
     if isinstance(value, list | tuple | set | frozenset):
-        rows = sorted(value) if isinstance(value, set | frozenset) else value
-        return ", ".join(map(shown, rows)) or "-"
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return comma.join(shown(item, language) for item in items) or empty
     if isinstance(value, float):
         return f"{value:.1f}"
     return str(value)

@@ -8,10 +8,15 @@ from typing import Any
 
 from ottla.testing.learn.course import LESSONS, Report, cluster_for, find, play
 from ottla.testing.learn.drawing import Drawing
-from ottla.testing.learn.events import Event, Step, TableView, shown
+from ottla.testing.learn.events import Event, Step, TableView, Text, shown
 from ottla.testing.learn.lesson import Lesson
 from ottla.tools.output import Output, note
 
+_HEADINGS = Text("name", "名称"), Text("question", "问题")
+_HINT = Text(
+    "Run one with `ottla learn NAME`; --step waits for Enter after each step.",
+    "用 `ottla learn 名称` 运行一个课程；--step 在每一步之后等待回车。",
+)
 _KINDS = {"PartitionView": "partition", "GroupView": "group", "TableView": "table"}
 
 
@@ -28,9 +33,7 @@ def run(output: Output, chosen: Sequence[str], *, language: str, waits: bool) ->
     """
     lessons = [find(name) for name in dict.fromkeys(chosen)]
     if not lessons:
-        output.rows(_listing(language), ("name", "question"))
-        if not output.is_json:
-            note("Run one with `ottla learn NAME`; --step waits for Enter after each step.")
+        _list(output, language)
         return
     # Brokers and clients that are killed on purpose need not warn about it.
     logging.getLogger("ottla").addHandler(logging.NullHandler())
@@ -41,8 +44,8 @@ def run(output: Output, chosen: Sequence[str], *, language: str, waits: bool) ->
         _draw(lesson, language, waits=waits)
 
 
-def _listing(language: str) -> list[dict[str, str]]:
-    return [
+def _list(output: Output, language: str) -> None:
+    rows = [
         {
             "name": lesson.name,
             "subject": lesson.subject,
@@ -50,6 +53,12 @@ def _listing(language: str) -> list[dict[str, str]]:
         }
         for lesson in LESSONS.values()
     ]
+    if output.is_json:
+        output.rows(rows, ())
+        return
+    name, question = (heading.render(language) for heading in _HEADINGS)
+    output.rows([{name: row["name"], question: row["question"]} for row in rows], (name, question))
+    note(_HINT.render(language))
 
 
 def _alone(lesson: Lesson) -> Report:
@@ -85,7 +94,7 @@ def _json(lesson: Lesson, report: Report, language: str) -> dict[str, Any]:
         "subject": lesson.subject,
         "question": lesson.question.render(language),
         "events": [_event(event, language) for event in report.events],
-        "facts": {name: _plain(value) for name, value in report.facts.items()},
+        "facts": {name: _plain(value, language) for name, value in report.facts.items()},
         "explanation": lesson.explanation.render(language, report.facts),
     }
 
@@ -95,16 +104,20 @@ def _event(event: Event, language: str) -> dict[str, Any]:
         return {"kind": "step", "text": event.text.render(language, event.facts)}
     kind = {"kind": _KINDS[type(event).__name__]}
     if isinstance(event, TableView):
-        rows = [dict(zip(event.columns, map(shown, row), strict=True)) for row in event.rows]
+        names = [column.en for column in event.columns]
+        rows = [
+            {name: shown(cell, language) for name, cell in zip(names, row, strict=True)}
+            for row in event.rows
+        ]
         return {**kind, "title": event.title.render(language), "rows": rows}
     return {**kind, **asdict(event)}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return shown(value)
+def _plain(value: Any, language: str) -> Any:
+    if isinstance(value, bytes | Text):
+        return shown(value, language)
     if isinstance(value, dict):
-        return {shown(key): _plain(item) for key, item in value.items()}
+        return {shown(key, language): _plain(item, language) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [_plain(item, language) for item in value]
     return value

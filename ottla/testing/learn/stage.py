@@ -70,9 +70,10 @@ class Stage:
         self._emit(view)
         return view
 
-    def table(self, en: str, zh: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    def table(self, title: Text, columns: Text, rows: Iterable[tuple[Any, ...]]) -> None:
         """Show a table; `columns` are separated by commas."""
-        self._emit(TableView(Text(en, zh), tuple(columns.split(",")), tuple(rows)))
+        pairs = zip(columns.en.split(","), columns.zh.split(","), strict=True)
+        self._emit(TableView(title, tuple(Text(*pair) for pair in pairs), tuple(rows)))
 
     # -- topics and brokers -----------------------------------------------------------------------
 

@@ -20,11 +20,15 @@ _MODULE = "ottla.tools.console.running"
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The cluster that the console shows; `http_urls` are the brokers' HTTP ports by node id."""
+    """The cluster that the console shows; `http_urls` are the brokers' HTTP ports by node id.
+
+    `options` are those of a client for the listener at `bootstrap`.
+    """
 
     bootstrap: str
     http_urls: Mapping[int, str]
     zookeeper: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -36,6 +40,9 @@ class Companion:
     host: str
     is_read_only: bool
     output: Output
+    # The name of the brokers' listener that it uses, and its options of a client there.
+    broker_listener: str
+    client_options: Mapping[str, str] = field(repr=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _console: Any = field(default=None, init=False)
 
@@ -58,7 +65,11 @@ class Companion:
         settings = load("ottla.console.model.connections", "ClusterSettings")
         options = load(_MODULE, "BesideOptions")
         cluster = settings(
-            CLUSTER_NAME, facts.bootstrap, zookeeper=facts.zookeeper, http_urls=facts.http_urls
+            CLUSTER_NAME,
+            facts.bootstrap,
+            facts.options,
+            zookeeper=facts.zookeeper,
+            http_urls=facts.http_urls,
         )
         self._console = load(_MODULE, "ConsoleBeside")(
             options(self.listener, self.data, self.host, self.is_read_only), self.output, cluster
@@ -66,13 +77,17 @@ class Companion:
         self._console.start()
 
 
-def open_companion(options: Mapping[str, Any], data: str, output: Output) -> Companion | None:
+def open_companion(
+    options: Mapping[str, Any], data: str, output: Output, settings: Mapping[str, str]
+) -> Companion | None:
     """Return the console that the options ask for, listening already, or None.
 
-    OttlaError if its port is taken: the brokers are not started then.
+    OttlaError if its port is taken, or if it can use no listener of brokers with these `settings`:
+    the brokers are not started then.
     """
     if not options["console"]:
         return None
+    chosen = load("ottla.tools.console.listener", "choose")(settings)
     host, port = options["console_host"], options["console_port"]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -82,14 +97,22 @@ def open_companion(options: Mapping[str, Any], data: str, output: Output) -> Com
             f"the console cannot listen on {host}:{port} ({error.strerror}): choose another port "
             "with --console-port"
         ) from error
-    return Companion(listener, data, host, options["console_read_only"], output)
+    is_read_only = options["console_read_only"]
+    return Companion(listener, data, host, is_read_only, output, chosen.name, chosen.options)
 
 
-def facts_of(bootstrap: str, nodes: Sequence[Node], zookeeper: str | None) -> ClusterFacts:
+def facts_of(companion: Companion, nodes: Sequence[Node], zookeeper: str | None) -> ClusterFacts:
     """Return the facts of brokers that run in this process."""
+    endpoints = [
+        endpoint
+        for node in nodes
+        for endpoint in node.advertised_endpoints
+        if endpoint.listener == companion.broker_listener
+    ]
+    bootstrap = ",".join(endpoint.address for endpoint in endpoints)
     urls = {
         node.node_id: "http://{}:{}".format(*node.monitoring_address)
         for node in nodes
         if node.monitoring_address
     }
-    return ClusterFacts(bootstrap, urls, zookeeper)
+    return ClusterFacts(bootstrap, urls, zookeeper, companion.client_options)

@@ -114,7 +114,7 @@ def _run_broker(
 ) -> None:
     data = settings.get("log.dirs") or settings["log.dir"]
     layout.refuse_cluster(data)
-    companion = open_companion(option_values, data.split(",")[0], output)
+    companion = open_companion(option_values, data.split(",")[0], output, settings)
     zookeeper = settings.get("zookeeper.connect")
     with serving.beside(companion, zookeeper) as on_ready:
         serving.serve(Node(settings), lambda node: [node], output, line, data, on_ready)
@@ -130,7 +130,7 @@ def _run_cluster(
     from ottla.server.local_cluster import LocalCluster
 
     cluster = LocalCluster(settings, layout.coordination(data))
-    companion = open_companion(option_values, data, output)
+    companion = open_companion(option_values, data, output, settings[0])
     with serving.beside(companion, None) as on_ready:
         serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)
 
@@ -142,6 +142,6 @@ def _run_processes(
     settings = cluster_settings(up_options, count)
     layout.check_cluster(data, count)
     logging = [word for level in option_values["log_levels"] for word in ("--log-level", level)]
-    companion = open_companion(option_values, data, output)
+    companion = open_companion(option_values, data, output, settings[0])
     options = [*logging, "--log-format", option_values["log_format"]]
     _run_apart(data, settings, options, output, line, companion)

@@ -32,15 +32,9 @@ def report_unknown(file: Mapping[str, str]) -> None:
             note(sentence)
 
 
-def address_of(node: Node) -> str:
-    """Return a broker's address as clients write it."""
-    host = f"[{node.host}]" if ":" in node.host else node.host
-    return f"{host}:{node.port}"
-
-
 def announce(output: Output, nodes: Sequence[Node], data: str) -> None:
     """Print the ready line: the addresses of all brokers, and where their data is."""
-    bootstrap = ",".join(map(address_of, nodes))
+    bootstrap = ",".join(node.endpoints[0].address for node in nodes)
     sentence = f"Ottla is ready on {bootstrap} (data in {data})"
     facts = {"bootstrap": bootstrap, "data": data, "cluster_id": nodes[0].cluster_id}
     addresses = [node.monitoring_address for node in nodes]
@@ -61,8 +55,7 @@ def beside(
 
     def on_ready(nodes: Sequence[Node]) -> None:
         if companion is not None:
-            bootstrap = ",".join(map(address_of, nodes))
-            companion.start(facts_of(bootstrap, nodes, zookeeper))
+            companion.start(facts_of(companion, nodes, zookeeper))
 
     try:
         yield on_ready

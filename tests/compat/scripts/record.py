@@ -47,11 +47,13 @@ def record(transcript: Transcript) -> None:
         folder = Path(name)
         (folder / "log4j.properties").write_text(_SILENT)
         tools: dict[str, Tools] = {}
-        with places_of(transcript, folder) as locations:
+        with contextlib.ExitStack() as stack:
+            locations = stack.enter_context(places_of(transcript, folder))
             for command in transcript.commands:
                 if "O" not in command.marks:
                     if command.version not in tools:
                         tools[command.version] = Tools(folder, command.version)
+                        stack.callback(tools[command.version].close)
                     tools[command.version].run(command, locations)
 
 
@@ -129,11 +131,16 @@ class Tools:
             command.out = list(itertools.dropwhile(lambda line: not line.strip(), command.out))
         command.errors = normalize(errors, places, others=command.out)
 
+    def close(self) -> None:
+        """Stop the JVM."""
+        self._server.close()
+
     def _shared(self, script: str, command_line: list[str]) -> tuple[int | None, str, str]:
         try:
             return self._server.run(CLASSES[script], *command_line)
         except AssertionError:
             # The tool ends its JVM itself.
+            self._server.close()
             self._server = ToolServer(java.command(self._class_path, SOURCE.stem))
             return None, "", ""
 

@@ -64,6 +64,10 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         options = _OPTIONS | transcript.options("broker")
         if transcript.uses("$J"):
             options["metrics.listener"] = "127.0.0.1:0"
+        authenticated = ""
+        if transcript.uses("$L"):
+            authenticated = f"127.0.0.1:{java.free_ports(1)[0]}"
+            options["listeners"] = f"PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://{authenticated}"
         cluster = stack.enter_context(Cluster(options=options))
         second = jmx_url = ""
         if transcript.uses("$C"):
@@ -78,7 +82,14 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
             if reason := java.why_not():
                 pytest.skip(reason)
             ensemble = stack.enter_context(zookeeper.running(folder / "zookeeper", USERS))
-        yield Places(cluster.bootstrap, folder, second, jmx_url, zookeeper=ensemble)
+        yield Places(
+            cluster.bootstrap,
+            folder,
+            second,
+            jmx_url,
+            authenticated=authenticated,
+            zookeeper=ensemble,
+        )
 
 
 @pytest.mark.parametrize("subject", TRANSCRIPTS)
@@ -95,6 +106,7 @@ def test_output_is_that_of_apache_kafka(
             command.prepare(places)
             monkeypatch.setenv("KAFKA_OPTS", places.fill(command.java_options))
             done = run_script(own_words(command, places), command.stdin, monkeypatch)
+            places.remember_tokens(done.out)
             differences += compare(command, done, places)
     assert not differences, "\n".join(differences)
 

@@ -1,15 +1,17 @@
 """Values of producers and consumers."""
 
+import pytest
 from confluent_kafka import Message
 
-from ottla.client.consumer.commits import next_offsets
 from ottla.client.consumer.deserialization import plain_records
+from ottla.client.errors import ClientError
 from ottla.client.records import (
     ConsumerRecord,
     OffsetAndMetadata,
     RecordMetadata,
     TopicPartition,
     html_table,
+    next_offsets,
     unsent,
 )
 
@@ -43,6 +45,19 @@ def test_next_offsets_are_after_the_last_record() -> None:
     assert next_offsets(rows) == {("t", 0): (5, ""), ("t", 1): (10, "")}
     assert next_offsets(rows[0]) == {TopicPartition("t", 0): OffsetAndMetadata(5)}
     assert next_offsets({("t", 0): 3}) == {("t", 0): OffsetAndMetadata(3)}
+
+
+def test_negative_offset_is_not_committed() -> None:
+    """The error names the partition, as in Java."""
+    with pytest.raises(ClientError, match="-7 is not an offset of t-0: offsets begin with 0"):
+        next_offsets({("t", 0): -7})
+
+
+def test_notebook_shows_all_headers_of_a_record() -> None:
+    """Two headers may have the same name."""
+    html = record(0, 1)._repr_html_()
+    assert "b&#x27;1&#x27;" in html
+    assert "b&#x27;2&#x27;" in html
 
 
 def test_metadata_of_a_record_that_was_not_sent() -> None:

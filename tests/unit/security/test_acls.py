@@ -86,10 +86,3 @@ def test_listed_patterns_are_all_that_a_filter_matches(
     ]
     matched = {pattern for pattern in universe if acls.pattern_matches(wanted, pattern)}
     assert not exact or set(exact) == matched
-
-
-def test_principal_has_a_type() -> None:
-    """A name without one is refused with Kafka's words."""
-    acls.check_principal("User:CN=ann,O=x")
-    with pytest.raises(ValueError, match="principalType:principalName but got ann"):
-        acls.check_principal("ann")

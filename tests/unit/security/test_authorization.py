@@ -191,7 +191,7 @@ def test_without_entries_the_option_decides() -> None:
 
 def test_super_user_is_a_principal() -> None:
     """A name without a type is refused."""
-    with pytest.raises(ValueError, match="principalType:principalName but got ann"):
+    with pytest.raises(ValueError, match="'ann' is not a principal such as User:ann"):
         Rules.parse("ann", allows_if_no_acl=False)
 
 

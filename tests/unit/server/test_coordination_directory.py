@@ -116,3 +116,34 @@ async def test_directory_without_a_cluster_id_can_be_used(tmp_path: Path) -> Non
     (folder / "meta.properties").write_text("version=0\nbroker.id=1\n")
     await _run_once(folder)
     assert "cluster.id=" in (folder / "meta.properties").read_text()
+
+
+_FORMATTED = "version=1\nnode.id=1\ndirectory.id=Tbr8PDF9jw0Rvt13i0Hq1g\ncluster.id=abc\n"
+_OF_ZOOKEEPER = "version=0\nbroker.id=1\ncluster.id=abc\n"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "remedy"),
+    [
+        (
+            _FORMATTED,
+            "bootstrap.checkpoint",
+            r"formatted it.*Delete meta\.properties .*'ottla log format",
+        ),
+        (_FORMATTED, "__cluster_metadata-0/x.log", r"KRaft.*cannot read.*ottla topic copy"),
+        (_OF_ZOOKEEPER, "t-0/x.log", r"ottla zookeeper import --connect HOST:PORT --data {}"),
+    ],
+    ids=["formatted", "KRaft", "ZooKeeper"],
+)
+async def test_directory_of_apache_kafka_is_refused_with_the_way_to_use_it(
+    tmp_path: Path, owner: str, name: str, remedy: str
+) -> None:
+    """What to do depends on how Apache Kafka used the directory; it is left untouched."""
+    folder = tmp_path / "data"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_bytes(b"")
+    (folder / "meta.properties").write_text(owner)
+    before = contents(tmp_path)
+    with pytest.raises(OttlaError, match=remedy.format(folder)):
+        await _node(folder).start()
+    assert contents(tmp_path) == before

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.client import AdminClient
 from ottla.client.admin import configs
 from ottla.testing import Cluster
 
@@ -50,6 +51,43 @@ def test_a_restart_keeps_data_and_address() -> None:
         cluster.restart()
         assert cluster.topics() == ["kept"]
         assert (cluster.bootstrap, cluster.cluster_id) == before
+
+
+_LISTENERS = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0, inner://127.0.0.1:0",
+    "listener.security.protocol.map": "INNER:PLAINTEXT",
+    "inter.broker.listener.name": "INNER",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
+    ),
+}
+
+
+def test_each_listener_has_an_address_that_outlasts_a_restart() -> None:
+    """A client finds a listener by its name in `listeners`, in capital or small letters."""
+    with Cluster(brokers=2, options=_LISTENERS) as cluster:
+        secured, inner = cluster.bootstrap_of("SASL_PLAINTEXT"), cluster.bootstrap_of("inner")
+        assert cluster.bootstrap == secured
+        assert len({*secured.split(","), *inner.split(",")}) == 4
+        cluster.create_topic("orders", replication_factor=2)
+        with AdminClient(
+            bootstrap_servers=secured,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="ann",
+            sasl_password="secret",
+        ) as admin:
+            assert [topic.name for topic in admin.list_topics()] == ["orders"]
+        cluster.restart(2)
+        assert cluster.bootstrap_of("SASL_PLAINTEXT") == secured
+        assert cluster.bootstrap_of("INNER") == inner
+
+
+def test_unknown_listener_is_an_error() -> None:
+    """It names the listeners that there are."""
+    with Cluster() as cluster, pytest.raises(OttlaError, match=r"no listener SSL: .* PLAINTEXT"):
+        cluster.bootstrap_of("SSL")
 
 
 def test_stopping_twice_is_stopping_once() -> None:

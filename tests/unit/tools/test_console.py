@@ -6,7 +6,9 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.tools import main, profiles
+from ottla.tools.console.listener import choose
 from ottla.tools.console.running import clusters_of
+from tests.certificates import self_signed
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -116,3 +118,47 @@ def test_a_missing_file_of_options_stops_the_command(
     words = ["console", "--cluster", "a=k1:9092", "--command-config", f"a={tmp_path}/none"]
     assert main.run([*words, "--data", str(tmp_path / "data")]) == 1
     assert f"{tmp_path}/none" in capsys.readouterr().err
+
+
+def test_console_beside_a_broker_prefers_a_listener_without_security(tmp_path: Path) -> None:
+    """It may have another name, and come after listeners with security."""
+    chosen = choose(
+        {
+            "listeners": "SSL://127.0.0.1:0,INNER://127.0.0.1:0",
+            "listener.security.protocol.map": "INNER:PLAINTEXT",
+            "ssl.keystore.location": str(self_signed(tmp_path)),
+        }
+    )
+    assert chosen == ("INNER", {})
+
+
+def test_console_beside_a_broker_uses_the_certificates_of_the_broker(tmp_path: Path) -> None:
+    """It trusts the broker's own certificate; its key is no part of the options."""
+    server, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(server),
+        "ssl.truststore.location": str(other.with_suffix(".crt")),
+        "ssl.client.auth": "required",
+    }
+    name, options = choose(settings)
+    assert (name, options["ssl.keystore.location"]) == ("SSL", str(server))
+    certificates = options["ssl.truststore.certificates"]
+    assert certificates.count("BEGIN CERTIFICATE") == 2
+    assert "PRIVATE KEY" not in certificates
+    assert "ssl.keystore.location" not in choose({**settings, "ssl.client.auth": "none"}).options
+
+
+def test_console_beside_a_broker_uses_the_user_of_the_broker() -> None:
+    """Kafka's brokers name the user of a broker as `username` in the login module."""
+    option = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "PLAIN"}
+    module = f'{_PLAIN} required username="b" password="c" user_b="c";'
+    assert choose({**settings, option: module}).options == {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "b",
+        "sasl.password": "c",
+    }
+    with pytest.raises(ConfigError, match=f"add a listener PLAINTEXT.* or set {option}"):
+        choose({**settings, option: f'{_PLAIN} required user_b="c";'})

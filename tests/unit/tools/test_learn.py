@@ -25,6 +25,16 @@ def test_list_shows_names_and_questions(capsys: pytest.CaptureFixture[str]) -> N
     assert all(row["name"] in plain and row["question"] in plain for row in rows)
 
 
+def test_list_is_in_the_language_of_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A Chinese list has Chinese headings and a Chinese hint; its JSON has the same names."""
+    assert main.run(["learn", "--language", "zh"]) == 0
+    done = capsys.readouterr()
+    assert done.out.splitlines()[0].split() == ["名称", "问题"]
+    assert done.err == "用 `ottla learn 名称` 运行一个课程；--step 在每一步之后等待回车。\n"
+    assert main.run(["learn", "--language", "zh", "--output", "json"]) == 0
+    assert {*json.loads(capsys.readouterr().out)[0]} == {"name", "subject", "question"}
+
+
 def test_lesson_is_drawn_between_question_and_explanation(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

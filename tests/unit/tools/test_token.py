@@ -1,4 +1,4 @@
-"""`ottla token …` with a scripted broker that issues tokens, and with Ottla's, which refuses."""
+"""`ottla token …` with a scripted broker that issues tokens, and with one that refuses."""
 
 import base64
 from collections.abc import Callable

@@ -28,12 +28,13 @@ _TRANSACTIONS = "__transaction_state"
         "the followers {followers} fetched it. A consumer group reads from the leaders: its members owned "
         "{owners}, and broker {coordinator}, the coordinator, stores their offsets. When broker {leader} died, it "
         "left /brokers/ids ({registered_after}), the controller elected broker {new_leader} as leader of the "
-        "partition, and the group read {read} from there: no broker is a single point of failure.",
+        "partition, and the group read {read} from there: no broker is a single point of failure. Apache Kafka 4 has no "
+        "ZooKeeper: a quorum of controllers (KRaft) registers brokers and stores the metadata.",
         "broker {registered} 在 ZooKeeper（/brokers/ids）中注册，其中 broker {controller} 是 controller。topic 分为多个分区，"
         "每个分区在几个 broker 上有副本：{assignment}。生产者按 key 选择分区 {partition}，把消息发给它的 leader broker {leader}；"
         "follower {followers} 拉取它。消费者组从 leader 读取：成员拥有 {owners}，offset 由协调者 broker {coordinator} 保存。"
         "broker {leader} 宕机后从 /brokers/ids 消失（{registered_after}），controller 选举 broker {new_leader} 为该分区的 leader，"
-        "消费者组从那里读到 {read}：集群中没有单点。",
+        "消费者组从那里读到 {read}：集群中没有单点。Apache Kafka 4 没有 ZooKeeper：由一组 controller（KRaft）注册 broker 并保存元数据。",
     ),
 )
 def architecture(stage: Stage) -> None:
@@ -58,9 +59,11 @@ def architecture(stage: Stage) -> None:
     leader = images[sent.partition].leader
     coordinator = observation.coordinator(stage.cluster, stage.name)
     stage.table(
-        "Who does what",
-        "分工",
-        "broker,controller,coordinator,leads,follows",
+        Text("Who does what", "分工"),
+        Text(
+            "broker,controller,coordinator,leads,follows",
+            "broker,controller,协调者,leader 分区,follower 分区",
+        ),
         [
             (
                 broker,
@@ -110,15 +113,18 @@ def architecture(stage: Stage) -> None:
     ),
     explanation=Text(
         "Two: {internal}. They are ordinary partitioned logs ({partitions} partitions here) that keep only "
-        "the newest record of each key (cleanup.policy={policies}), created at the first use. __consumer_offsets "
+        "the newest record of each key (cleanup.policy: {policies}), created at the first use. __consumer_offsets "
         "has one key for each group and partition: {offset_key}, value {offset_value}. "
         "__transaction_state has one for each transactional id: {transaction_key}, which belongs to producer id "
         "{producer_id} with epoch {producer_epoch}; a transactional id does not replace them. The "
-        "leader of a partition coordinates the groups or ids in it, and a new leader reads its records first.",
-        "有两个：{internal}。它们是普通的分区日志（这里有 {partitions} 个分区），每个 key 只保留最新的一条（cleanup.policy={policies}），首次使用时创建。"
+        "leader of a partition coordinates the groups or ids in it, and a new leader reads its records first. "
+        "Apache Kafka 4 has __share_group_state for share groups, too, and its controllers have the log "
+        "__cluster_metadata.",
+        "有两个：{internal}。它们是普通的分区日志（这里有 {partitions} 个分区），每个 key 只保留最新的一条（cleanup.policy 为 {policies}），首次使用时创建。"
         "__consumer_offsets 的 key 是组和分区：{offset_key}，值为 {offset_value}。"
         "__transaction_state 的 key 是 transactional id：{transaction_key}，它对应 producer id {producer_id} 和 epoch {producer_epoch}，并不取代它们。"
-        "分区的 leader 就是其中各组或各 id 的协调者，新 leader 会先读完这些消息。",
+        "分区的 leader 就是其中各组或各 id 的协调者，新 leader 会先读完这些消息。"
+        "Apache Kafka 4 还有共享组使用的 __share_group_state，其 controller 则使用日志 __cluster_metadata。",
     ),
 )
 def internal_topics(stage: Stage) -> None:
@@ -143,12 +149,15 @@ def internal_topics(stage: Stage) -> None:
     key, offset = _newest_commit(stage, partitions[_OFFSETS])
     transactional_id, value = _newest_transaction(stage, partitions[_TRANSACTIONS])
     stage.table(
-        "Records in internal topics",
-        "内部 topic 中的消息",
-        "topic,key,value",
+        Text("Records in internal topics", "内部 topic 中的消息"),
+        Text("topic,key,value", "topic,key,值"),
         [
             (_OFFSETS, key, f"offset {offset}"),
-            (_TRANSACTIONS, transactional_id, f"id {value.producer_id} {value.producer_epoch}"),
+            (
+                _TRANSACTIONS,
+                transactional_id,
+                f"producer id {value.producer_id}, epoch {value.producer_epoch}",
+            ),
         ],
     )
     stage.say(

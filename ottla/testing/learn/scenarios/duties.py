@@ -14,11 +14,20 @@ from ottla.cluster.znodes import (
     TopicsNode,
 )
 from ottla.testing.learn import observation
-from ottla.testing.learn.events import Text
+from ottla.testing.learn.events import NONE, Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.stage import Stage
 
 SUBJECT = Subject("controller")
+_EVENTS = {
+    "topic created": "新建 topic",
+    "partition added": "增加分区",
+    "broker died": "broker 宕机",
+    "ISR changed": "ISR 变化",
+    "preferred election": "preferred 选举",
+    "reassignment": "分区重分配",
+    "topic deleted": "删除 topic",
+}
 
 
 @SUBJECT.lesson(
@@ -34,10 +43,12 @@ SUBJECT = Subject("controller")
         "handled all seven. It writes the result to ZooKeeper and sends it to the brokers: after the death of broker {leader} "
         "the state of the partition was: {died}; after its return: {changed}; after the reassignment: {moved}. A watch on "
         "/brokers/ids still reports brokers; today's tools and leaders send the other six as requests "
-        "(leaders report ISRs with AlterPartition, KIP-497).",
+        "(leaders report ISRs with AlterPartition, KIP-497). With KRaft brokers register at the controller, and "
+        "send it heartbeats.",
         "新建 topic、增加分区、删除 topic、broker 上下线、ISR 变化、preferred 选举、分区重分配。每类事件原来都有一个 znode 监听器：{nodes}。"
         "broker {controller} 是 controller，完成了全部七项。它把结果写入 ZooKeeper 并通知各 broker：broker {leader} 宕机后分区状态为：{died}；恢复后：{changed}；重分配后：{moved}。"
-        "broker 上下线至今仍通过 /brokers/ids 的 watch 发现；其余六类如今由工具和 leader 以请求的形式发给 controller（leader 用 AlterPartition 报告 ISR，KIP-497）。",
+        "broker 上下线至今仍通过 /brokers/ids 的 watch 发现；其余六类如今由工具和 leader 以请求的形式发给 controller（leader 用 AlterPartition 报告 ISR，KIP-497）。"
+        "KRaft 中 broker 向 controller 注册并发送心跳。",
     ),
 )
 def controller_duties(stage: Stage) -> None:
@@ -68,10 +79,9 @@ def controller_duties(stage: Stage) -> None:
         "topic deleted": DeleteTopicsNode.PATH,
     }
     stage.table(
-        "Seven events",
-        "七类事件",
-        "event,listener on,state in ZooKeeper",
-        [(event, node, observed[event]) for event, node in nodes.items()],
+        Text("Seven events", "七类事件"),
+        Text("event,listener on,state in ZooKeeper", "事件,监听的 znode,ZooKeeper 中的状态"),
+        [(Text(event, _EVENTS[event]), node, observed[event]) for event, node in nodes.items()],
     )
     stage.say(
         "Broker {controller} has handled {count} kinds of event.",
@@ -82,17 +92,17 @@ def controller_duties(stage: Stage) -> None:
     )
 
 
-def _state(stage: Stage, topic: str, partition: int = 0) -> str:
+def _state(stage: Stage, topic: str, partition: int = 0) -> str | Text:
     """Return leader and ISR of a partition as they are in ZooKeeper."""
     content = observation.znode(stage.cluster, PartitionStateNode.path(topic, partition))
     if content is None:
-        return "none"
+        return NONE
     fields = json.loads(content)
     isr = ",".join(map(str, sorted(fields["isr"])))
     return f"leader {fields['leader']}, epoch {fields['leader_epoch']}, ISR {isr}"
 
 
-def _broker_events(stage: Stage, topic: str) -> dict[str, str]:
+def _broker_events(stage: Stage, topic: str) -> dict[str, str | Text]:
     cluster = stage.cluster
     leader = cluster.leader(topic)
     stage.kill(leader)
@@ -124,7 +134,7 @@ def _broker_events(stage: Stage, topic: str) -> dict[str, str]:
     }
 
 
-def _admin_events(stage: Stage, topic: str) -> dict[str, str]:
+def _admin_events(stage: Stage, topic: str) -> dict[str, str | Text]:
     cluster = stage.cluster
     before = observation.partition_image(cluster, topic).replicas
     other = next(broker for broker in cluster.brokers if broker not in before)

@@ -29,11 +29,13 @@ SUBJECT = Subject("controller")
         "controller with epoch {new_epoch} (before: {old_epoch}), and elected new leaders: the first "
         "live in-sync replica in assignment order, not the broker with the fewest leaders. The leaders "
         "were {leaders_before}, then {leaders_after}; {leaders_preferred} after a preferred election, "
-        "which returns leadership to the first replica of each assignment.",
+        "which returns leadership to the first replica of each assignment. With KRaft, the only mode of Apache "
+        "Kafka 4, the controllers elect one of them by votes (Raft), not by a znode.",
         "只有一个 broker 是 controller：最先在 ZooKeeper 创建 /controller 的那个。它负责选举分区 leader。"
         "broker {old_controller} 宕机后，broker {new_controller} 成为 controller，epoch 为 {new_epoch}（之前 {old_epoch}），"
         "并按分配顺序选举第一个存活的 ISR 副本为 leader，而不是 leader 最少的 broker。leader 分布从 {leaders_before} 变为 {leaders_after}；"
-        "preferred 选举后为 {leaders_preferred}，即把 leader 还给每个分配中的第一个副本。",
+        "preferred 选举后为 {leaders_preferred}，即把 leader 还给每个分配中的第一个副本。"
+        "KRaft 是 Apache Kafka 4 唯一的模式：controller 之间用 Raft 投票选出其中一个，不再依赖 znode。",
     ),
 )
 def controller(stage: Stage) -> None:

@@ -48,7 +48,11 @@ def batch_format(stage: Stage) -> None:
     folder = observation.folder(stage.cluster, 1, topic)
     data = next(folder.glob("*.log")).read_bytes()
     header = parse_header(data)
-    stage.table("Header of the batch", "批次头部", "field,value", list(header._asdict().items()))
+    stage.table(
+        Text("Header of the batch", "批次头部"),
+        Text("field,value", "字段,值"),
+        list(header._asdict().items()),
+    )
     covered = data[_CHECKSUM_START : header.size_bytes]
     damaged = bytearray(batch)
     damaged[-1] ^= 1
@@ -116,9 +120,8 @@ def memory(stage: Stage) -> None:
     options = stage.broker_options()
     threads = [thread.name for thread in threading.enumerate()]
     stage.table(
-        "Growth in MB",
-        "增长（MB）",
-        "files,heap",
+        Text("Growth in MB", "增长（MB）"),
+        Text("files,heap", "文件,堆"),
         [(_megabytes(stored() - bytes_before), _megabytes(memory_after - memory_before))],
     )
     stage.say(
@@ -181,7 +184,11 @@ def num_partitions(stage: Stage) -> None:
         late = stage.topic("late", partitions=topics.BROKER_DEFAULT)
         explicit = stage.topic("explicit", partitions=1)
         counts = {topic: _count(stage, topic) for topic in (early, late, explicit)}
-        stage.table("Partitions", "分区数", "topic,partitions", list(counts.items()))
+        stage.table(
+            Text("Partitions", "分区"),
+            Text("topic,partitions", "topic,分区数"),
+            list(counts.items()),
+        )
         stage.say(
             "After a restart with num.partitions={second_option}: {counts}.",
             "以 num.partitions={second_option} 重启后：{counts}。",

@@ -31,12 +31,12 @@ _BURST = 4500
         "({isr_behind}): a burst of records says nothing about a follower. After "
         "replica.lag.time.max.ms ({lag_ms} ms) without catching up it was out ({isr_late}), although "
         "its session with ZooKeeper had not ended: the brokers in /brokers/ids were {registered}. A "
-        "session and a log that keeps up are the two conditions of a live replica. When the network was "
+        "session (with KRaft: heartbeats to the controller) and a log that keeps up are the two conditions of a live replica. When the network was "
         "back, it caught up and returned ({isr_back}). The option replica.lag.max.messages, removed "
         "in 0.9, does not exist: the broker lists {old_options} option(s) of that name.",
         "只看时间。broker {slow} 落后 {behind} 条时仍在 ISR 中（{isr_behind}）：突发写入并不说明 follower 有问题。"
         "在 replica.lag.time.max.ms（{lag_ms} 毫秒）内没有追上，它就离开了（{isr_late}），尽管它与 ZooKeeper 的会话没有结束："
-        "/brokers/ids 中有 {registered}。会话有效、日志跟得上，是副本存活的两个条件。网络恢复后它追上并返回 ISR（{isr_back}）。"
+        "/brokers/ids 中有 {registered}。会话有效（KRaft 中是发给 controller 的心跳）、日志跟得上，是副本存活的两个条件。网络恢复后它追上并返回 ISR（{isr_back}）。"
         "0.9 移除的 replica.lag.max.messages 已不存在：broker 列出 {old_options} 个同名选项。",
     ),
 )

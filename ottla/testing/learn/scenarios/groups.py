@@ -93,9 +93,11 @@ def rebalance(stage: Stage) -> None:
     explanation=Text(
         "{idle} of {members} members has nothing to read: the {partitions} partitions were divided "
         "as {sizes}. The idle member is a reserve: after another one left, every remaining member had "
-        "a partition ({sizes_after}). Choose at least as many partitions as consumers.",
+        "a partition ({sizes_after}). Choose at least as many partitions as consumers. Share groups (KIP-932, Apache "
+        "Kafka 4.2) have no such limit: their members share partitions and acknowledge single records.",
         "{members} 个成员中有 {idle} 个无事可做：{partitions} 个分区的分配为 {sizes}。空闲成员是后备：另一个离开后，"
-        "剩下的成员都有分区（{sizes_after}）。分区数应不少于消费者数。",
+        "剩下的成员都有分区（{sizes_after}）。分区数应不少于消费者数。"
+        "共享组（share group，KIP-932，Apache Kafka 4.2）没有这个限制：成员共享分区，逐条确认消息。",
     ),
 )
 def idle_consumer(stage: Stage) -> None:
@@ -192,11 +194,11 @@ def subscription(stage: Stage) -> None:
         "With two topics of three partitions and two members: range divides each topic by itself, so "
         "the members got {range_sizes} partitions; round robin deals all partitions in turn, sorted by topic name: "
         "{roundrobin_owned}. Sorted by hash the deal would have been {dealt_by_hash}. Cooperative sticky balances "
-        "({cooperative_sizes}) and moves only what it must. A group spans all topics that its members "
+        "({cooperative_sizes}), moves only what it must, and lets members read on meanwhile; sticky stops all of them. A group spans all topics that its members "
         "subscribe to; it does not belong to one topic. With group.protocol=consumer (KIP-848) the "
         "coordinator assigns: {kip848_sizes}.",
         "两个 topic 各三个分区、两个成员：range 对每个 topic 单独划分，两个成员得到 {range_sizes} 个分区；"
-        "roundrobin 把所有分区按 topic 名排序后轮流分配：{roundrobin_owned}；若按 hash 排序则会是 {dealt_by_hash}。cooperative-sticky 均衡（{cooperative_sizes}）且尽量少移动。"
+        "roundrobin 把所有分区按 topic 名排序后轮流分配：{roundrobin_owned}；若按 hash 排序则会是 {dealt_by_hash}。cooperative-sticky 均衡（{cooperative_sizes}）、尽量少移动，其间成员继续读取；sticky 则会让所有成员暂停。"
         "组覆盖其成员订阅的所有 topic，并不属于某个 topic。group.protocol=consumer（KIP-848）由协调者分配：{kip848_sizes}。",
     ),
 )

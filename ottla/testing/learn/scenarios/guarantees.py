@@ -13,6 +13,7 @@ from ottla.wire.records.records import Record, encode_batch
 
 SUBJECT = Subject("producing")
 _MIN_ISR = "min.insync.replicas"
+_ACCEPTED = Text("accepted", "已接受")
 
 
 @SUBJECT.lesson(
@@ -32,13 +33,13 @@ _MIN_ISR = "min.insync.replicas"
 def acks_2(stage: Stage) -> None:
     """A request with acks=2 is refused; 0, 1 and all are accepted."""
     topic = stage.topic()
-    answers = {}
+    answers: dict[int, Text | str] = {}
     for acks in (0, 1, -1):
         stage.send(topic, f"acks={acks}", acks=acks)
-        answers[acks] = "accepted"
+        answers[acks] = _ACCEPTED
     stage.until(lambda: log_end_offset(stage.cluster, 1, topic) == 3, "all three are appended")
     answers[2] = stage.send_batch(topic, _batch("acks=2"), acks=2).name
-    stage.table("Answers", "回答", "acks,answer", list(answers.items()))
+    stage.table(Text("Answers", "响应"), Text("acks,answer", "acks,响应"), list(answers.items()))
     stage.show(topic)
     try:
         stage.send(topic, "acks=2", acks=2)

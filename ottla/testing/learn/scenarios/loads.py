@@ -13,6 +13,7 @@ from ottla.testing.learn.stage import Stage
 SUBJECT = Subject("load")
 _COUNT = 3000
 _SIZE = 200
+_ONE_BY_ONE = Text("one by one", "逐条等待")
 # A producer of its own process: three records are acknowledged, five wait for their batch.
 _PROGRAM = """
 import sys
@@ -94,15 +95,17 @@ def unsent_records(stage: Stage) -> None:
 )
 def load_test(stage: Stage) -> None:
     """Rates and latencies with acks=1, with acks=all, and with a wait for each record."""
-    rows = {
+    rows: dict[str | Text, tuple[int, float, float, float]] = {
         "acks=1": _load(stage, "one", _COUNT, acks=1),
         "acks=all": _load(stage, "all", _COUNT, acks="all"),
-        "one by one": _load(stage, "waiting", 100, waits=True, acks="all"),
+        _ONE_BY_ONE: _load(stage, "waiting", 100, waits=True, acks="all"),
     }
     stage.table(
-        "Producing",
-        "生产",
-        "how,records,records/s,MB/s,p50 ms,p99 ms",
+        Text("Producing", "生产"),
+        Text(
+            "how,records,records/s,MB/s,p50 ms,p99 ms",
+            "方式,消息数,条/秒,MB/秒,p50 毫秒,p99 毫秒",
+        ),
         [
             (name, count, round(rate), round(rate * _SIZE / 1e6, 2), p50, p99)
             for name, (count, rate, p50, p99) in rows.items()
@@ -124,7 +127,7 @@ def load_test(stage: Stage) -> None:
         read=read,
         end=log_end_offset(stage.cluster, stage.cluster.leader(topic), topic),
         read_rate=round(read / seconds),
-        factor=round(rates["acks=all"] / rates["one by one"], 1),
+        factor=round(rates["acks=all"] / rates[_ONE_BY_ONE], 1),
     )
 
 

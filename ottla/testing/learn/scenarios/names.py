@@ -20,6 +20,7 @@ _OFFSETS = "__consumer_offsets"
 _RIGHT = (ControllerEpochNode.PATH, DeleteTopicsNode.PATH, _OFFSETS)
 _WRONG = ("/controller_EPOCH", "/admin/reassign_part", "__consumers_offsets")
 _PACKAGE = "org.apache.kafka.common.serialization"
+_YES, _NO = Text("yes", "是"), Text("no", "否")
 _WRONG_PACKAGE = "org.apache.kafka.serialization"
 
 
@@ -47,10 +48,9 @@ def names(stage: Stage) -> None:
     stage.settle([member], [1])
     exists = {name: _exists(stage, name) for name in (*_RIGHT, *_WRONG)}
     stage.table(
-        "Names",
-        "名称",
-        "name,exists",
-        [(name, "yes" if is_there else "no") for name, is_there in exists.items()],
+        Text("Names", "名称"),
+        Text("name,exists", "名称,是否存在"),
+        [(name, _YES if is_there else _NO) for name, is_there in exists.items()],
     )
     stage.say(
         "In the cluster: {right}. Not there: {wrong}.",

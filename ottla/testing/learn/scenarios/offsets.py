@@ -82,12 +82,14 @@ def when_to_commit(stage: Stage) -> None:
     early = _crash(stage, topic, "early", commits_first=True)
     late = _crash(stage, topic, "late", commits_first=False)
     stage.table(
-        "Records processed, with a crash after two were read and one was processed",
-        "处理的消息（读到两条、处理一条后崩溃）",
-        "commit,before the crash,after it",
+        Text(
+            "Records processed, with a crash after two were read and one was processed",
+            "处理的消息（读到两条、处理一条后崩溃）",
+        ),
+        Text("commit,before the crash,after it", "提交时机,崩溃前,崩溃后"),
         [
-            ("before processing", *map(", ".join, early)),
-            ("after processing", *map(", ".join, late)),
+            (Text("before processing", "处理之前"), *early),
+            (Text("after processing", "处理之后"), *late),
         ],
     )
     stage.say(
@@ -127,13 +129,13 @@ def _crash(
     ),
     explanation=Text(
         "At the next poll, for the records that the poll before it returned. After the first poll had returned "
-        "{first}, nothing was committed ({after_first}), though auto.commit.interval.ms ({interval_ms}) had passed; the "
+        "{first}, the committed offsets were: {after_first}, though auto.commit.interval.ms ({interval_ms} ms) had passed; the "
         "second poll committed {after_second} and returned {second}. The consumer crashed there: another one read "
         "{repeated} again and lost {lost}. So a program that processes records before it polls again gets each at "
         "least once. A program that queues them for another thread and polls on does not: {queued} were committed "
         "({after_queue}) but not processed, and {lost_queued} were lost.",
-        "在下一次 poll 时，提交上一次 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms}），仍没有提交（{after_first}）；"
-        "第二次 poll 提交了 {after_second} 并返回 {second}。消费者此时崩溃：另一个消费者重复读到 {repeated}，丢失 {lost}。"
+        "在下一次 poll 时，提交上一次 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms} 毫秒），已提交的 offset：{after_first}；"
+        "第二次 poll 提交了 {after_second} 并返回 {second}。消费者此时崩溃：另一个消费者重复读到 {repeated}，丢失的消息：{lost}。"
         "所以在下一次 poll 之前处理完消息的程序，每条至少处理一次。把消息放入队列交给另一个线程并继续 poll 的程序则不然："
         "{queued} 已提交（{after_queue}）但没有处理，丢失了 {lost_queued}。",
     ),
@@ -152,7 +154,7 @@ def auto_commit(stage: Stage) -> None:
     stage.show_group(group)
     stage.say(
         "Polled {first}, committed {after_first}. Polled {second}, committed {after_second}. A crash.",
-        "poll 到 {first}，已提交 {after_first}。再 poll 到 {second}，已提交 {after_second}。崩溃。",
+        "poll 到 {first}，已提交：{after_first}。再 poll 到 {second}，已提交：{after_second}。崩溃。",
         first=_texts(first),
         after_first=after_first,
         second=_texts(second),
@@ -161,7 +163,7 @@ def auto_commit(stage: Stage) -> None:
     after = _after_crash(stage, topic, group)
     stage.say(
         "The other one read {after}: again {repeated}, lost {lost}. Now a program that only queues records.",
-        "另一个消费者读到 {after}：重复 {repeated}，丢失 {lost}。再看一个只把消息放入队列的程序。",
+        "另一个消费者读到 {after}。重复：{repeated}；丢失：{lost}。再看一个只把消息放入队列的程序。",
         after=after,
         repeated=[value for value in _texts(second) if value in after],
         lost=[value for value in _texts(second) if value not in after],
@@ -180,7 +182,7 @@ def auto_commit(stage: Stage) -> None:
     after = _after_crash(stage, topic, group)
     stage.say(
         "Queued {queued}, committed {after_queue}. A crash: the other one read {rest}, lost {lost_queued}.",
-        "放入队列 {queued}，已提交 {after_queue}。崩溃：另一个消费者读到 {rest}，丢失 {lost_queued}。",
+        "放入队列 {queued}，已提交：{after_queue}。崩溃：另一个消费者读到 {rest}，丢失：{lost_queued}。",
         queued=_texts(queue),
         after_queue=committed,
         rest=after,
@@ -237,7 +239,7 @@ def _texts(records: Iterable[ConsumerRecord]) -> list[str]:
 def offset_reset(stage: Stage) -> None:
     """Earliest and latest decide only for groups without a committed offset."""
     topic = stage.topic()
-    stage.send(topic, "old-1", "old-2")
+    stage.send(topic, "old-0", "old-1")
     latest = stage.consumer(topic, group_id=f"{stage.name}-l", auto_offset_reset="latest")
     stage.settle([latest], [1])
     with stage.cluster.admin() as brokers:

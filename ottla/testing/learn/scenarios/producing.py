@@ -16,37 +16,39 @@ from ottla.testing.learn.stage import Stage
 from ottla.wire.records.murmur2 import murmur2
 
 SUBJECT = Subject("producing")
+_INTERCEPTOR = Text("interceptor", "拦截器")
+_ACKNOWLEDGEMENT = Text("acknowledgement", "确认")
 
 
 class _Witness(ProducerInterceptor):
     """Notes each step of a record, with the thread that runs it."""
 
     def __init__(self) -> None:
-        self.steps: list[str] = []
-        self.threads: dict[str, str] = {}
+        self.steps: list[Text] = []
+        self.threads: dict[Text, str] = {}
 
-    def note(self, step: str) -> None:
+    def note(self, step: Text) -> None:
         """Note a step."""
         self.steps.append(step)
         self.threads[step] = threading.current_thread().name
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """Note the interceptor."""
-        self.note("interceptor")
+        self.note(_INTERCEPTOR)
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
         """Note the acknowledgement."""
-        self.note("acknowledgement")
+        self.note(_ACKNOWLEDGEMENT)
 
     def encode(self, value: str) -> bytes:
         """Note the serializer, and encode the value."""
-        self.note("serializer")
+        self.note(Text("serializer", "序列化器"))
         return value.encode()
 
     def partition(self, key: bytes | None, partitions: Sequence[int]) -> int:
         """Note the partitioner, and choose the last partition."""
-        self.note("partitioner")
+        self.note(Text("partitioner", "分区器"))
         return partitions[-1]
 
 
@@ -84,13 +86,12 @@ def send_path(stage: Stage) -> None:
     )
     future = producer.send(topic, "one")
     # Not `result()`: a caller that waits for it serves the acknowledgement itself.
-    stage.until(lambda: "acknowledgement" in witness.steps, "the record is acknowledged")
+    stage.until(lambda: _ACKNOWLEDGEMENT in witness.steps, "the record is acknowledged")
     metadata = future.result(20)
     producer.close()
     stage.table(
-        "The path of one record",
-        "一条消息的路径",
-        "step,thread",
+        Text("The path of one record", "一条消息的路径"),
+        Text("step,thread", "步骤,线程"),
         [(step, witness.threads[step]) for step in witness.steps],
     )
     stage.say(
@@ -99,9 +100,9 @@ def send_path(stage: Stage) -> None:
         chosen=metadata.partition,
         offset=metadata.offset,
         steps=witness.steps,
-        send_thread=witness.threads["interceptor"],
-        ack_thread=witness.threads["acknowledgement"],
-        is_other_thread=witness.threads["interceptor"] != witness.threads["acknowledgement"],
+        send_thread=witness.threads[_INTERCEPTOR],
+        ack_thread=witness.threads[_ACKNOWLEDGEMENT],
+        is_other_thread=witness.threads[_INTERCEPTOR] != witness.threads[_ACKNOWLEDGEMENT],
     )
     try:
         stage.producer(interceptors=[_Forgetful()]).send(topic, "two")
@@ -168,10 +169,12 @@ def order(stage: Stage) -> None:
     ),
     explanation=Text(
         "The producer. With a key: toPositive(murmur2(key)) % partitions, computed here as {computed} "
-        "and found as {found}; every client computes the same. Without a key: sticky, one partition "
+        "and found as {found}, in Java's clients and in Ottla's; librdkafka computes CRC-32 unless its option "
+        "partitioner is murmur2_random. Without a key: sticky, one partition "
         "for a batch ({sticky} partition for one batch of {count}), which makes larger batches than "
         "round robin. An explicit partition overrides both.",
-        "由生产者决定。有 key 时：toPositive(murmur2(key)) % 分区数，这里计算得 {computed}，实际为 {found}；所有客户端算法相同。"
+        "由生产者决定。有 key 时：toPositive(murmur2(key)) % 分区数，这里计算得 {computed}，实际为 {found}；Java 和 Ottla 的客户端都这样计算，"
+        "librdkafka 默认用 CRC-32，除非设置 partitioner=murmur2_random。"
         "没有 key 时：粘性分区，一个批次一个分区（{count} 条的一个批次在 {sticky} 个分区），批次比轮询更大。显式指定分区优先。",
     ),
 )
@@ -190,9 +193,8 @@ def partitioner(stage: Stage) -> None:
     used = {future.result(20).partition for future in futures}
     stage.show(topic, 0, 1, 2)
     stage.table(
-        "Partitions of keys",
-        "key 的分区",
-        "key,computed,found",
+        Text("Partitions of keys", "key 的分区"),
+        Text("key,computed,found", "key,计算值,实际值"),
         [(key, computed[key], actual[key]) for key in keys],
     )
     stage.say(
@@ -269,12 +271,12 @@ def _retry(stage: Stage, noun: str, **settings: Any) -> list[str]:
         "Kafka 为什么快？",
     ),
     explanation=Text(
-        "Records travel and are stored in batches: {count} records took {batches_one} batches without "
-        "lingering and {batches_many} with linger.ms=50. The broker appends a batch as it came, in one "
+        "Records travel and are stored in batches: {single} records that were sent one by one took {batches_one} "
+        "batches, {count} records with linger.ms=50 took {batches_many}. The broker appends a batch as it came, in one "
         "sequential write, and sends it from the page cache without copying it (sendfile). Compression "
         "works on a batch: {bytes_plain} bytes became {bytes_compressed} with zstd. This producer sent "
         "{rate} records/s just now.",
-        "消息按批次传输和存储：{count} 条消息在不等待时用了 {batches_one} 个批次，linger.ms=50 时用了 {batches_many} 个。"
+        "消息按批次传输和存储：逐条发送的 {single} 条消息用了 {batches_one} 个批次，linger.ms=50 时 {count} 条消息用了 {batches_many} 个。"
         "broker 原样顺序追加批次，并用 sendfile 从页缓存零拷贝发送。压缩以批次为单位：{bytes_plain} 字节用 zstd 压缩为 {bytes_compressed}。"
         "刚才生产者的速率为每秒 {rate} 条。",
     ),
@@ -296,11 +298,14 @@ def why_fast(stage: Stage) -> None:
         sizes[noun] = batches(stage.cluster, 1, topic)
     rate = 2 * count / (time.perf_counter() - begin)
     alone = batches(stage.cluster, 1, single)
-    rows = {"one by one": alone, **sizes}
+    rows = {
+        Text("one by one", "逐条"): alone,
+        Text("lingering", "linger.ms=50"): sizes["lingering"],
+        Text("compressed", "压缩"): sizes["compressed"],
+    }
     stage.table(
-        "Batches on disk",
-        "磁盘上的批次",
-        "how,records,batches,bytes",
+        Text("Batches on disk", "磁盘上的批次"),
+        Text("how,records,batches,bytes", "方式,消息数,批次数,字节数"),
         [
             (
                 name,
@@ -315,7 +320,8 @@ def why_fast(stage: Stage) -> None:
         "{count} records: {batches_many} batches, {bytes_plain} bytes; compressed {bytes_compressed}.",
         "{count} 条消息：{batches_many} 个批次，{bytes_plain} 字节；压缩后 {bytes_compressed} 字节。",
         count=count,
-        batches_one=f"{len(alone)} (of 20)",
+        single=20,
+        batches_one=len(alone),
         batches_many=len(sizes["lingering"]),
         bytes_plain=sum(row[1] for row in sizes["lingering"]),
         bytes_compressed=sum(row[1] for row in sizes["compressed"]),

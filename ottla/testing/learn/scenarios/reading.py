@@ -22,9 +22,11 @@ SUBJECT = Subject("reading")
         "Reading removes nothing: group billing read {billing}, group audit read {audit} of the same "
         "partition, and billing read {again} again after a seek. The broker keeps no state of a record, "
         "only one committed offset for each group and partition: {committed}. Retention deletes "
-        "records by age or size, read or not ({log_after} records are still stored).",
+        "records by age or size, read or not ({log_after} records are still stored). Within one group each partition has one "
+        "member; only share groups (KIP-932, Apache Kafka 4.2) let several read it.",
         "读取不会删除消息：billing 组读到 {billing}，audit 组从同一分区读到 {audit}，billing 在 seek 后又读到 {again}。"
-        "broker 不保存每条消息的状态，只保存每个组在每个分区的一个已提交 offset：{committed}。消息按时间或大小过期删除，与是否读过无关（仍存有 {log_after} 条）。",
+        "broker 不保存每条消息的状态，只保存每个组在每个分区的一个已提交 offset：{committed}。消息按时间或大小过期删除，与是否读过无关（仍存有 {log_after} 条）。"
+        "同一个组内一个分区只有一个成员；只有共享组（share group，KIP-932，Apache Kafka 4.2）允许多个成员读它。",
     ),
 )
 def replay(stage: Stage) -> None:
@@ -66,17 +68,19 @@ def replay(stage: Stage) -> None:
     explanation=Text(
         "Kafka is a log, not a queue. One topic is both models: two members of a group shared the records "
         "({shared}), as consumers of a queue do, and another group read all of them ({other_group}), as "
-        "subscribers do. There is no acknowledgement of a single record: one offset for each partition is committed, "
+        "subscribers do. A consumer group acknowledges no single record: one offset for each partition is committed, "
         "here {committed}, which confirms everything before it. So a record that fails is not delivered again "
         "by the broker; the application retries it, or copies it to a retry topic. Order is kept in a "
         "partition ({ordered}). After both groups had read them, {log_after} records were still stored: retention "
         "deletes them, not reading. Kafka has no priorities and no routing by the broker; a delay is "
-        "the consumer's work. It is made for throughput, replay and many readers.",
+        "the consumer's work. It is made for throughput, replay and many readers. Share groups (KIP-932, Apache Kafka "
+        "4.2) behave as queues: their records are acknowledged, and delivered again, one by one.",
         "Kafka 是日志而不是队列。一个 topic 同时是两种模型：同组的两个成员分担消息（{shared}），如同队列；另一个组读到全部（{other_group}），如同发布订阅。"
-        "没有单条消息的确认：每个分区只提交一个 offset，这里是 {committed}，它确认了之前的所有消息。"
+        "消费者组不确认单条消息：每个分区只提交一个 offset，这里是 {committed}，它确认了之前的所有消息。"
         "所以处理失败的消息不会由 broker 重新投递，而由应用重试或复制到重试 topic。分区内保持顺序（{ordered}）。"
         "两个组都读完后仍存有 {log_after} 条：由保留策略删除，而不是由读取删除。Kafka 没有优先级，broker 不做路由，延迟由消费者实现。"
-        "它为高吞吐、重放和大量读者而设计。",
+        "它为高吞吐、重放和大量读者而设计。"
+        "共享组（share group，KIP-932，Apache Kafka 4.2）补上了队列的功能：逐条确认，失败时重新投递。",
     ),
 )
 def other_queues(stage: Stage) -> None:

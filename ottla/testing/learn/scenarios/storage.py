@@ -20,10 +20,13 @@ SUBJECT = Subject("storage")
         "A folder <topic>-<partition> ({folder}) has segments, named by the offset of their first record in "
         "20 digits: {bases}. Offset {wanted} is in the segment with the largest base offset that is not "
         "larger: {segment}. Its sparse .index gives a position to start from, and .timeindex does so for "
-        "times; the broker scans batches from there. Deletion removes whole old segments.",
+        "times; the broker scans batches from there. The indexes of the newest segment are in memory until it is full. "
+        "A .snapshot has the sequences of producers, leader-epoch-checkpoint, written with the first flush, the "
+        "first offset of each leader epoch. Deletion removes whole old segments.",
         "目录 <topic>-<partition>（{folder}）中有若干段文件，以其第一条消息的 offset 命名（20 位）：{bases}。"
         "offset {wanted} 位于基准 offset 不大于它的最大段：{segment}。稀疏索引 .index 给出起始位置，.timeindex 用于按时间查找，"
-        "broker 从那里开始扫描批次。删除以整个旧段为单位。",
+        "broker 从那里开始扫描批次。最新的段写满之前，它的索引在内存中。.snapshot 保存各生产者的序号；首次刷盘时写入的 "
+        "leader-epoch-checkpoint 保存每个 leader epoch 的起始 offset。删除以整个旧段为单位。",
     ),
 )
 def log_directory(stage: Stage) -> None:
@@ -32,7 +35,11 @@ def log_directory(stage: Stage) -> None:
     stage.send(topic, *(f"record {number} is large " + "." * 400_000 for number in range(8)))
     folder = observation.folder(stage.cluster, 1, topic)
     files = sorted(path for path in folder.iterdir() if path.is_file())
-    stage.table("Files", "文件", "file,bytes", [(path.name, path.stat().st_size) for path in files])
+    stage.table(
+        Text("Files", "文件"),
+        Text("file,bytes", "文件名,字节数"),
+        [(path.name, path.stat().st_size) for path in files],
+    )
     bases = sorted(int(path.stem) for path in files if path.suffix == ".log")
     searched_offset = 5
     base = max(number for number in bases if number <= searched_offset)

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from ottla.client.errors import Fenced
 from ottla.client.records import TopicPartition
-from ottla.testing.learn.events import Text
+from ottla.testing.learn.events import NONE, Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.stage import Stage
 
@@ -27,9 +27,9 @@ class _Crash(Exception):
         "at the last stable offset), and {committed_end} at the end: aborted records are skipped. "
         "read_uncommitted, the default, read {uncommitted}. Markers take offsets, so offsets have gaps: "
         "{offsets}.",
-        "消息会立即写入日志，无论结果如何：{log}。isolation.level=read_committed 的消费者在事务未结束时读到 {committed_open}"
+        "消息会立即写入日志，无论结果如何：{log}。isolation.level=read_committed 的消费者在事务未结束时读到：{committed_open}"
         "（停在最后稳定 offset），结束后读到 {committed_end}：跳过已回滚的消息。默认的 read_uncommitted 读到 {uncommitted}。"
-        "事务标记占用 offset，因此 offset 不连续：{offsets}。",
+        "事务标记（marker）占用 offset，因此 offset 不连续：{offsets}。",
     ),
 )
 def transaction(stage: Stage) -> None:
@@ -118,7 +118,7 @@ def fencing(stage: Stage) -> None:
         "committed offset was {committed_crash}, so the record was read again; but its first output "
         "belonged to an aborted transaction. Output in the log: {log}; output that read_committed sees: "
         "{output}. Other systems need the same: results and offsets in one database transaction.",
-        "把输入 offset 与输出放在同一个事务中提交。崩溃后已提交 offset 为 {committed_crash}，因此消息被再次读取；但它的第一次输出属于已回滚的事务。"
+        "把输入 offset 与输出放在同一个事务中提交。崩溃后已提交的 offset：{committed_crash}，因此消息被再次读取；但它的第一次输出属于已回滚的事务。"
         "日志中的输出：{log}；read_committed 看到的输出：{output}。其他系统同理：结果与 offset 放在一个数据库事务中。",
     ),
 )
@@ -152,7 +152,7 @@ def exactly_once(stage: Stage) -> None:
     stage.say(
         "The program crashed after its output, before its offsets. Committed offsets: {committed_crash}.",
         "程序在输出之后、提交 offset 之前崩溃。已提交 offset：{committed_crash}。",
-        committed_crash={str(row): value.offset for row, value in committed.items()} or "none",
+        committed_crash={str(row): value.offset for row, value in committed.items()} or NONE,
     )
     copy(crashes=False)
     view = stage.show(target)

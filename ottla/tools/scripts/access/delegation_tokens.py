@@ -1,7 +1,7 @@
 """`kafka-delegation-tokens` (org.apache.kafka.tools.DelegationTokenCommand, KIP-48).
 
-Ottla's broker refuses the requests, as an Apache Kafka broker without SASL does. As in Apache Kafka
-4.3.0, --describe without --owner-principal finds no tokens: `ottla token list` lists all.
+As in Apache Kafka 4.3.0, --describe without --owner-principal finds no tokens: `ottla token list`
+lists all.
 """
 
 import time

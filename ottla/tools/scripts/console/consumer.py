@@ -9,9 +9,9 @@ Not done: without a group, partitions that are added while the script runs are n
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.client.config.choices import reset_age_ms
@@ -22,6 +22,7 @@ from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.included import IncludedTopics
+from ottla.tools.scripts.console.missing_topics import await_topic, await_topic_of_group
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -249,7 +250,11 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
     timeout_ms = options["timeout-ms"]
     patience_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
     deadline = None if patience_s is None else time.monotonic() + patience_s
-    starts = {} if joins else _starts(options, properties, stop, deadline)
+
+    def goes_on() -> bool:
+        return not stop.requested and (deadline is None or time.monotonic() < deadline)
+
+    starts = {} if joins else _starts(options, properties, goes_on)
     if joins and group is None:
         group = f"console-consumer-{time.time_ns() % 100_000}"
         settings["enable.auto.commit"] = "false"
@@ -259,9 +264,12 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         bootstrap, group_id=group, settings=settings, on_down=warn
     ) as consumer:
         if joins:
-            if included is not None and not included.wait(
-                lambda: not stop.requested and (deadline is None or time.monotonic() < deadline)
-            ):
+            exists = (
+                await_topic_of_group(bootstrap, options["topic"], properties, goes_on)
+                if included is None
+                else bool(included.wait(goes_on))
+            )
+            if not exists:
                 return
             names = [options["topic"]] if included is None else included.names
             consumer.subscribe(names, lambda mine: None)
@@ -296,9 +304,11 @@ def _copy(
 
 
 def _starts(
-    options: Options, properties: Mapping[str, str], stop: StopSignals, deadline: float | None
+    options: Options, properties: Mapping[str, str], goes_on: Callable[[], bool]
 ) -> dict[TopicPartition, int]:
-    """Return the start of each partition; waits for a topic that does not exist yet."""
+    """Return the start of each partition; waits for a topic that does not exist yet, and reads it
+    from its beginning: the first record is newer than this script.
+    """
     name = options["topic"]
     if "partition" in options and _offset(options) >= 0:
         return {(name, options["partition"]): _offset(options)}
@@ -308,19 +318,13 @@ def _starts(
         client_id=properties["client.id"],
         security=security_of(properties),
     ) as brokers:
-        while not stop.requested and (deadline is None or time.monotonic() < deadline):
-            try:
-                topic = brokers.retry(lambda: brokers.topic(name))
-            except ApiError as error:
-                if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
-                time.sleep(_POLL_S)
-                continue
-            keys = [(name, row.partition_index) for row in topic.partitions]
-            if "partition" not in options:
-                return _reset(brokers, keys, reset)
-            return _listed(brokers, [(name, options["partition"])], _offset(options))
-    return {}
+        keys, is_new = await_topic(brokers, name, properties, goes_on)
+        if not keys:
+            return {}
+        if "partition" not in options:
+            return _reset(brokers, keys, "earliest" if is_new and reset != "none" else reset)
+        start = _EARLIEST if is_new else _offset(options)
+        return _listed(brokers, [(name, options["partition"])], start)
 
 
 def _reset(brokers: Brokers, keys: list[TopicPartition], reset: str) -> dict[TopicPartition, int]:

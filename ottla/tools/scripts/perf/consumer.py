@@ -11,6 +11,7 @@ from ottla.client.group.record_consumer import open_record_consumer
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.consuming import Amount, ConsumerRun, rates
 from ottla.tools.scripts.console.included import IncludedTopics
+from ottla.tools.scripts.console.missing_topics import await_topic_of_group
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -130,10 +131,15 @@ class _Measurement:
         if statistics is not None:
             settings |= statistics.settings()
         bootstrap = options["bootstrap-server"]
+
+        def goes_on() -> bool:
+            return bool(time.time() - progress.start <= self._timeout_s)
+
         topics = [options["topic"]]
         if "include" in options:
-            included = IncludedTopics(options["include"], bootstrap, properties)
-            topics = included.wait(lambda: time.time() - progress.start <= self._timeout_s)
+            topics = IncludedTopics(options["include"], bootstrap, properties).wait(goes_on)
+        elif not await_topic_of_group(bootstrap, options["topic"], properties, goes_on):
+            topics = []
         warn = unreachable_warning(bootstrap)
         with open_record_consumer(
             bootstrap, group_id=group, settings=settings, on_down=warn

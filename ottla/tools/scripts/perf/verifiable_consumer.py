@@ -5,6 +5,7 @@ from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.tools.measuring.verifiable import EventsOfConsumer
 from ottla.tools.scripts.argparse4j import require
+from ottla.tools.scripts.console.missing_topics import await_topic_of_group
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
@@ -46,11 +47,19 @@ def run(options: Options) -> int:
     )
     bootstrap = options["bootstrap-server"]
     try:
+        properties = _properties(options)
         with (
             StopSignals() as stop,
-            open_record_consumer(bootstrap, group_id=options["group-id"], settings=_settings(options),
-                           on_down=unreachable_warning(bootstrap)) as consumer,
-        ):  # fmt: skip
+            open_record_consumer(
+                bootstrap,
+                group_id=options["group-id"],
+                settings=librdkafka_settings(properties),
+                on_down=unreachable_warning(bootstrap),
+            ) as consumer,
+        ):
+            await_topic_of_group(
+                bootstrap, options["topic"], properties, lambda: not stop.requested
+            )
             events.run(consumer, [options["topic"]], options["max-messages"], stop)
     except OttlaError as error:
         err(str(error))
@@ -59,7 +68,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _settings(options: Options) -> dict[str, str]:
+def _properties(options: Options) -> dict[str, str]:
     name = options["command-config"]
     properties = {
         **(read_properties(name) if name else {}),
@@ -76,4 +85,4 @@ def _settings(options: Options) -> dict[str, str]:
             properties["group.remote.assignor"] = options["group-remote-assignor"]
     if options["assignment-strategy"]:
         properties["partition.assignment.strategy"] = options["assignment-strategy"]
-    return librdkafka_settings(properties)
+    return properties

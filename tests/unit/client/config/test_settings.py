@@ -86,6 +86,9 @@ def test_class_names_of_kafka_are_known() -> None:
 def test_assignors_that_librdkafka_lacks_are_kept_as_a_list() -> None:
     """The StickyAssignor runs here, as does an assignor or a class of assignors in code."""
     assert assignors_of(f"{KAFKA}.clients.consumer.StickyAssignor, range") == ["sticky", "range"]
+    mixed = ["range", "cooperative-sticky"]
+    assert assignors_of(mixed) == mixed
+    assert assignors_of("cooperative-sticky") == "cooperative-sticky"
     own = RoundRobinAssignor()
     assert assignors_of(own) == assignors_of([own]) == [own]
     (made,) = assignors_of(RoundRobinAssignor)

@@ -1,8 +1,10 @@
 """Which records a consumer returns, and where it seeks, while librdkafka may repeat a lookup."""
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
+from ottla.client import transport
 from ottla.client.consumer.stray_lookups import StrayLookups
 from ottla.client.errors import TimedOut
 from ottla.client.records import OffsetAndMetadata, TopicPartition
@@ -11,10 +13,10 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Message:
-    """A record of librdkafka, or an error."""
+    """A record of librdkafka, or an error with its code."""
 
-    def __init__(self, key: TopicPartition, offset: int, error: str | None = None) -> None:
-        self.key, self._offset, self._error = key, offset, error
+    def __init__(self, key: TopicPartition, offset: int, code: int | None = None) -> None:
+        self.key, self._offset, self._code = key, offset, code
 
     def topic(self) -> str:
         """Return the topic."""
@@ -28,9 +30,9 @@ class Message:
         """Return the offset."""
         return self._offset
 
-    def error(self) -> str | None:
-        """Return the error."""
-        return self._error
+    def error(self) -> Any:
+        """Return the error, or None."""
+        return None if self._code is None else SimpleNamespace(code=lambda: self._code)
 
 
 class World:
@@ -103,8 +105,17 @@ def test_errors_are_passed_on() -> None:
     world = World()
     world.strays.left([P0])
     world.strays.expect(P0, 7)
-    error = Message(P0, -1001, "no position")
+    error = Message(P0, -1001, transport.NO_POSITION)
     assert world.strays.checked([error]) == [error]
+
+
+def test_an_end_is_a_position_that_is_compared() -> None:
+    """The consumer reads the records that a lookup of the end has skipped without waiting for more."""
+    world = World()
+    world.strays.left([P0])
+    world.strays.expect(P0, 7)
+    assert world.strays.checked([Message(P0, 90, transport.END_OF_PARTITION)]) == []
+    assert world.starts == {P0: 7}
 
 
 def test_a_gap_is_sought_once() -> None:

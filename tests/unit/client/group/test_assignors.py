@@ -14,7 +14,12 @@ from ottla.client.group.assignors import (
     RangeAssignor,
     RoundRobinAssignor,
 )
-from ottla.client.group.sticky import PreviousPartitions, StickyAssignor
+from ottla.client.group.sticky import (
+    CooperativeStickyAssignor,
+    PreviousGeneration,
+    PreviousPartitions,
+    StickyAssignor,
+)
 from ottla.client.records import TopicPartition
 from ottla.wire.consumer_protocol import TopicPartition as Owned
 from ottla.wire.schema import encode
@@ -216,3 +221,33 @@ def test_partitions_that_were_deleted_are_not_kept() -> None:
     group = Group()
     group.rebalance({"t": 4, "u": 2}, {"m": ("t", "u")})
     assert names(group.rebalance({"t": 2}, {"m": ("t", "u")})) == {"m": ["t-0", "t-1"]}
+
+
+def test_cooperative_members_give_up_partitions_before_others_get_them() -> None:
+    """The first rebalance takes partitions away, the next one assigns them (KIP-429)."""
+    everything = tuple(TopicPartition("t", number) for number in range(4))
+    members = {
+        "a": MemberSubscription(("t",), owned=everything, generation=1),
+        "b": MemberSubscription(("t",)),
+    }
+    first = CooperativeStickyAssignor().assign({"t": 4}, members)
+    assert (len(first["a"]), first["b"]) == (2, [])
+    members["a"] = MemberSubscription(("t",), owned=tuple(first["a"]), generation=2)
+    second = CooperativeStickyAssignor().assign({"t": 4}, members)
+    assert second["a"] == first["a"]
+    assert {*second["a"], *second["b"]} == {*everything}
+
+
+def test_later_generation_of_cooperative_members_counts() -> None:
+    """It is in the subscription, before its version 2 in the user data."""
+    claimed = (TopicPartition("t", 0),)
+    generation_3 = encode(PreviousGeneration(generation=3), 0)
+    members = {
+        "a": MemberSubscription(("t",), owned=claimed, generation=2),
+        "b": MemberSubscription(("t",), generation_3, owned=claimed),
+    }
+    assert CooperativeStickyAssignor().assign({"t": 1}, members) == {"a": [], "b": [*claimed]}
+    assigned = CooperativeStickyAssignor()
+    assert assigned.user_data(["t"]) is None
+    assigned.assigned(claimed, 3)
+    assert assigned.user_data(["t"]) == generation_3

@@ -176,6 +176,23 @@ def test_listeners_are_parsed() -> None:
     ]
 
 
+def test_controller_listeners_have_no_security_by_default() -> None:
+    """Kafka maps the names of a KRaft node's controller listeners to PLAINTEXT itself (KIP-631)."""
+    settings = {
+        "process.roles": "broker,controller",
+        "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "controller.listener.names": "CONTROLLER",
+    }
+    broker = option_tables.parse_broker_settings(settings).snapshot
+    assert option_tables.parse_listeners(broker)[1].protocol == "PLAINTEXT"
+    for other in (
+        {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"},
+        {"listeners": "SASL_PLAINTEXT://:9092,CONTROLLER://:9093"},
+    ):
+        with pytest.raises(ConfigError, match="names no protocol for CONTROLLER"):
+            option_tables.parse_broker_settings({**settings, **other})
+
+
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [

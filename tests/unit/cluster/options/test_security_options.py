@@ -4,7 +4,7 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.cluster.options import option_tables
-from ottla.cluster.options.security_options import ListenerSecurity, security_of
+from ottla.cluster.options.security_options import ListenerSecurity, security_of, token_secret_key
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
 _SASL = "listener.name.sasl_plaintext."
@@ -34,6 +34,38 @@ def test_listener_has_its_own_mechanisms_and_users() -> None:
     ]
 
 
+def test_sessions_have_a_limit_for_a_mechanism_a_listener_or_all() -> None:
+    """The most precise name counts; 0 and less is no limit."""
+    mechanisms = "SCRAM-SHA-256,SCRAM-SHA-512"
+    settings = {
+        "listeners": "SASL_PLAINTEXT://h:1,A://h:2",
+        "listener.security.protocol.map": "A:SASL_PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": mechanisms,
+        "connections.max.reauth.ms": "3000",
+        f"{_SASL}connections.max.reauth.ms": "2000",
+        f"{_SASL}scram-sha-256.connections.max.reauth.ms": "1000",
+        "listener.name.a.scram-sha-512.connections.max.reauth.ms": "-1",
+    }
+    assert [row.session_ms for row in parsed(settings)] == [
+        {"SCRAM-SHA-256": 1000, "SCRAM-SHA-512": 2000},
+        {"SCRAM-SHA-256": 3000},
+    ]
+
+
+def test_secret_key_of_tokens_has_a_former_name() -> None:
+    """The former one counts if the other is not set; an empty key is none, as in Kafka."""
+    new, former = "delegation.token.secret.key", "delegation.token.master.key"
+
+    def key(**settings: str) -> str:
+        named = {{"new": new, "former": former}[name]: text for name, text in settings.items()}
+        return token_secret_key(option_tables.parse_broker_settings(named).snapshot)
+
+    assert key() == ""
+    assert key(former="b") == "b"
+    assert key(new="a", former="b") == "a"
+    assert key(new="", former="b") == ""
+
+
 def test_options_of_listeners_are_known() -> None:
     """They cause no warning; a misspelled one does."""
     settings = {
@@ -51,6 +83,13 @@ def test_options_of_listeners_are_known() -> None:
         ({}, "sasl.enabled.mechanisms is not set: set it to one or more of PLAIN, SCRAM-SHA-256"),
         ({f"{_SASL}sasl.enabled.mechanisms": "GSSAPI"}, "has GSSAPI: use PLAIN, SCRAM-SHA-256"),
         ({"sasl.enabled.mechanisms": "GSSAPI"}, "Invalid value GSSAPI for configuration sasl"),
+        (
+            {
+                "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+                f"{_SASL}connections.max.reauth.ms": "soon",
+            },
+            f"Invalid value soon for configuration {_SASL}connections.max.reauth.ms",
+        ),
         (
             {"sasl.enabled.mechanisms": "PLAIN"},
             "listener.name.sasl_plaintext.plain.sasl.jaas.config is not set: set it to org.apache",

@@ -8,7 +8,7 @@ P0, P1 = ("t", 0), ("t", 1)
 
 
 def test_latest_commit_replaces_earlier_ones():
-    """A commit replaces the previous one; removing the last offset removes the group."""
+    """A commit replaces the previous one; a group without offsets can be removed."""
     store = OffsetStore()
     store.apply("g", P0, CommittedOffset(5))
     store.apply("g", P0, CommittedOffset(7))
@@ -17,6 +17,8 @@ def test_latest_commit_replaces_earlier_ones():
     store.remove("g", P0)
     store.remove("g", P1)
     store.remove("g", P1)
+    assert store.of_group("g") == {}
+    store.end_group("g")
     assert not store.has_group("g")
     assert store.groups() == []
 
@@ -107,8 +109,25 @@ def test_tombstone_removes_offsets_of_open_transactions():
     assert store.groups() == ["g"]
     assert store.partitions("g") == [P0]
     store.remove("g", P0)
+    store.end_group("g")
     store.end_transaction(7, is_committed=True)
     assert not store.has_group("g")
+
+
+def test_group_ends_when_it_is_deleted_and_has_no_offsets():
+    """Neither the removal of its last offset nor the end of a transaction ends a group."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(9))
+    store.end_group("g")
+    store.end_transaction(7, is_committed=False)
+    assert store.groups() == ["g"]
+    store.apply("g", P0, CommittedOffset(9))
+    store.end_group("g")
+    assert store.groups() == ["g"]
+    store.remove("g", P0)
+    assert store.groups() == ["g"]
+    store.end_group("g")
+    assert store.groups() == []
 
 
 def test_topics_are_found_in_every_group():

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from ottla.base.clock import RealClock
 from ottla.base.errors import ProtocolError
 from ottla.base.rng import SeededRng
 from ottla.cluster.options.security_options import ListenerSecurity
@@ -48,14 +49,16 @@ class Frames:
 def pass_frame(line: Line, frame: bytes, security: ListenerSecurity = SASL) -> list[bytes]:
     """Send a frame through the gate; return those that the dispatcher has received."""
     dispatcher = Frames()
-    gate = Gate(dispatcher, security, Limits(100, 1000, 0.0))
+    gate = Gate(dispatcher, security, Limits(100, 1000, 0.0), lambda: 0.0)
     gate.frame(cast(Connection, line), memoryview(bytearray(frame)))
     return dispatcher.frames
 
 
 def login(mechanism: str = "PLAIN", *, is_raw: bool = False) -> Any:
     """Return a new exchange."""
-    return Logins({"SASL": SASL}, dict, SeededRng(1)).begin("SASL", mechanism, is_raw=is_raw)
+    return Logins({"SASL": SASL}, dict, SeededRng(1), RealClock()).begin(
+        "SASL", mechanism, is_raw=is_raw
+    )
 
 
 def test_only_requests_of_the_exchange_pass() -> None:
@@ -121,6 +124,6 @@ def test_broker_is_known_after_its_proof() -> None:
 def test_damaged_credential_matches_no_password() -> None:
     """The exchange continues as with an unknown user."""
     users = {"ann": {"SCRAM-SHA-256": "damaged"}}
-    logins = Logins({"SASL": SASL}, lambda: users, SeededRng(1))
+    logins = Logins({"SASL": SASL}, lambda: users, SeededRng(1), RealClock())
     reply = logins.begin("SASL", "SCRAM-SHA-256", is_raw=False).step(b"n,,n=ann,r=x")
     assert b",i=4096" in reply

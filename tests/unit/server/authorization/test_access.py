@@ -22,9 +22,11 @@ from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 READ = AclOperation.READ
 
 
-async def access_of(stores: Stores, identity: Any = None) -> Access:
+async def access_of(stores: Stores, identity: Any = None, certificate: Any = None) -> Access:
     """Return the rights of a connection."""
-    connection = SimpleNamespace(identity=identity, peer_address=("10.0.0.1", 1))
+    connection = SimpleNamespace(
+        identity=identity, peer_address=("10.0.0.1", 1), certificate=certificate
+    )
     current = Current(
         image=ClusterImage(topic_names={b"i" * 16: "t"}), options=BROKER_OPTIONS.parse({})
     )
@@ -37,6 +39,14 @@ async def test_principal_is_the_user(stores: Stores) -> None:
     assert (await access_of(stores)).requester == ("User:ANONYMOUS", "10.0.0.1")
     known = await access_of(stores, CertificateUser("CN=ann"))
     assert known.requester.principal == "User:CN=ann"
+
+
+async def test_claim_to_be_a_broker_does_not_hide_the_certificate(stores: Stores) -> None:
+    """Otherwise a client could choose to be ANONYMOUS, which may have other rights."""
+    certificate = {"subject": ((("commonName", "ann"),),)}
+    for identity in (None, ProofToPeer(b"s" * 32, b"n" * 16)):
+        access = await access_of(stores, identity, certificate)
+        assert access.requester.principal == "User:CN=ann"
 
 
 async def test_proven_broker_may_do_everything(stores: Stores) -> None:

@@ -57,7 +57,7 @@ async def test_denial_is_logged_once(stores: Stores, caplog: pytest.LogCaptureFi
         (ResourcePattern(ResourceType.TOPIC, ""), "User:a", "empty resource name"),
         (ResourcePattern(ResourceType.TOPIC, "a/b"), "User:a", "invalid resource name: a/b"),
         (ResourcePattern(ResourceType.UNKNOWN, "a"), "User:a", "unknown elements"),
-        (TOPIC, "ann", "principalType:principalName"),
+        (TOPIC, "ann", "not a principal such as User:ann"),
     ],
 )
 async def test_entry_that_is_not_valid(

@@ -11,7 +11,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.security.acls import AclBinding, AclOperation, ResourcePattern, ResourceType
 from ottla.security.authorization import Rules
-from ottla.server.authorization import records
+from ottla.server.authorization import groups, records
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.authorization.checks import CHECKS
@@ -20,6 +20,14 @@ from ottla.server.current import Current
 from ottla.server.transport.apis import ROWS
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.unit.server.authorization.conftest import Stores, entry
 
@@ -48,7 +56,9 @@ class Sender:
 
     def __init__(self, authorizer: Authorizer, version: int = 9) -> None:
         self.authorizer = authorizer
-        self.connection: Any = SimpleNamespace(identity=None, peer_address=("10.0.0.1", 1))
+        self.connection: Any = SimpleNamespace(
+            identity=None, peer_address=("10.0.0.1", 1), certificate=None
+        )
         self.api_version = version
         self.access: Access | None = None
         self.current = Current(
@@ -159,3 +169,32 @@ async def test_follower_needs_the_action_of_the_cluster(sender: Sender) -> None:
         records.check_fetch(sender.rights(), FetchRequest(replica_id=2))
     assert error.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert cast(Any, CHECKS[ApiKey.FETCH]) is records.check_fetch
+
+
+async def test_offsets_of_a_group_that_is_named_twice_are_hidden_in_both_places(
+    sender: Sender,
+) -> None:
+    """One entry asks for all topics, the other one for a topic by its name."""
+    group = ResourcePattern(ResourceType.GROUP, "g")
+    right = entry("User:ANONYMOUS", operation=AclOperation.DESCRIBE)
+    await sender.authorizer.create([AclBinding(group, right)])
+    named = OffsetFetchRequestTopics(name="closed", partition_indexes=[0])
+    request = OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup(group_id="g", topics=None),
+            OffsetFetchRequestGroup(group_id="g", topics=[named]),
+        ]
+    )
+    complete = groups.check_offset_fetch(sender.rights(), request)
+    stored = OffsetFetchResponseTopics(name="closed", partitions=[])
+    response = complete(
+        OffsetFetchResponse(
+            groups=[
+                OffsetFetchResponseGroup(group_id="g", topics=[stored]),
+                OffsetFetchResponseGroup(group_id="g", topics=[]),
+            ]
+        )
+    )
+    assert response.groups[0].topics == []
+    (topic,) = response.groups[1].topics
+    assert topic.partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

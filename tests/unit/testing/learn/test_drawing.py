@@ -3,9 +3,19 @@
 import io
 
 import pytest
+from rich.cells import cell_len
 
 from ottla.testing.learn.drawing import Drawing
-from ottla.testing.learn.events import Event, GroupView, PartitionView, ReplicaView, Slot
+from ottla.testing.learn.events import (
+    Event,
+    GroupView,
+    PartitionView,
+    ReplicaView,
+    Slot,
+    Step,
+    TableView,
+    Text,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +85,54 @@ def test_only_records_that_fit_are_drawn() -> None:
         lines[1] == "    broker 1  leader   LEO 5000  │ 4998:reading-4998  │ 4999:reading-4999  ┃"
     )
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_chinese_sentence_is_broken_between_its_characters() -> None:
+    """Lines are full, and no line starts with a closing mark or ends with an opening one."""
+    text = "生产者没有发现异常：paid-3 已确认（offset 2），现在 leader 宕机。" * 6
+    lines = drawn(Step(Text(text, text), {}), "zh")
+    assert "".join(lines).replace(" ", "") == f"➤{text}".replace(" ", "")
+    assert all(74 <= cell_len(line) <= 80 for line in lines[:-1])
+    assert not [line for line in lines if line.strip()[0] in "，。：）" or line[-1] == "（"]
+
+
+def test_long_lines_continue_below_their_text() -> None:
+    """The second line of a sentence, and of the partitions of a member, is indented."""
+    text = "The leader does not notice anything. " * 4
+    assert {line[:2] for line in drawn(Step(Text(text, text), {}))[1:]} == {"  "}
+    owned = tuple(f"orders-of-the-year-{number}" for number in range(8))
+    committed = dict.fromkeys(owned, 1)
+    label = "  billing   committed: "
+    assert {line[: len(label)] for line in drawn(GroupView("billing", {}, committed))[:-1]} == {
+        label,
+        " " * len(label),
+    }
+    _, first, *rest = drawn(GroupView("billing", {"c1": owned}, {}))
+    assert first.startswith("    c1 → orders-of-the-year-0, ")
+    assert [line[:9].strip() for line in rest] == [""] * len(rest) != []
+
+
+def test_word_that_is_wider_than_the_terminal_is_cut() -> None:
+    """No line is wider than the terminal."""
+    word = "x" * 200
+    lines = drawn(Step(Text(word, word), {}))
+    assert max(map(len, lines)) <= 80
+    assert sum(line.count("x") for line in lines) == 200
+
+
+def test_table_is_in_the_language_of_the_lesson() -> None:
+    """Columns and cells that are texts have a Chinese form; values are as they are."""
+    title, columns = Text("Answers", "响应"), (Text("acks", "acks"), Text("answer", "响应"))
+    table = TableView(title, columns, ((0, Text("accepted", "已接受")), (2, "INVALID")))
+    assert [line.split() for line in drawn(table, "zh") if "─" not in line] == [
+        ["响应"], ["acks", "响应"], ["0", "已接受"], ["2", "INVALID"]
+    ]  # fmt: skip
+    assert ["0", "accepted"] in [line.split() for line in drawn(table)]
+
+
+def test_facts_are_listed_as_the_language_lists() -> None:
+    """Chinese has marks of its own between values, and both have a word for an empty list."""
+    text = Text("{brokers}; {owners}; {lost}", "{brokers}。{owners}。{lost}")
+    facts = {"brokers": [1, 2], "owners": {"c1": 0, "c2": Text("idle", "空闲")}, "lost": []}
+    assert text.render("en", facts) == "1, 2; c1: 0; c2: idle; none"
+    assert text.render("zh", facts) == "1、2。c1：0；c2：空闲。无"

@@ -11,12 +11,25 @@ import pytest
 
 from ottla.testing import Cluster
 from ottla.testing.learn import course
-from ottla.testing.learn.events import LANGUAGES, GroupView, Step, TableView
+from ottla.testing.learn.events import (
+    LANGUAGES,
+    NONE,
+    GroupView,
+    Step,
+    TableView,
+    Text,
+    shown,
+)
 from ottla.testing.learn.scenarios import groups
 
 Facts = dict[str, Any]
 # A reader waits at most that long for a lesson.
 LIMIT_S = 15.0
+# Words that Chinese tables share with English ones: terms, fields of a batch, keys of records.
+TERMS = {
+    *("broker", "controller", "topic", "key", "acks", "internal-topics", "ottla-producer"),
+    *("magic", "crc", "attributes", "anna", "eva", "gina", "dora"),
+}
 # The outcome that each lesson must have.
 OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     "architecture": lambda f: (
@@ -101,7 +114,7 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
         and f["preferred"].startswith(f"leader {f['leader']}, epoch 2")
         and f["moved"].endswith(f"ISR {_ids(f['replicas_after'])}")
         and f["replicas_after"] != f["replicas_before"]
-        and f["deleted"] == "none"
+        and f["deleted"] == NONE
     ),
     "controller": lambda f: (
         f["new_controller"] != f["old_controller"]
@@ -122,7 +135,8 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
         set(f["answers"]) == {f["leader"]} and f["refusal"] == "NOT_LEADER_OR_FOLLOWER"
     ),
     "send-path": lambda f: (
-        f["steps"] == ["interceptor", "serializer", "partitioner", "acknowledgement"]
+        [step.en for step in f["steps"]]
+        == ["interceptor", "serializer", "partitioner", "acknowledgement"]
         and f["is_other_thread"]
         and "_Forgetful" in f["none_error"]
     ),
@@ -139,7 +153,8 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
         f["batches_many"] < 20 and f["bytes_compressed"] < f["bytes_plain"] / 2 and f["end"] == 20
     ),
     "acks-2": lambda f: (
-        f["answers"] == {0: "accepted", 1: "accepted", -1: "accepted", 2: "INVALID_REQUIRED_ACKS"}
+        {acks: shown(answer, "en") for acks, answer in f["answers"].items()}
+        == {0: "accepted", 1: "accepted", -1: "accepted", 2: "INVALID_REQUIRED_ACKS"}
         and f["end"] == 3
         and "acks" in f["client_error"]
     ),
@@ -233,7 +248,7 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     ),
     "fencing": lambda f: (f["error"], f["values"]) == ("Fenced", ["new"]),
     "exactly-once": lambda f: (
-        f["committed_crash"] == "none"
+        f["committed_crash"] == NONE
         and f["output"] == ["A", "B"]
         and f["log"].count("A") == 2
         and f["committed_end"] == 2
@@ -342,6 +357,24 @@ def test_consumers_find_their_coordinator_while_followers_are_cut_off(
         monkeypatch.setattr(cluster, "isolate", note)
         course.play(lesson, cluster)
     assert exists == [True, True]
+
+
+@pytest.mark.parametrize("name", course.LESSONS)
+def test_tables_are_translated(name: str, play: Callable[[str], Played]) -> None:
+    """Chinese tables have English words only if these are Kafka's terms or names of the lesson."""
+    tables = [event for event in play(name).report.events if isinstance(event, TableView)]
+    for table in tables:
+        cells = [cell for row in table.rows for cell in row if isinstance(cell, str | Text)]
+        for text in (*table.columns, *cells):
+            words = text.zh if isinstance(text, Text) else text
+            assert words in TERMS or not re.fullmatch(r"[a-z]+([ -][a-z]+)*", words), words
+
+
+def test_chinese_names_the_steps_of_a_record(play: Callable[[str], Played]) -> None:
+    """A fact that is a word is translated, too."""
+    facts = play("send-path").report.facts
+    text = course.LESSONS["send-path"].explanation.render("zh", facts)
+    assert "顺序为：拦截器、序列化器、分区器、确认。" in text
 
 
 def test_explanations_contain_facts_of_the_cluster() -> None:

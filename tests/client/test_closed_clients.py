@@ -1,0 +1,81 @@
+"""A closed client: every method raises, and says what to do."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ottla.client import AdminClient, AsyncConsumer, AsyncProducer, Consumer, Producer
+from ottla.client.errors import Closed
+
+_NOWHERE = {"bootstrap_servers": "127.0.0.1:1"}
+_KEY = ("t", 0)
+_ARGUMENTS: dict[str, Any] = {
+    "before": {_KEY: 1},
+    "committed": {_KEY: 1},
+    "consumer": None,
+    "entity": {"client-id": "c"},
+    "group_id": "g",
+    "levels": {},
+    "node_id": 1,
+    "now_ms": 1,
+    "offset": 0,
+    "partition": _KEY,
+    "partitions": [_KEY],
+    "start_offsets": {_KEY: 1},
+    "targets": {},
+    "timestamp": 0,
+    "timestamps": {_KEY: -1},
+    "times": {_KEY: 0},
+    "topics": ["t"],
+}
+# Their results concern the past, or they end a close.
+_WITHOUT_REQUEST = {"close", "abandon", "interrupt", "fetched", "unread"}
+
+
+def _methods(kind: type[Any]) -> Iterator[str]:
+    for name, member in inspect.getmembers(kind):
+        is_property = isinstance(inspect.getattr_static(kind, name), property)
+        if name[0] != "_" and not is_property and name not in _WITHOUT_REQUEST:
+            assert callable(member)
+            yield name
+
+
+def _call(client: Any, name: str) -> Any:
+    method = getattr(client, name)
+    words = {
+        parameter.name: _ARGUMENTS.get(parameter.name, "t")
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.default is parameter.empty
+    }
+    return method(**words)
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer, AdminClient])
+def test_every_method_of_a_closed_client_raises(kind: type[Any]) -> None:
+    """Only `close` may be called again."""
+    client = kind(**_NOWHERE, **({"group_id": "g"} if kind is Consumer else {}))
+    client.close()
+    client.close()
+    for name in _methods(kind):
+        with pytest.raises(Closed, match="is closed: create a new one"):
+            result = _call(client, name)
+            if name == "transaction":
+                result.__enter__()
+            raise AssertionError(f"{name} returned {result!r}")
+
+
+@pytest.mark.parametrize("kind", [AsyncProducer, AsyncConsumer])
+async def test_every_method_of_a_closed_asyncio_client_raises(kind: type[Any]) -> None:
+    """Only `close` may be called again."""
+    client = kind(**_NOWHERE, **({"group_id": "g"} if kind is AsyncConsumer else {}))
+    await client.close()
+    await client.close()
+    for name in _methods(kind):
+        with pytest.raises(Closed, match="is closed: create a new one"):
+            result = _call(client, name)
+            if name == "transaction":
+                await result.__aenter__()
+            result = await result
+            raise AssertionError(f"{name} returned {result!r}")

@@ -1,0 +1,151 @@
+"""Objects of the caller in a client: serializers, partitioners and interceptors with own options."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client import (
+    Consumer,
+    ConsumerInterceptor,
+    Producer,
+    ProducerInterceptor,
+    ProducerRecord,
+)
+from ottla.client.errors import ClientError
+from ottla.client.producer.partitioners import checked
+from ottla.testing import Cluster
+
+
+class Configured:
+    """Remembers the options of its client."""
+
+    def __init__(self) -> None:
+        self.configs: Mapping[str, Any] = {}
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Note the options."""
+        self.configs = configs
+
+
+class SpeakerPartitioner(Configured):
+    """Places a key as an option of the producer says: `speakers.anna` is a partition."""
+
+    def partition(self, topic: str, key: Any, *rest: Any) -> int:
+        """Return the partition of the speaker."""
+        return int(self.configs[f"speakers.{key}"])
+
+
+class Stamp(Configured, ProducerInterceptor):
+    """Appends a text of the options."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """Append the text."""
+        return dataclasses.replace(record, value=record.value + self.configs["stamp"])
+
+
+class Stamped(Configured, ConsumerInterceptor):
+    """Reads an option of the consumer."""
+
+
+class WithOption(Configured):
+    """A deserializer that appends a text of the options."""
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool = False) -> None:
+        """Note the options."""
+        super().configure(configs)
+
+    def deserialize(self, topic: str, data: bytes) -> str:
+        """Return the text."""
+        return data.decode() + self.configs["stamp"]
+
+
+def test_plug_ins_have_options_of_their_own(cluster: Cluster, topic: str) -> None:
+    """As in Kafka, `configure` receives all options, also those that only the plug-in knows."""
+    config = {"bootstrap.servers": cluster.bootstrap, "stamp": "!", "speakers.anna": 2}
+    plug_ins: dict[str, Any] = {"partitioner": SpeakerPartitioner, "interceptors": [Stamp]}
+    with Producer(config, **plug_ins) as producer:
+        assert producer.send(topic, "hello", key="anna").result(20).partition == 2
+    stamped = Stamped()
+    settings: dict[str, Any] = {"interceptors": [stamped], "value_deserializer": WithOption}
+    with Consumer(bootstrap_servers=cluster.bootstrap, stamp="?", **settings) as consumer:
+        consumer.assign({(topic, 2): 0})
+        assert [record.value for record in consumer.poll(20)] == ["hello!?"]
+    assert stamped.configs["stamp"] == "?"
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+def test_file_may_have_options_of_other_programs(
+    kind: type[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in Kafka, they are reported; the client is opened."""
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\nschema.registry.url=http://one\n")
+    (Producer(file) if kind is Producer else Consumer(config=file)).close()
+    assert "the option schema.registry.url is not used by the" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("linger.mss=5", "did you mean 'linger.ms'"),
+        ("ssl.engine.factory.class=com.example.Mine", "ssl.engine.factory.class"),
+        ("sasl.login.callback.handler.class=com.example.Mine", "sasl.login.callback.handler"),
+    ],
+)
+def test_file_with_a_wrong_option_is_refused(line: str, sentence: str, tmp_path: Path) -> None:
+    """A misspelled name, or one that concerns security, is not left out silently."""
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers=127.0.0.1:1\n{line}\n")
+    with pytest.raises(ClientError, match=sentence):
+        Producer(file)
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+def test_unknown_option_in_code_is_an_error(kind: type[Any]) -> None:
+    """There is no plug-in that could read it."""
+    with pytest.raises(ClientError, match=r'No such configuration property: "no.such.option"$'):
+        kind(bootstrap_servers="127.0.0.1:1", no_such_option=1)
+
+
+@pytest.mark.parametrize("config", [5, b"client.properties", ["acks=all"]])
+def test_config_of_another_type_is_explained(config: Any) -> None:
+    """The error says what is expected."""
+    with pytest.raises(ConfigError, match=r"no dict of options, and no path of a \.properties"):
+        Producer(config)
+
+
+def test_interceptor_that_returns_no_record_is_named(cluster: Cluster, topic: str) -> None:
+    """A text instead of a record would fail in librdkafka, without the interceptor's name."""
+
+    class Wrong:
+        def on_send(self, record: ProducerRecord) -> Any:
+            return record.value
+
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap, interceptors=[Wrong()]) as producer,
+        pytest.raises(ClientError, match="Wrong returned b'x' from on_send: it must return"),
+    ):
+        producer.send(topic, b"x")
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+def test_interceptor_without_a_method_is_refused(kind: type[Any]) -> None:
+    """A function would never be called."""
+    with pytest.raises(ConfigError, match=r"<function .* is no interceptor: it has no method on_"):
+        kind(bootstrap_servers="127.0.0.1:1", interceptors=[lambda record: record])
+
+
+def test_partitioner_may_return_any_integer() -> None:
+    """The integers of numpy are no `int`."""
+
+    class Number:
+        def __index__(self) -> int:
+            return 2
+
+    assert checked(Number(), "t", [0, 1, 2]) == 2
+    with pytest.raises(ClientError, match=r"returned 1\.0 for topic 't'"):
+        checked(1.0, "t", [0, 1, 2])
