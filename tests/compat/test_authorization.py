@@ -119,7 +119,9 @@ def test_producer_needs_write(broker: Guarded) -> None:
     principal = ("--allow-principal", "User:ann")
     done = broker.acl("add", "--topic", "orders", "--operation", "Write", *principal)
     assert done.returncode == 0, done.stderr
-    assert delivery(broker.settings(), "orders", **{"enable.idempotence": True}) is None
+    for is_idempotent in (True, False, False, False):
+        options = {"enable.idempotence": is_idempotent}
+        assert delivery(broker.settings(), "orders", **options) is None
     error = delivery(broker.settings("ben"), "orders")
     assert error is not None
     assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -141,7 +143,18 @@ def test_consumer_needs_the_topic_and_the_group(broker: Guarded) -> None:
     assert refused.error().code() == KafkaError.GROUP_AUTHORIZATION_FAILED
     broker.acl("add", "--topic", "orders", "--group", "g", "--consumer", *reader)
     assert consumed(broker.settings("ben"), "g").value() == b"x"
-    broker.acl("remove", "--group", "g", "--yes", *reader)
+    consumer = confluent_kafka.Consumer({**broker.settings("ben"), "group.id": "g"})
+    consumer.assign([confluent_kafka.TopicPartition("orders", 0, 0)])
+    assert consumer.poll(20).value() == b"x"
+    broker.acl("remove", "--topic", "orders", "--operation", "Read", "--yes", *reader)
+    assert eventually(
+        lambda: (
+            (message := consumer.poll(1)) is not None
+            and message.error() is not None
+            and message.error().code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        )
+    )
+    consumer.close()
 
 
 def test_transaction_needs_its_id(broker: Guarded) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ottla.coordinators.replies import shaped
 from ottla.net.connection import Connection
+from ottla.security.acls import AclOperation
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.current import Current
@@ -19,6 +20,7 @@ Complete = Callable[[Any], Any]
 # A response, the function that completes one, or None.
 Verdict = Any
 Check = Callable[[Access, Any], Verdict]
+_ANY_VERSION = -1
 
 
 class Checked(Protocol):
@@ -44,6 +46,17 @@ Handle = Callable[[Any, Any], Any]
 def allow_everyone(_access: Access, _request: Any) -> Verdict:
     """Check nothing: everyone may use the API, or its handler asks for the sender's rights."""
     return None
+
+
+def topic_right(
+    operation: AclOperation, authorizer: Authorizer, current: Current
+) -> Callable[[Connection, str], bool]:
+    """Return the function that returns True if a sender may do the operation to a topic."""
+
+    def may(connection: Connection, topic: str) -> bool:
+        return Access(authorizer, connection, _ANY_VERSION, current).may_topic(operation, topic)
+
+    return may
 
 
 def guarded(handle: Handle, check: Check, authorizer: Authorizer, current: Current) -> Handle:

@@ -112,13 +112,18 @@ class Route:
         # From the correlation id to the header of the response.
         self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
         self.shortcut = None
-        if row.shortcut is not None and authorizer is None:
+        if row.shortcut is not None:
+            may = None
+            if authorizer is not None:
+                operation = checks.OF_SHORTCUTS[row.handler.API]
+                may = guarding.topic_right(operation, authorizer, broker.current)
             parts = RouteParts(
                 lambda response, correlation_id: self.parts(correlation_id, response),
                 probe,
                 lambda connection, correlation_id: RequestContext(
                     broker, connection, int(row.handler.API), version, correlation_id, None
                 ),
+                may,
             )
             self.shortcut = row.shortcut(broker, version, parts)
 

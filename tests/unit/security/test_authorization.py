@@ -113,7 +113,7 @@ def naive(
 def test_decisions_are_those_of_the_model(
     entries: list[AclBinding], allows: bool, operation: AclOperation, name: str
 ) -> None:
-    """For any entries, operation and resource."""
+    """The decisions agree for any entries, operation and resource."""
     rules = Rules(allows_if_no_acl=allows)
     expected = naive(entries, rules, operation, TOPIC, name)
     assert access_lists(entries).allow(rules, ANN, operation, TOPIC, name) == expected
@@ -156,7 +156,7 @@ def test_removed_entries_leave_nothing(entries: list[AclBinding], data: st.DataO
 
 
 def test_denial_wins() -> None:
-    """Over an entry of the same pattern, and over one that is closer to the name."""
+    """It wins over an entry of the same pattern, and over one that is closer to the name."""
     assert allow(on("abc"))
     assert not allow(on("abc"), on("a", "User:ann", "*", ALL, DENY, prefixed=True))
     assert not allow(on("abc"), on("*", "User:*", "10.0.0.1", READ, DENY))
@@ -173,7 +173,7 @@ def test_permission_implies_describe(operation: AclOperation) -> None:
 
 
 def test_super_user_needs_no_entry() -> None:
-    """And no entry denies it anything."""
+    """No entry denies it anything."""
     rules = Rules.parse("User:root; User:ann", allows_if_no_acl=False)
     lists = access_lists([on("abc", "User:*", "*", ALL, DENY)])
     assert lists.allow(rules, ANN, READ, TOPIC, "abc")
@@ -196,7 +196,7 @@ def test_super_user_is_a_principal() -> None:
 
 
 def test_bindings_are_found_by_a_filter() -> None:
-    """In the order of their patterns."""
+    """They are sorted by their patterns."""
     entries = [on("b"), on("a", prefixed=True), on("a")]
     found = access_lists(entries).matching(AclBinding())
     assert found == [on("a"), on("a", prefixed=True), on("b")]

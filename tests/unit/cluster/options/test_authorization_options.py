@@ -38,6 +38,6 @@ def test_other_classes_are_refused() -> None:
 
 
 def test_super_user_without_a_type_is_refused() -> None:
-    """With the option's name and value."""
+    """The error has the option's name and value."""
     with pytest.raises(ConfigError, match=r"Invalid value ann for configuration super\.users"):
         rules(authorizer_class_name=AUTHORIZER, super_users="ann")

@@ -35,7 +35,7 @@ async def access_of(stores: Stores, identity: Any = None, certificate: Any = Non
 
 
 async def test_principal_is_the_user(stores: Stores) -> None:
-    """Also one of a certificate; without one it is ANONYMOUS."""
+    """The user may be one of a certificate; without a user it is ANONYMOUS."""
     assert (await access_of(stores)).requester == ("User:ANONYMOUS", "10.0.0.1")
     known = await access_of(stores, CertificateUser("CN=ann"))
     assert known.requester.principal == "User:CN=ann"
@@ -73,7 +73,7 @@ async def test_proven_broker_may_do_everything(stores: Stores) -> None:
 async def test_error_tells_the_type_of_resource(
     stores: Stores, kind: ResourceType, code: ErrorCode
 ) -> None:
-    """As in Kafka."""
+    """Each type of resource has its error, as in Kafka."""
     access = await access_of(stores)
     with pytest.raises(ApiError) as error:
         access.require(READ, kind, "x")
@@ -81,7 +81,7 @@ async def test_error_tells_the_type_of_resource(
 
 
 async def test_partition_is_found_only_if_it_may_be_read(stores: Stores) -> None:
-    """By name and by id; an id that the metadata does not have is unknown."""
+    """The check knows names and ids; an id that the metadata does not have is unknown."""
     access = await access_of(stores)
     get = access.readable(lambda topic, number: (topic, number))
     for topic in ("t", b"i" * 16):

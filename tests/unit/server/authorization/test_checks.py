@@ -14,8 +14,8 @@ from ottla.security.authorization import Rules
 from ottla.server.authorization import groups, records
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.authorizer import Authorizer
-from ottla.server.authorization.checks import CHECKS
-from ottla.server.authorization.guarding import allow_everyone, guarded
+from ottla.server.authorization.checks import CHECKS, OF_SHORTCUTS
+from ottla.server.authorization.guarding import allow_everyone, guarded, topic_right
 from ottla.server.current import Current
 from ottla.server.transport.apis import ROWS
 from ottla.wire.api_keys import ApiKey
@@ -29,7 +29,7 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.unit.server.authorization.conftest import Stores, entry
+from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 
 # Everyone may find out what a broker serves, and prove who one is; brokers are no secret. The
 # handlers check the owner of a token, and telemetry is of the client itself.
@@ -49,6 +49,7 @@ def test_every_served_api_is_checked() -> None:
     """A new API needs a row in the table, and a reason if everyone may use it."""
     assert set(CHECKS) == {row.handler.API for row in ROWS}
     assert {key for key, check in CHECKS.items() if check is allow_everyone} == OPEN
+    assert set(OF_SHORTCUTS) == {row.handler.API for row in ROWS if row.shortcut is not None}
 
 
 class Sender:
@@ -77,7 +78,7 @@ async def sender(stores: Stores) -> Sender:
 
 
 async def test_check_may_answer_complete_or_pass(sender: Sender) -> None:
-    """With handlers that answer at once, later, or in a task."""
+    """Handlers may answer at once, later, or in a task."""
     loop = asyncio.get_running_loop()
 
     def later(_context: Any, _request: Any) -> Any:
@@ -148,7 +149,7 @@ async def test_allowed_topics_are_passed_on(sender: Sender) -> None:
 
 
 async def test_refused_request_without_a_response_closes_the_connection(sender: Sender) -> None:
-    """With acks=0 the client learns it in no other way."""
+    """The client learns of it in no other way."""
     with pytest.raises(ProtocolError, match="acks=0 is not authorized"):
         records.check_produce(sender.rights(), produced("closed", acks=0))
 
@@ -160,6 +161,15 @@ async def test_topic_id_that_the_metadata_does_not_have_is_unknown(sender: Sende
     (topic,) = response.responses
     assert topic.topic_id == b"j" * 16
     assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_right_to_a_topic_follows_the_lists(sender: Sender) -> None:
+    """The fast paths ask for it, for each connection and topic."""
+    may = topic_right(AclOperation.READ, sender.authorizer, sender.current)
+    assert not may(sender.connection, "t")
+    await sender.authorizer.create([AclBinding(TOPIC, entry("User:ANONYMOUS"))])
+    assert may(sender.connection, "t")
+    assert not may(sender.connection, "u")
 
 
 async def test_follower_needs_the_action_of_the_cluster(sender: Sender) -> None:

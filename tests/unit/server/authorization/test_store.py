@@ -15,7 +15,7 @@ LITERAL_PATH, PREFIX_PATH = "/kafka-acl/Topic/t", "/kafka-acl-extended/prefixed/
 
 
 async def test_nodes_are_those_of_kafka(stores: Stores) -> None:
-    """Entries, and a notification in the format of the pattern's type."""
+    """The notification has the format of the pattern's type."""
     store = await stores.store()
     await store.update(TOPIC, lambda entries: entries | {entry()})
     await store.update(
@@ -50,7 +50,7 @@ async def test_nodes_are_those_of_kafka(stores: Stores) -> None:
 
 
 async def test_other_brokers_follow(stores: Stores) -> None:
-    """A change, and the removal of the last entry, which removes the node."""
+    """They read a change, and the removal of the last entry, which removes the node."""
     store, other = await stores.store(), await stores.store()
     for pattern in (TOPIC, PREFIX):
         await store.update(pattern, lambda _: frozenset({entry()}))
@@ -62,7 +62,7 @@ async def test_other_brokers_follow(stores: Stores) -> None:
 
 
 async def test_lists_are_read_at_the_start(stores: Stores) -> None:
-    """Those that a tool has written, whose names are compared without case."""
+    """Tools may have written them in other letters: names are compared without case."""
     await stores.session.ensure("/kafka-acl/Group/g")
     row = {"principal": "User:b", "permissionType": "DENY", "host": "10.0.0.1", "operation": "READ"}
     await stores.session.set(
@@ -88,7 +88,7 @@ async def test_lists_that_vanished_while_the_session_was_lost_are_forgotten(
 
 
 async def test_two_changes_at_once_are_both_kept(stores: Stores) -> None:
-    """The one that comes second reads the pattern again."""
+    """The second one reads the pattern again."""
     store, other = await stores.store(), await stores.store()
     is_first = True
 
@@ -113,7 +113,7 @@ async def test_unchanged_entries_are_not_written(stores: Stores) -> None:
 
 
 async def test_unreadable_notification_is_skipped(stores: Stores) -> None:
-    """Later ones are read."""
+    """The store reads later ones."""
     store, other = await stores.store(), await stores.store()
     for content in (b"\xff", b"FUTURE:t", b"t"):
         await stores.session.create(AclChangeNode.LITERAL_PREFIX, content, sequential=True)
