@@ -52,6 +52,6 @@ def on_cluster(access: "Access | None") -> int:
     """Return the operations that the sender may do to the cluster; none without DESCRIBE."""
     if access is None:
         return ON_CLUSTER
-    if not access.may_cluster(acls.AclOperation.DESCRIBE):
+    if not access.has_cluster_right(acls.AclOperation.DESCRIBE):
         return 0
     return access.operations(acls.ResourceType.CLUSTER, acls.CLUSTER_NAME, ON_CLUSTER)

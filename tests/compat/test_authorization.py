@@ -205,6 +205,17 @@ def test_change_reaches_every_broker() -> None:
         assert eventually(all_refuse)
 
 
+def test_brokers_need_no_entry() -> None:
+    """They have proven to belong to the cluster, so that a new cluster works without super users."""
+    options = {"authorizer.class.name": AUTHORIZER}
+    with Cluster(brokers=3, options=options) as cluster:
+        metadata = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10)
+        assert len(metadata.brokers) == 3
+        error = delivery({"bootstrap.servers": cluster.bootstrap}, "t")
+        assert error is not None
+        assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
 @needs_java
 def test_java_tools_see_the_errors(broker: Guarded, tmp_path: Path) -> None:
     """`kafka-consumer-groups` and `kafka-topics` report the refusal of the broker."""

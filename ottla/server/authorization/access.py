@@ -73,6 +73,17 @@ class Access:
             self.requester, operation, resource_type
         )
 
+    def shows(
+        self,
+        resource_type: ResourceType,
+        name: str,
+        operation: AclOperation = AclOperation.DESCRIBE,
+    ) -> bool:
+        """Return True if a response may contain the resource, which the sender did not name."""
+        return self._is_broker or self.authorizer.allows(
+            self.requester, operation, resource_type, name, is_logged=False
+        )
+
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         """Return True if the sender may do the operation to the topic."""
         return self.may(operation, ResourceType.TOPIC, name)
@@ -80,6 +91,10 @@ class Access:
     def may_cluster(self, operation: AclOperation) -> bool:
         """Return True if the sender may do the operation to the cluster."""
         return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def has_cluster_right(self, operation: AclOperation) -> bool:
+        """Return the same without a line in the log, because another right may suffice."""
+        return self.shows(ResourceType.CLUSTER, CLUSTER_NAME, operation)
 
     def require(
         self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME
@@ -107,7 +122,7 @@ class Access:
         bits = sum(
             1 << operation
             for operation in AclOperation
-            if supported >> operation & 1 and self.may(operation, resource_type, name)
+            if supported >> operation & 1 and self.shows(resource_type, name, operation)
         )
         return bits - (1 << _BITS) if bits & _SIGN else bits
 

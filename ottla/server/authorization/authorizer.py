@@ -35,7 +35,13 @@ class Authorizer:
         self._rules = rules
         # Forgotten when a list changes, or when there are too many.
         self._decisions: dict[_Question, bool] = {}
-        store.on_change.append(self._decisions.clear)
+        # The refusals that the log has.
+        self._logged: set[_Question] = set()
+        store.on_change.append(self._forget)
+
+    def _forget(self) -> None:
+        self._decisions.clear()
+        self._logged.clear()
 
     def allows(
         self,
@@ -43,41 +49,51 @@ class Authorizer:
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
+        *,
+        is_logged: bool = True,
     ) -> bool:
-        """Return True if the requester may do the operation to the resource."""
+        """Return True if the requester may do the operation to the resource.
+
+        A refusal is logged once, unless the requester did not name the resource.
+        """
         question = (requester, operation, resource_type, name)
-        known = self._decisions.get(question)
-        if known is not None:
-            return known
-        decision = self.store.lists.allow(self._rules, *question)
-        return self._remember(question, decision)
+        decision = self._decisions.get(question)
+        if decision is None:
+            decision = self.store.lists.allow(self._rules, *question)
+            self._remember(question, decision)
+        if is_logged and not decision:
+            self._log(question)
+        return decision
 
     def allows_any(
         self, requester: Requester, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Return True if the requester may do the operation to some resource (KIP-679)."""
         question = (requester, operation, resource_type, _ANY_NAME)
-        known = self._decisions.get(question)
-        if known is not None:
-            return known
-        decision = self.store.lists.allow_any(self._rules, requester, operation, resource_type)
-        return self._remember(question, decision)
-
-    def _remember(self, question: _Question, decision: bool) -> bool:
-        if len(self._decisions) >= _DECISIONS_MAX:
-            self._decisions.clear()
-        self._decisions[question] = decision
-        if not decision:
-            requester, operation, resource_type, name = question
-            _log.info(
-                "denied principal=%s host=%s operation=%s resource=%s:%s",
-                requester.principal,
-                requester.host,
-                operation.name,
-                resource_type.name,
-                name,
-            )
+        decision = self._decisions.get(question)
+        if decision is None:
+            decision = self.store.lists.allow_any(self._rules, requester, operation, resource_type)
+            self._remember(question, decision)
         return decision
+
+    def _remember(self, question: _Question, decision: bool) -> None:
+        if len(self._decisions) >= _DECISIONS_MAX:
+            self._forget()
+        self._decisions[question] = decision
+
+    def _log(self, question: _Question) -> None:
+        if question in self._logged:
+            return
+        self._logged.add(question)
+        requester, operation, resource_type, name = question
+        _log.info(
+            "denied principal=%s host=%s operation=%s resource=%s:%s",
+            requester.principal,
+            requester.host,
+            operation.name,
+            resource_type.name,
+            name,
+        )
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[ApiError | None]:
         """Add entries; return the error of each binding."""

@@ -148,7 +148,7 @@ def check_offset_fetch(access: Access, request: offset_fetch.OffsetFetchRequest)
 
 def _may_see(access: Access, topic: Any) -> bool:
     name = getattr(topic, "name", "") or access.image.topic_names.get(topic.topic_id, "")
-    return access.may_topic(AclOperation.DESCRIBE, name)
+    return access.shows(ResourceType.TOPIC, name)
 
 
 def _check_one_group(access: Access, request: offset_fetch.OffsetFetchRequest) -> Verdict:
@@ -230,15 +230,11 @@ def check_describe_groups(
 
 def check_list_groups(access: Access, request: list_groups.ListGroupsRequest) -> Verdict:
     """Hide groups: DESCRIBE of the cluster, or of the group."""
-    if access.may_cluster(AclOperation.DESCRIBE):
+    if access.has_cluster_right(AclOperation.DESCRIBE):
         return None
 
     def complete(response: list_groups.ListGroupsResponse) -> list_groups.ListGroupsResponse:
-        response.groups = [
-            row
-            for row in response.groups
-            if access.may(AclOperation.DESCRIBE, _GROUP, row.group_id)
-        ]
+        response.groups = [row for row in response.groups if access.shows(_GROUP, row.group_id)]
         return response
 
     return complete
@@ -277,7 +273,7 @@ def check_consumer_heartbeat(
     if regex:
         pattern = Pattern(regex)
         for name in access.image.topics:
-            if not access.may_topic(AclOperation.DESCRIBE, name) and pattern.matches(name):
+            if not access.shows(ResourceType.TOPIC, name) and pattern.matches(name):
                 raise ApiError(
                     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                     "The expression matches topics that the client is not authorized to describe.",
@@ -289,7 +285,7 @@ def check_consumer_heartbeat(
         assignment = response.assignment
         for topic in assignment.topic_partitions if assignment is not None else ():
             name = access.image.topic_names.get(topic.topic_id)
-            if name is None or not access.may_topic(AclOperation.DESCRIBE, name):
+            if name is None or not access.shows(ResourceType.TOPIC, name):
                 return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(
                     error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 )
@@ -314,7 +310,7 @@ def check_consumer_describe(
         response: consumer_group_describe.ConsumerGroupDescribeResponse,
     ) -> consumer_group_describe.ConsumerGroupDescribeResponse:
         for one in response.groups:
-            if not all(access.may_topic(AclOperation.DESCRIBE, name) for name in _topics(one)):
+            if not all(access.shows(ResourceType.TOPIC, name) for name in _topics(one)):
                 one.error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 one.error_message = _HIDDEN
                 one.members = []

@@ -110,7 +110,7 @@ def check_leader_epochs(
     access: Access, request: offset_for_leader_epoch.OffsetForLeaderEpochRequest
 ) -> Verdict:
     """CLUSTER_ACTION, or DESCRIBE of each topic."""
-    if access.may_cluster(AclOperation.CLUSTER_ACTION):
+    if access.has_cluster_right(AclOperation.CLUSTER_ACTION):
         return None
     return _EPOCHS(access, request)
 
@@ -123,7 +123,7 @@ def check_init_producer_id(
         if access.may(AclOperation.WRITE, _TRANSACTIONAL_ID, request.transactional_id):
             return None
         code = _FAILED
-    elif access.may_cluster(AclOperation.IDEMPOTENT_WRITE) or access.may_some(
+    elif access.has_cluster_right(AclOperation.IDEMPOTENT_WRITE) or access.may_some(
         AclOperation.WRITE, ResourceType.TOPIC
     ):
         return None
@@ -233,9 +233,7 @@ def check_describe_transactions(
     ) -> describe_transactions.DescribeTransactionsResponse:
         for state in response.transaction_states:
             state.topics = [
-                topic
-                for topic in state.topics
-                if access.may_topic(AclOperation.DESCRIBE, topic.topic)
+                topic for topic in state.topics if access.shows(ResourceType.TOPIC, topic.topic)
             ]
         response.transaction_states += refused
         return response
@@ -254,7 +252,7 @@ def check_list_transactions(
         response.transaction_states = [
             state
             for state in response.transaction_states
-            if access.may(AclOperation.DESCRIBE, _TRANSACTIONAL_ID, state.transactional_id)
+            if access.shows(_TRANSACTIONAL_ID, state.transactional_id)
         ]
         return response
 

@@ -55,6 +55,6 @@ def _may_see(access: Access, token: describe_delegation_token.DescribedDelegatio
     renewers = {f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers}
     return (
         access.requester.principal in {owner, requester, *renewers}
-        or access.may(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
-        or access.may(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, owner)
+        or access.shows(ResourceType.DELEGATION_TOKEN, token.token_id)
+        or access.shows(ResourceType.USER, owner, AclOperation.DESCRIBE_TOKENS)
     )

@@ -7,7 +7,7 @@ from typing import Any
 from ottla.base.errors import ErrorCode
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.names import is_internal
-from ottla.security.acls import AclOperation
+from ottla.security.acls import AclOperation, ResourceType
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.guarding import Verdict
 from ottla.wire.messages import (
@@ -65,7 +65,7 @@ def _described_only(
     response.topics = [
         topic
         for topic in response.topics
-        if topic.name is None or access.may_topic(AclOperation.DESCRIBE, topic.name)
+        if topic.name is None or access.shows(ResourceType.TOPIC, topic.name)
     ]
     return response
 
@@ -97,7 +97,9 @@ def _by_name(
 
 
 def _may_create(access: Access, name: str) -> bool:
-    return access.may_cluster(AclOperation.CREATE) or access.may_topic(AclOperation.CREATE, name)
+    return access.has_cluster_right(AclOperation.CREATE) or access.may_topic(
+        AclOperation.CREATE, name
+    )
 
 
 def check_topic_partitions(
@@ -106,7 +108,7 @@ def check_topic_partitions(
     """Hide topics from a list of all, and refuse others: DESCRIBE."""
     rows = describe_topic_partitions
     names = [topic.name for topic in request.topics] or list(access.image.topics)
-    allowed = [name for name in names if access.may_topic(AclOperation.DESCRIBE, name)]
+    allowed = [name for name in names if access.shows(ResourceType.TOPIC, name)]
     if len(allowed) == len(names):
         return None
     refused = [
@@ -135,7 +137,7 @@ def _named_once(names: Iterable[str]) -> set[str]:
 
 def check_create_topics(access: Access, request: create_topics.CreateTopicsRequest) -> Verdict:
     """Refuse topics that the sender may not create, and hide the settings of the others."""
-    may_create_all = access.may_cluster(AclOperation.CREATE)
+    may_create_all = access.has_cluster_right(AclOperation.CREATE)
     once = _named_once(topic.name for topic in request.topics)
     refused = [
         create_topics.CreatableTopicResult(
@@ -163,7 +165,7 @@ def check_create_topics(access: Access, request: create_topics.CreateTopicsReque
 
 
 def _may_see_settings(access: Access, name: str) -> bool:
-    return access.may_topic(AclOperation.DESCRIBE_CONFIGS, name)
+    return access.shows(ResourceType.TOPIC, name, AclOperation.DESCRIBE_CONFIGS)
 
 
 def check_create_partitions(

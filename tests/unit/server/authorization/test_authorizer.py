@@ -40,11 +40,12 @@ async def test_decisions_follow_the_lists(stores: Stores) -> None:
 
 
 async def test_denial_is_logged_once(stores: Stores, caplog: pytest.LogCaptureFixture) -> None:
-    """A client that repeats its request does not fill the log."""
+    """Neither repeated requests nor lists of all topics fill the log."""
     authorizer = await authorizer_of(stores)
     with caplog.at_level(logging.INFO):
-        for _ in range(3):
-            authorizer.allows(ANN, WRITE, ResourceType.TOPIC, "t")
+        authorizer.allows(ANN, WRITE, ResourceType.TOPIC, "hidden", is_logged=False)
+        for is_logged in (False, True, True):
+            authorizer.allows(ANN, WRITE, ResourceType.TOPIC, "t", is_logged=is_logged)
     assert [record.getMessage() for record in caplog.records if "denied" in record.message] == [
         "denied principal=User:ann host=10.0.0.1 operation=WRITE resource=TOPIC:t"
     ]
