@@ -231,17 +231,18 @@ class Brokers:
 
     def metadata(
         self,
-        topics: Sequence[str] | None = None,
+        topics: Sequence[str | bytes] | None = None,
         *,
         with_operations: bool = False,
         creates: bool = False,
     ) -> MetadataResponse:
         """Return the metadata of these topics (None: of all) and update the brokers.
 
-        `creates` lets the brokers create topics, by their option `auto.create.topics.enable`.
-        `with_operations` requests the operations that the user is authorized for (KIP-430).
+        Bytes are the id of a topic (KIP-516). `creates` lets the brokers create topics, by their
+        option `auto.create.topics.enable`. `with_operations` requests the operations that the user
+        is authorized for (KIP-430).
         """
-        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        named = None if topics is None else list(map(_named, topics))
         request = MetadataRequest(
             topics=named,
             allow_auto_topic_creation=creates,
@@ -254,15 +255,17 @@ class Brokers:
         return response
 
     def topic(
-        self, name: str, *, with_operations: bool = False, creates: bool = False
+        self, name: str | bytes, *, with_operations: bool = False, creates: bool = False
     ) -> MetadataResponseTopic:
-        """Return a topic's metadata; ApiError if it does not exist."""
+        """Return the metadata of a topic by its name or id; ApiError if it does not exist."""
         response = self.metadata([name], with_operations=with_operations, creates=creates)
         (topic,) = response.topics
         if topic.error_code:
             code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ApiError(code, f"There is no topic {name!r}.")
+            if code is ErrorCode.UNKNOWN_TOPIC_ID:
+                raise ApiError(code, f"There is no topic with the id {name!r}.")
             raise ApiError(code, subject=f"Topic {name!r}")
         return topic
 
@@ -357,7 +360,7 @@ class Controllers(Brokers):
 
     def metadata(
         self,
-        topics: Sequence[str] | None = None,
+        topics: Sequence[str | bytes] | None = None,
         *,
         with_operations: bool = False,
         creates: bool = False,
@@ -403,6 +406,12 @@ class Controllers(Brokers):
         self._nodes = {row.broker_id: Address(row.host, row.port) for row in response.brokers}
         self._is_outdated = False
         self._controller_id = response.controller_id
+
+
+def _named(topic: str | bytes) -> MetadataRequestTopic:
+    if isinstance(topic, bytes):
+        return MetadataRequestTopic(name=None, topic_id=topic)
+    return MetadataRequestTopic(name=topic)
 
 
 def unsupported_by_controllers() -> ApiError:

@@ -5,6 +5,7 @@ imports neither asyncio nor the table of all APIs; a message knows its own key a
 `client/transport.py` transfers records in bulk.
 """
 
+import math
 import socket
 import struct
 import time
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import ottla
-from ottla.base.errors import ErrorCode, ProtocolError
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
@@ -37,6 +38,10 @@ RESPONSE_BYTES_MAX = 256 << 20
 # Brokers since 2.4 support it; older ones answer in version 0 with the versions they support.
 _HANDSHAKE_VERSION = 3
 _OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
+# Java's clients renew a session after 85 to 95 % of its lifetime. A broker refuses to renew one
+# more than once in a second: shorter ones end, and the client connects again.
+_RENEWED_AT = 0.85
+_RENEWABLE_MS = 2000
 _LENGTH = struct.Struct(">i")
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -48,6 +53,7 @@ class Connection:
     idempotent. `on_request` is called before the request for the versions is sent.
 
     Any error but an error code in a response closes the connection; later calls raise NotReachable.
+    If the broker limits sessions, the connection authenticates again in time (KIP-368).
     """
 
     def __init__(
@@ -64,10 +70,12 @@ class Connection:
         self._correlation_id = 0
         self._socket: socket.socket | None = _open_socket(address, timeout_s, security)
         self._versions: dict[int, tuple[int, int]] = {}
+        self._credentials = None if security is None else security.credentials
+        # By the monotonic clock in seconds.
+        self._renew_at = math.inf
         try:
             self._handshake(timeout_s, on_request)
-            if security is not None and security.credentials is not None:
-                authentication.authenticate(self, security.credentials, timeout_s)
+            self._authenticate(timeout_s)
         except ProtocolError as error:
             self.close()
             raise NotReachable(f"{address} does not speak Kafka's protocol: {error}") from error
@@ -88,6 +96,7 @@ class Connection:
         Raises NotReachable, TimedOut or Unsupported; error codes in the response are left to the
         caller.
         """
+        self.renew_session(timeout_s)
         version = self.version_of(type(request), max_version)
         frame = self._exchange(request, version, timeout_s)
         return self._decode(response_type, version, frame)
@@ -124,6 +133,25 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+    def renew_session(self, timeout_s: float) -> None:
+        """Authenticate again if the session ends soon; ApiError closes the connection."""
+        if time.monotonic() < self._renew_at or not self.is_open:
+            return
+        self._renew_at = math.inf
+        try:
+            self._authenticate(timeout_s)
+        except ApiError:
+            self.close()
+            raise
+
+    def _authenticate(self, timeout_s: float) -> None:
+        if self._credentials is None:
+            return
+        started = time.monotonic()
+        lifetime_ms = authentication.authenticate(self, self._credentials, timeout_s)
+        if lifetime_ms >= _RENEWABLE_MS:
+            self._renew_at = started + _RENEWED_AT * lifetime_ms / 1000
 
     def _handshake(self, timeout_s: float, on_request: OnRequest | None) -> None:
         request = ApiVersionsRequest(
@@ -221,6 +249,9 @@ def _open_socket(address: Address, timeout_s: float, security: "Security | None"
         raise NotReachable(f"{address} does not answer ({timeout_s:g} s)") from error
     except socket.gaierror as error:
         raise NotReachable(f"the host of {address} is not known: {error.strerror}") from error
+    except UnicodeError as error:
+        # A label that is empty or has more than 63 letters.
+        raise NotReachable(f"{address.host!r} is not the name of a host") from error
     except OSError as error:
         raise NotReachable(f"{address} cannot be reached: {error.strerror or error}") from error
     # Disable Nagle's algorithm: a small request must not wait for the acknowledgement of the

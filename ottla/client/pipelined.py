@@ -57,6 +57,8 @@ class PipelinedConnection(Connection):
 
     def send(self, request: schema.Message, *, max_version: int) -> None:
         """Send a request; NotReachable and TimedOut close the connection."""
+        if not self._expected:
+            self.renew_session(self._timeout_s)
         version = self.version_of(type(request), max_version)
         self._correlation_id += 1
         client = self.client_id.encode()

@@ -479,6 +479,11 @@ def is_fenced_instance(error: KafkaError) -> bool:
     )
 
 
+def is_fatal(error: KafkaError) -> bool:
+    """Return True if librdkafka's client does nothing any more since an earlier error."""
+    return bool(error.code() == KafkaError._FATAL)
+
+
 def partitions(offsets: Mapping[Any, int]) -> list[Any]:
     """Return librdkafka's form of partitions and offsets."""
     return [
@@ -488,9 +493,14 @@ def partitions(offsets: Mapping[Any, int]) -> list[Any]:
 
 
 def commit_list(rows: Mapping[Any, tuple[int, str]]) -> list[Any]:
-    """Return librdkafka's form of offsets to commit, each with its metadata."""
+    """Return librdkafka's form of offsets to commit, each with its metadata.
+
+    The binding ends a text with a NUL character, which librdkafka sends: an empty one is left out.
+    """
     return [
         librdkafka.TopicPartition(topic, partition, offset, metadata)
+        if metadata
+        else librdkafka.TopicPartition(topic, partition, offset)
         for (topic, partition), (offset, metadata) in rows.items()
     ]
 

@@ -354,6 +354,11 @@ class RealFileSocket:
         return int.from_bytes(packed, sys.byteorder)
 
 
+def _no_name(host: str) -> socket.gaierror:
+    """Return the error for a host with a label that is empty or has more than 63 letters."""
+    return socket.gaierror(socket.EAI_NONAME, f"{host!r} is not the name of a host")
+
+
 class RealNet:
     """Sockets of the operating system."""
 
@@ -366,9 +371,12 @@ class RealNet:
         tls: ssl.SSLContext | None = None,
     ) -> RealListener:
         """Accept on host and port; an empty host means every address of the machine."""
-        addresses = await asyncio.get_running_loop().getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        try:
+            addresses = await asyncio.get_running_loop().getaddrinfo(
+                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+        except UnicodeError as error:
+            raise _no_name(host) from error
         sockets: list[_Socket] = []
         try:
             for family, _, _, _, address in dict.fromkeys(addresses):
@@ -398,12 +406,13 @@ class RealNet:
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
         """Connect over TCP, and with `tls` over TLS."""
         loop = asyncio.get_running_loop()
-        if tls is None:
-            transport, protocol = await loop.create_connection(factory, host, port)
-        else:
+        handshake_s = None if tls is None else HANDSHAKE_SECONDS
+        try:
             transport, protocol = await loop.create_connection(
-                factory, host, port, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                factory, host, port, ssl=tls, ssl_handshake_timeout=handshake_s
             )
+        except UnicodeError as error:
+            raise _no_name(host) from error
         return transport, protocol
 
     def file_socket(self, transport: asyncio.BaseTransport) -> RealFileSocket | None:

@@ -140,6 +140,8 @@ class IsrUpdates:
         )  # fmt: skip
         if decision.error in _NOT_PERFORMED:
             isr.withdraw()
+            # The high watermark no longer depends on the refused follower.
+            partition.advance()
             partition.changed()
         # Otherwise the controller knows a newer state, which it sends: until then the members of
         # both states count.

@@ -8,7 +8,7 @@ kafka.server.ReplicaManager.
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from ottla.base.clock import Clock
@@ -71,6 +71,8 @@ class Replicas:
         self.replication = ReplicationTraffic()
         # Set by the code that knows the other brokers; without it nothing is replicated.
         self.fetchers: ReplicaFetchers | None = None
+        # Set when the broker gives up its leaders in order to stop.
+        self.is_leaving = False
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline_directories: set[str] = set()
@@ -172,7 +174,7 @@ class Replicas:
             if not partition.apply(state):
                 return ErrorCode.STALE_CONTROLLER_EPOCH
             if former_epoch != partition.leader_epoch:
-                self._follow(partition)
+                self._follow(partition, state.isr)
         except StorageError as error:
             self.directory_offline(error.directory, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -186,11 +188,13 @@ class Replicas:
                 listener(partition)
         return ErrorCode.NONE
 
-    def _follow(self, partition: Partition) -> None:
+    def _follow(self, partition: Partition, isr: Collection[int]) -> None:
         """Fetch from the leader of a new epoch, if it is another broker."""
         if self.fetchers is None:
             return
-        if partition.is_leader or partition.leader == NO_LEADER:
+        # A broker that leaves and is no longer in sync would be proposed for the ISR again.
+        has_left = self.is_leaving and self.node_id not in isr
+        if partition.is_leader or partition.leader == NO_LEADER or has_left:
             self.fetchers.unfollow(partition)
         else:
             self.fetchers.follow(partition)

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 from ottla.base.errors import OttlaError
 from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism
 
-PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, *(mechanism.mechanism_name for mechanism in ScramMechanism))
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+MECHANISMS = (PLAIN, *(mechanism.mechanism_name for mechanism in ScramMechanism), OAUTHBEARER)
 """The mechanisms of clients."""
 
 _TEXT_MAX = 4096

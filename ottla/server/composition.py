@@ -46,13 +46,14 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with an authorizer, or a secret key for delegation tokens, need them.
+# Only brokers with OAUTHBEARER, a secret key for delegation tokens, or an authorizer need them.
 if TYPE_CHECKING:
-    from ottla.server.authentication import tokens
+    from ottla.server.authentication import bearers, tokens
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
+    bearers = deferred_module("ottla.server.authentication.bearers")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
     store = deferred_module("ottla.server.authorization.store")
@@ -266,11 +267,17 @@ class Composition(NamedTuple):
                 self.rng,
                 self.clock,
                 settings.tokens,
+                self._bearers(listeners),
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
             advertised=listeners.advertised,
         )
+
+    def _bearers(self, listeners: Listeners) -> "bearers.Bearers | None":
+        if all(security.bearer is None for security in listeners.security.values()):
+            return None
+        return bearers.Bearers(listeners.security, self.files, self.clock)
 
     def cleaner(self, broker: Broker) -> Cleaner:
         """Return the log cleaner of a broker, which follows its options."""

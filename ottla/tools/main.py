@@ -1,7 +1,8 @@
 """`ottla`: find the command, run it, and turn errors into one sentence and an exit code.
 
 Exit codes: 0: success. 1: the command failed, and standard error says what to do next. 2: usage
-error. Errors that Ottla raises on purpose are printed without a traceback; a bug keeps its
+error. 130: Ctrl-C interrupted it, as a shell expects; a command that runs until Ctrl-C ends with 0.
+Errors that Ottla raises on purpose are printed without a traceback; a bug keeps its
 traceback.
 """
 
@@ -289,8 +290,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             _silence(sys.stderr)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted before it was complete")
+    except (click.Abort, KeyboardInterrupt) as error:
+        # click converts Ctrl-C to Abort, which also is the answer no to a question.
+        is_interrupted = isinstance(error.__cause__ or error, KeyboardInterrupt)
+        return _fail("interrupted before it was complete", 130 if is_interrupted else 1)
     except SystemExit:
         # click raises SystemExit after completion, and when the reader of a pipe has ended. Both
         # are fine.
@@ -326,12 +329,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def _fail(sentence: str) -> int:
+def _fail(sentence: str, code: int = 1) -> int:
     try:
         click.echo(f"ottla: {sentence}", err=True)
     except BrokenPipeError:
         _silence(sys.stderr)
-    return 1
+    return code
 
 
 def _silence(stream: TextIO) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -54,7 +55,23 @@ output_format = click.option(
 explain = click.option(
     "--explain", is_flag=True, help="Print each request, except librdkafka's, on standard error."
 )
+# The largest numbers of partitions, brokers and replicas that a request can contain.
+INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
+number_of_partition = click.IntRange(min=0, max=INT32_MAX)
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range, without the words `nan` and `inf`, which are numbers for Python."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Convert a text; a usage error quotes what is not a number of the range."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 def connected(function: Function) -> Function:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,73 @@ def test_topics(cluster: Cluster, topic: str) -> None:
         assert name in [row.name for row in admin.list_topics()]
         admin.delete_topic(name)
         assert name not in [row.name for row in admin.list_topics(include_internal=True)]
+
+
+def test_topic_is_described_and_deleted_by_its_id(cluster: Cluster, topic: str) -> None:
+    """A topic that was created again with the same name has another id (KIP-516)."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        former = admin.describe_topic(topic).topic_id
+        admin.delete_topic(former)
+        created = admin.create_topic(topic, partitions=2)
+        assert admin.describe_topic(created.topic_id) == admin.describe_topic(topic)
+        for call in (admin.describe_topic, admin.delete_topic):
+            with pytest.raises(ApiError) as caught:
+                call(former)
+            assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_ID
+        assert len(admin.describe_topic(topic).partitions) == 2
+
+
+def test_settings_of_an_option_are_listed(cluster: Cluster, topic: str) -> None:
+    """The one in force is the first; the others follow if it is deleted (KIP-226)."""
+    resource = Resource(ResourceType.TOPIC, topic)
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.alter_topic_config(topic, {"retention.ms": 7})
+        words: dict[str, Any] = {"names": ["retention.ms"]}
+        (entry,) = admin.describe_config(resource, include_synonyms=True, **words)
+        assert [(row.name, row.value) for row in entry.synonyms][:2] == [
+            ("retention.ms", "7"),
+            ("log.retention.ms", "-1"),
+        ]
+        assert entry.synonyms[0].source is entry.source
+        (entry,) = admin.describe_config(resource, **words)
+        assert entry.synonyms == ()
+
+
+def test_offsets_and_groups_are_filtered(cluster: Cluster, topic: str) -> None:
+    """By partition, by protocol, and without a wait for open transactions (KIP-447)."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.alter_group_offsets(topic, {(topic, 0): 1, (topic, 1): 2})
+        assert admin.list_group_offsets(topic, [(topic, 1)]) == {(topic, 1): (2, "")}
+        assert len(admin.list_group_offsets(topic, require_stable=False)) == 2
+        assert topic not in [row.group_id for row in admin.list_groups(protocol_types=["x"])]
+        (listed,) = [row for row in admin.list_groups() if row.group_id == topic]
+        assert listed in admin.list_groups(protocol_types=[listed.protocol_type])
+        admin.delete_group(topic)
+
+
+def test_one_broker_is_asked(cluster: Cluster, topic: str) -> None:
+    """Its features, and the producers that its replica of a partition remembers."""
+    fill(cluster, topic, [b"a"], enable_idempotence=True)
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        (broker,) = admin.describe_cluster().brokers
+        words = {"node_id": broker.node_id}
+        assert admin.describe_features(**words) == admin.describe_features()
+        assert admin.describe_producers(topic, 0, **words) == admin.describe_producers(topic, 0)
+
+
+def test_reassignment_may_not_change_the_number_of_replicas() -> None:
+    """If it must not, the other number is an error (KIP-860)."""
+    with (
+        Cluster(brokers=2) as cluster,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        admin.create_topic("t", assignments=[[1]])
+        with pytest.raises(ApiError) as caught:
+            admin.alter_partition_reassignments(
+                {("t", 0): [1, 2]}, allow_replication_factor_change=False
+            )
+        assert caught.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
+        assert admin.describe_topic("t").replication_factor == 1
 
 
 def test_records_and_offsets(cluster: Cluster, topic: str) -> None:

@@ -421,15 +421,16 @@ def test_interceptors_change_records_and_observe_commits(
 def test_interceptor_without_a_result_loses_no_records(cluster: Cluster, topic: str) -> None:
     """The error names it; positions do not advance, and the records are returned afterwards."""
     fill(cluster, topic, [b"%d" % number for number in range(9)])
-    results: list[Any] = [None]
+    results: list[Any] = [5, None]
 
     class Forgetful(ConsumerInterceptor):
         def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
             return results.pop() if results else records
 
     with consumer_of(cluster, topic, group_id=topic, interceptors=[Forgetful()]) as consumer:
-        with pytest.raises(ClientError, match="Forgetful returned None"):
-            read(consumer, 1)
+        for result in ("None", "5"):
+            with pytest.raises(ClientError, match=f"Forgetful returned {result} from on_consume"):
+                read(consumer, 1)
         assert sum(consumer.positions().values()) == 0
         assert len(read(consumer, 9)) == 9
 

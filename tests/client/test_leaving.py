@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client import Consumer, RebalanceListener, TopicPartition
+from ottla.client import AdminClient, Consumer, RebalanceListener, TopicPartition
 from ottla.client.consumer import membership
 from ottla.client.errors import Closed
 from ottla.testing import Cluster
@@ -170,3 +170,16 @@ def test_listener_that_unsubscribes_is_called_once(
         consumer.unsubscribe()
         assert consumer.assignment == frozenset()
     assert calls == [3]
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_commit_without_metadata_stores_none(cluster: Cluster, topic: str, strategy: str) -> None:
+    """As Java's, it is empty for every client that reads it."""
+    fill(cluster, topic, [b"0"])
+    settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+    with consumer_of(cluster, topic, **settings) as consumer:
+        poll_until(consumer, lambda: bool(consumer.positions()))
+        consumer.commit()
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        (committed,) = admin.list_group_offsets(topic).values()
+    assert committed.metadata == ""

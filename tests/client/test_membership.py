@@ -145,3 +145,9 @@ def test_fenced_member_raises_in_every_poll(cluster: Cluster, topic: str, strate
         for _ in range(3):
             with pytest.raises(Fenced, match=r"group\.instance\.id 'one'"):
                 fenced.poll(0.1)
+        if strategy == "sticky":
+            # It has lost its partitions already.
+            assert fenced.commit({(topic, 0): 0}) == {}
+        else:
+            with pytest.raises(CommitFailed, match=r"group\.instance\.id 'one'"):
+                fenced.commit({(topic, 0): 0})

@@ -77,6 +77,29 @@ def test_plug_ins_have_options_of_their_own(cluster: Cluster, topic: str) -> Non
     assert stamped.configs["stamp"] == "?"
 
 
+class Doubling:
+    """A function that has no name."""
+
+    def __call__(self, data: bytes) -> bytes:
+        """Return the data twice."""
+        return data * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "value"), [(int, 12), (Doubling, b"1212"), (bytes.hex, "3132")]
+)
+def test_classes_of_python_are_functions(
+    cluster: Cluster, topic: str, function: Any, value: Any
+) -> None:
+    """`int` and `str` are called with the data; a class of functions is instantiated."""
+    settings: dict[str, Any] = {"value_serializer": str, "bootstrap_servers": cluster.bootstrap}
+    with Producer(settings) as producer:
+        producer.send(topic, 12, partition=0)
+    with Consumer(bootstrap_servers=cluster.bootstrap, value_deserializer=function) as consumer:
+        consumer.assign({(topic, 0): 0})
+        assert [record.value for record in consumer.poll(20)] == [value]
+
+
 @pytest.mark.parametrize("kind", [Producer, Consumer])
 def test_file_may_have_options_of_other_programs(
     kind: type[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -123,6 +123,26 @@ def test_crash_between_copy_and_commit_repeats_the_record(cluster: Cluster, topi
     assert {record.header(ORIGIN) for record in dead} == {f"{topic}-0@0".encode()}
 
 
+def test_dead_letter_that_is_copied_back_has_all_its_attempts(cluster: Cluster, topic: str) -> None:
+    """A record of the main topic is at its beginning, whatever its headers say; it keeps its origin."""
+    headers = [("own", b"1"), (ATTEMPT, b"3"), (ORIGIN, b"orders-0@7"), (ERROR, b"ValueError: no")]
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(topic, b"bad", headers=headers, partition=0)
+    with consumer_of(cluster) as consumer:
+        consumer.assign([(topic, 0)])
+        (record,) = read(consumer, 1)
+    plan = RetryPlan(topic, [10, 60])
+    target, again = plan.failed(record, ValueError("still"), 0)
+    assert (target, plan.due_ms(record)) == (f"{topic}-retry-1", 0)
+    assert dict(again) == {
+        "own": b"1",
+        ATTEMPT: b"1",
+        ORIGIN: b"orders-0@7",
+        ERROR: b"ValueError: still",
+        DUE: b"10000",
+    }
+
+
 def test_plan_needs_delays() -> None:
     """A plan without delays would be a dead-letter topic alone: the error asks for numbers."""
     with pytest.raises(ConfigError, match="at least one number of seconds"):

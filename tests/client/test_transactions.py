@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client import AdminClient, AsyncConsumer, AsyncProducer, Consumer, Producer
+from ottla.client import (
+    AdminClient,
+    AsyncConsumer,
+    AsyncProducer,
+    Consumer,
+    OffsetAndMetadata,
+    Producer,
+)
+from ottla.client.admin.offsets import committed_offsets
+from ottla.client.brokers import Brokers
 from ottla.client.errors import ClientError, Fenced
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until, read, values_of
@@ -94,6 +103,27 @@ def test_records_are_offsets_of_a_transaction(cluster: Cluster, topic: str) -> N
             with producer.transaction():
                 producer.send_offsets(consumer, offsets)
             assert sum(row.offset for row in consumer.committed().values()) == sums
+
+
+def test_commits_without_metadata_have_none(cluster: Cluster, topic: str) -> None:
+    """Other clients used to read a NUL character; metadata itself is as it was committed."""
+    fill(cluster, topic, [b"a", b"b", b"c"])
+    with (
+        transactional(cluster, topic) as producer,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+        Brokers(cluster.bootstrap) as brokers,
+    ):
+        with consumer_of(cluster, topic, group_id=topic, enable_auto_commit=False) as consumer:
+            records = read(consumer, 3)
+            consumer.commit(records[0])
+            consumer.commit_async(records[1])
+            with producer.transaction():
+                producer.send_offsets(consumer, records[2])
+        assert [row.metadata for row in committed_offsets(brokers, topic).values()] == [""] * 3
+        with consumer_of(cluster, group_id=topic) as consumer:
+            consumer.assign([(topic, 0)])
+            consumer.commit({(topic, 0): OffsetAndMetadata(1, "note")})
+        assert admin.list_group_offsets(topic)[topic, 0].metadata == "note"
 
 
 def test_transaction_needs_an_id(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,8 +196,46 @@ def test_apache_kafka_in_the_same_cluster_shares_the_tokens(tmp_path: Path) -> N
                 for admin in (ann, ben):
                     wait_until(lambda: admin.describe_delegation_tokens() == [expected])  # noqa: B023
                 assert not is_accepted(ours, second)
+            assert outcomes(ours) == outcomes(theirs)
         finally:
             kafka.stop()
+
+
+def outcomes(address: str) -> list[object]:
+    """Return what a broker answers: errors, owners, and the times of tokens from their creation."""
+    answers: list[object] = []
+
+    def note(attempt: Callable[[], object]) -> None:
+        try:
+            answers.append(attempt())
+        except ApiError as error:
+            answers.append(error.code)
+
+    def times(admin: AdminClient, **fields: Any) -> tuple[object, ...]:
+        token = admin.create_delegation_token(**fields)
+        lives = token.expiry_ms - token.issue_ms, token.max_ms - token.issue_ms
+        return token.owner, token.requester, token.renewers, len(token.hmac), *lives
+
+    with user(address) as ann, user(address, "ben") as ben:
+        for lifetime_ms in (-2, 0, 1000, 86_400_000, 10**15):
+            note(lambda: times(ann, max_lifetime_ms=lifetime_ms))  # noqa: B023
+        for fields in ({"owner": ("Group", "x")}, {"owner": ("User", "")}, {"owner": "User:eve"}):
+            note(lambda: times(ann, **fields))  # noqa: B023
+        note(lambda: times(ann, renewers=["Group:x"]))
+        token = ann.create_delegation_token()
+        for admin in (ann, ben):
+            for hmac in (b"", b"unknown", token.hmac):
+                note(lambda: admin.renew_delegation_token(hmac) - token.issue_ms > 0)  # noqa: B023
+        note(lambda: ben.expire_delegation_token(token.hmac))
+        note(lambda: ann.expire_delegation_token(token.hmac, period_ms=0) > 0)
+        # Expired a moment later, and deleted by its owner all the same.
+        wait_until(lambda: RealClock().time_ms() > token.issue_ms + 1000)
+        note(lambda: ann.renew_delegation_token(token.hmac))
+        note(lambda: ann.expire_delegation_token(token.hmac, period_ms=5))
+        note(lambda: ben.expire_delegation_token(token.hmac, period_ms=5))
+        note(lambda: ann.expire_delegation_token(token.hmac) > 0)
+        note(lambda: ann.expire_delegation_token(token.hmac))
+    return answers
 
 
 @contextlib.contextmanager

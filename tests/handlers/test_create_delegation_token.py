@@ -3,6 +3,7 @@
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.server.authentication.identity import CertificateUser
 from ottla.server.handlers import create_delegation_token
 from ottla.wire.messages.create_delegation_token import (
     CreatableRenewers,
@@ -72,6 +73,14 @@ async def test_token_is_issued_to_a_user(broker: LogsBroker, version: int) -> No
     (issued,) = tokens.describe(None)
     assert (response.token_id, response.hmac) == (issued.token.token_id, issued.hmac)
     assert [renewer.text() for renewer in issued.token.renewers] == ["User:ben"]
+
+
+async def test_token_is_issued_to_the_user_of_a_certificate(broker: LogsBroker) -> None:
+    """TLS with a certificate is an authentication as good as SASL."""
+    await issue_tokens(broker)
+    identity = CertificateUser("CN=ann,O=x")
+    response = await send(broker, create_delegation_token, creation(), identity, 3)
+    assert (response.error_code, response.principal_name) == (ErrorCode.NONE, "CN=ann,O=x")
 
 
 async def test_token_is_issued_for_another_owner(broker: LogsBroker) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from tests.law import source
+
 T = TypeVar("T")
 
 # Each pattern has a plainer form, which the failing test names.
@@ -99,7 +101,7 @@ def of_python(texts: dict[str, str]) -> Prose:
     """Return docstrings and comments of Python files."""
     prose = Prose([], [])
     for text in texts.values():
-        for docstring in docstrings(ast.parse(text)):
+        for docstring in docstrings(source.parse(text)):
             prose.texts.append(docstring)
             prose.docstrings.append(docstring.strip())
         prose.texts.extend(comments(text))
@@ -108,7 +110,7 @@ def of_python(texts: dict[str, str]) -> Prose:
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
     """Yield every docstring below a module."""
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
             if docstring:
@@ -137,7 +139,7 @@ def comments(text: str) -> Iterator[str]:
 def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the strings users may see, with their lines: three words or more, no docstring."""
     skipped = set()
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
             skipped.update(
@@ -151,7 +153,7 @@ def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
             text = "".join(map(str, parts))
             if len(_WORD.findall(text)) > 2:
                 yield node.lineno, text
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if is_text and id(node) not in skipped and len(_WORD.findall(node.value)) > 2:
             yield node.lineno, node.value

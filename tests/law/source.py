@@ -28,9 +28,21 @@ class Source:
 
     def functions(self) -> Iterator[FunctionNode]:
         """Yield every function and method, including nested ones."""
-        for node in ast.walk(self.tree):
+        for node in nodes(self.tree):
             if isinstance(node, FunctionNode):
                 yield node
+
+
+@functools.cache
+def parse(text: str) -> ast.Module:
+    """Return the tree of a file; the laws share it."""
+    return ast.parse(text)
+
+
+@functools.cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's tree as `ast.walk` yields them; the laws share them."""
+    return tuple(ast.walk(tree))
 
 
 @functools.cache
@@ -39,9 +51,13 @@ def sources(folder: str = "ottla") -> tuple[Source, ...]:
     # No part of a tree is garbage, and a collection that visits millions of nodes takes seconds.
     gc.disable()
     try:
-        return tuple(
-            Source(path, text, ast.parse(text)) for path, text in sorted(texts(folder).items())
+        items = tuple(
+            Source(path, text, parse(text)) for path, text in sorted(texts(folder).items())
         )
+        for item in items:
+            nodes(item.tree)
+        gc.freeze()
+        return items
     finally:
         gc.enable()
 
@@ -57,8 +73,8 @@ def texts(folder: str) -> dict[str, str]:
 
 def forget() -> None:
     """Free the trees: the garbage collections of later tests would visit them."""
-    sources.cache_clear()
-    texts.cache_clear()
+    for cached in (sources, nodes, parse, texts):
+        cached.cache_clear()
 
 
 @functools.cache

@@ -63,7 +63,7 @@ def _broker_world() -> Iterator[source.Source]:
 
 
 def _calls(item: source.Source) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(item.tree):
+    for node in source.nodes(item.tree):
         if isinstance(node, ast.Call):
             yield ast.unparse(node.func), node.lineno
 
@@ -95,7 +95,7 @@ def test_broker_side_imports_no_module_that_bypasses_a_port() -> None:
     """An import of random or socket would bypass a port."""
     offences = {}
     for item in _broker_world():
-        for node in ast.walk(item.tree):
+        for node in source.nodes(item.tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
@@ -122,7 +122,7 @@ def test_only_supervisors_catch_everything() -> None:
     """A bug must fail its unit loudly; only supervisors have `except Exception`."""
     offences = {}
     for item in source.sources():
-        for node in ast.walk(item.tree):
+        for node in source.nodes(item.tree):
             if not isinstance(node, ast.ExceptHandler):
                 continue
             caught = ast.unparse(node.type) if node.type else "everything"

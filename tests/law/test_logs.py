@@ -17,7 +17,7 @@ def test_log_lines_are_events_with_fields() -> None:
     for item in source.sources():
         if item.path.split("/")[1] not in BROKER_PACKAGES:
             continue
-        for node in ast.walk(item.tree):
+        for node in source.nodes(item.tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
             if ast.unparse(node.func.value) != "_log" or node.func.attr not in _LEVELS:

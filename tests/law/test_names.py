@@ -16,7 +16,7 @@ def test_no_class_has_a_name_without_meaning() -> None:
         for item in source.sources()
         # Kafka's own struct names are kept in the messages.
         if not item.path.startswith("ottla/wire/messages/")
-        for node in ast.walk(item.tree)
+        for node in source.nodes(item.tree)
         if isinstance(node, ast.ClassDef) and _BANNED.search(node.name.lstrip("_"))
     }
     assert source.complaints("names", offences, "Name these after what they are:") == []

@@ -35,7 +35,7 @@ def test_no_class_is_longer_than_400_lines() -> None:
     offences = {
         f"{item.path}:{node.name}": f"{lines} lines"
         for item in source.sources()
-        for node in ast.walk(item.tree)
+        for node in source.nodes(item.tree)
         if isinstance(node, ast.ClassDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > CLASS_LINES
         and not _KAFKAS_CLASSES.match(item.path)
@@ -47,7 +47,7 @@ def test_no_class_has_more_than_20_public_methods() -> None:
     """Properties do not count, and neither do classes whose methods are Kafka's own."""
     offences = {}
     for item in source.sources():
-        for node in ast.walk(item.tree):
+        for node in source.nodes(item.tree):
             if not isinstance(node, ast.ClassDef) or _KAFKAS_CLASSES.match(item.path):
                 continue
             names = {
@@ -82,7 +82,7 @@ def test_an_import_by_name_counts_as_an_import() -> None:
         package = [*item.module.split("."), ""][1]
         if "import_module" not in item.text or not package:
             continue
-        for node in ast.walk(item.tree):
+        for node in source.nodes(item.tree):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
             for name in re.findall(r"^ottla\.([a-z_]+)", node.value) if is_text else ():
                 if name != package and levels[name] <= levels[package]:
@@ -93,7 +93,7 @@ def test_an_import_by_name_counts_as_an_import() -> None:
 def _imported_names(tree: ast.AST) -> set[tuple[str, str]]:
     """Return the local names of imported modules, each with the module's full name."""
     names = set()
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             names.add((alias.asname or alias.name, prefix + alias.name))
@@ -107,7 +107,7 @@ def test_a_deferred_import_is_an_import_for_type_checkers() -> None:
     calls, pairs = 0, 0
     offences = {}
     for item in source.sources():
-        for node in ast.walk(item.tree):
+        for node in source.nodes(item.tree):
             calls += isinstance(node, ast.Call) and ast.unparse(node.func) == "deferred_module"
             if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
                 continue
@@ -132,7 +132,7 @@ def test_imports_by_name_are_listed() -> None:
     offences = {
         item.path: "import_module"
         for item in source.sources()
-        for node in ast.walk(item.tree)
+        for node in source.nodes(item.tree)
         if isinstance(node, ast.Attribute) and node.attr == "import_module"
     }
     assert source.complaints("imports-by-name", offences, "Import these at the top:") == []

@@ -60,7 +60,7 @@ REFUSED = {
 
 def _looked_at(tree: ast.Module) -> Iterator[str]:
     """Yield the uses of `context.x`, and `broker.x` for `context.broker.x` and what is current."""
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         if not isinstance(node, ast.Attribute):
             continue
         owner = ast.unparse(node.value).replace("self._context", "context")
@@ -73,7 +73,7 @@ def _looked_at(tree: ast.Module) -> Iterator[str]:
 
 def _refused(tree: ast.Module) -> Iterator[str]:
     """Yield the codes that are raised, or put into a response, by name."""
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("ApiError", "int"):
             for argument in node.args[:1]:
                 if ast.unparse(argument).startswith("ErrorCode."):

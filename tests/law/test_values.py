@@ -24,7 +24,7 @@ _REPLACED_BY = {
 
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the owner and the name of each attribute that is assigned to."""
-    for node in ast.walk(tree):
+    for node in source.nodes(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
             yield ast.unparse(node.value), node.attr
 

@@ -1,4 +1,6 @@
-"""How soon replicas join the ISR in simulated time: moves, and brokers that return."""
+"""How soon replicas join and leave the ISR in simulated time: moves, brokers that stop or return."""
+
+import asyncio
 
 import pytest
 
@@ -12,6 +14,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 )
 
 from .cluster import SimCluster
+from .test_cluster_replication import produce
 
 SEEDS = range(4)
 # Less than replica.fetch.wait.max.ms: no replica waits for the next fetch of a follower.
@@ -112,6 +115,37 @@ def test_a_broker_that_its_leader_does_not_know_yet_joins_when_the_leader_knows_
         current = cluster.nodes[unaware].broker.current
         await cluster.until(lambda: returning in current.image.brokers)
         await cluster.until(lambda: is_complete(cluster), JOINING_SECONDS)
+
+    with World(seed) as world:
+        cluster = SimCluster(world, 3)
+        world.run(scenario())
+
+
+@pytest.mark.parametrize("is_controller", [True, False], ids=["controller", "other"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_broker_that_stops_is_not_proposed_for_the_isr_again(
+    seed: int, is_controller: bool
+) -> None:
+    """The others serve acks=all at once: no record waits for a broker that has left the ISR."""
+
+    async def scenario() -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 1, 3)
+        controller = cluster.controllers[0]
+        stopping = next(key for key in cluster.ids if (key == controller) == is_controller)
+        cluster.nodes[stopping].broker.replicas.get("t", 0)
+        stopped = asyncio.ensure_future(cluster.stop(stopping))
+        slowest = 0.0
+        others = [key for key in cluster.ids if key != stopping]
+        for number in range(200):
+            started = cluster.clock.monotonic()
+            while await produce(cluster, cluster.leader("t", 0), b"%d" % number):
+                await cluster.clock.sleep(0.01)
+            slowest = max(slowest, cluster.clock.monotonic() - started)
+        await stopped
+        assert slowest < JOINING_SECONDS
+        refused = [cluster.nodes[key].broker.isr_updates.failures_count for key in others]
+        assert refused == [0, 0]
 
     with World(seed) as world:
         cluster = SimCluster(world, 3)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from ottla.client.admin.answers import check
 from ottla.client.admin.config_values import ConfigValue, config_text
@@ -74,6 +75,14 @@ class Resource:
         return int(self.name) if is_of_one else None
 
 
+class ConfigSynonym(NamedTuple):
+    """A setting that decides an option if those before it are deleted (KIP-226)."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """One option; a sensitive value is None. `documentation` is empty if the broker sends none."""
@@ -84,6 +93,8 @@ class ConfigEntry:
     is_read_only: bool
     is_sensitive: bool
     documentation: str
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    """All settings of the option, the one in force first, if they were requested."""
 
 
 def describe_config(
@@ -92,6 +103,7 @@ def describe_config(
     *,
     names: Sequence[str] | None = None,
     is_sorted: bool = True,
+    include_synonyms: bool = False,
 ) -> list[ConfigEntry]:
     """Return the effective options: all of them, or those in `names`.
 
@@ -105,6 +117,7 @@ def describe_config(
                 configuration_keys=None if names is None else list(names),
             )
         ],
+        include_synonyms=include_synonyms,
         include_documentation=True,
     )
 
@@ -125,6 +138,10 @@ def describe_config(
                 is_read_only=row.read_only,
                 is_sensitive=row.is_sensitive,
                 documentation=row.documentation or "",
+                synonyms=tuple(
+                    ConfigSynonym(synonym.name, synonym.value, _source(synonym.source))
+                    for synonym in row.synonyms
+                ),
             )
             for row in rows
         ]

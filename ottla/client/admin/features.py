@@ -50,11 +50,6 @@ class Features:
     features: tuple[Feature, ...]
 
 
-def describe_features(brokers: Brokers) -> list[Feature]:
-    """Return the features of the cluster, by name."""
-    return [*read_features(brokers).features]
-
-
 def read_features(brokers: Brokers, node_id: int | None = None) -> Features:
     """Return the features of the cluster as one broker knows them: by default, any."""
     request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")

@@ -155,9 +155,18 @@ def _elect(brokers: Brokers, request: ElectLeadersRequest) -> dict[Key, ApiError
     }
 
 
-def alter_reassignments(brokers: Brokers, targets: Mapping[Key, Sequence[int] | None]) -> None:
-    """Move partitions to these replicas, the preferred leader first; None cancels a move."""
+def alter_reassignments(
+    brokers: Brokers,
+    targets: Mapping[Key, Sequence[int] | None],
+    *,
+    keeps_factor: bool = False,
+) -> None:
+    """Move partitions to these replicas, the preferred leader first; None cancels a move.
+
+    With `keeps_factor` a partition must not get another number of replicas (KIP-860).
+    """
     request = _reassignment(brokers, targets)
+    request.allow_replication_factor_change = not keeps_factor
     brokers.retry(lambda: _raise_first(_reassign(brokers, request)))
 
 

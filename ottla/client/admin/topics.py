@@ -21,7 +21,11 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from ottla.wire.messages.metadata import MetadataResponseTopic
 
 # Only notebooks show tables as HTML; msgspec takes a tenth of the time of `ottla topic list`. Few
@@ -89,9 +93,11 @@ def list_topics(brokers: Brokers) -> list[Topic]:
 
 
 def describe_topic(
-    brokers: Brokers, name: str, *, include_authorized_operations: bool = False
+    brokers: Brokers, name: str | bytes, *, include_authorized_operations: bool = False
 ) -> Topic:
-    """Return one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+    """Return one topic by its name or id; ApiError UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID
+    if it does not exist.
+    """
     row = brokers.retry(lambda: brokers.topic(name, with_operations=include_authorized_operations))
     if not include_authorized_operations:
         return _topic(row)
@@ -174,13 +180,20 @@ def add_partitions(
     brokers.retry(attempt)
 
 
-def delete_topic(brokers: Brokers, name: str) -> None:
-    """Delete a topic and all its records; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
-    # Version 5 uses names; version 6 only adds deletion by id.
-    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=int(brokers.timeout_s * 1000))
+def delete_topic(brokers: Brokers, name: str | bytes) -> None:
+    """Delete a topic, by its name or id, and all its records; ApiError UNKNOWN_TOPIC_OR_PARTITION
+    or UNKNOWN_TOPIC_ID if there is none.
+    """
+    request = DeleteTopicsRequest(timeout_ms=int(brokers.timeout_s * 1000))
+    max_version: int | None = None
+    if isinstance(name, bytes):
+        request.topics = [DeleteTopicState(topic_id=name)]
+    else:
+        # Version 5 uses names; version 6 only adds deletion by id.
+        request.topic_names, max_version = [name], 5
 
     def attempt() -> None:
-        response = brokers.ask_controller(request, DeleteTopicsResponse, max_version=5)
+        response = brokers.ask_controller(request, DeleteTopicsResponse, max_version=max_version)
         (done,) = response.responses
         check(done.error_code, done.error_message, subject=f"Topic {name!r}")
 

@@ -24,20 +24,27 @@ def function_from(option: str, value: Any, configs: Mapping[str, Any]) -> SerdeF
     if value is None:
         return None
     is_key, serializes = option.startswith("key"), not option.endswith("deserializer")
-    result = serde_of(option, value() if isinstance(value, type) else value)
+    name = "serialize" if serializes else "deserialize"
+    result = serde_of(option, value() if _is_plug_in(value, name) else value)
     if isinstance(result, Serde):
         return _of_serde(result, is_key=is_key, serializes=serializes)
-    if hasattr(result, "configure"):
+    if hasattr(result, "configure") and not isinstance(result, type):
         result.configure(configs, is_key)
-    method: SerdeFunction | None = getattr(
-        result, "serialize" if serializes else "deserialize", None
-    )
+    method: SerdeFunction | None = getattr(result, name, None)
     if method is not None:
         return method
     if callable(result):
         function = result
         return lambda _, data: None if data is None else function(data)
     raise TypeError(f"{option} must be a serde or a function, not {value!r}")
+
+
+def _is_plug_in(value: Any, method: str) -> bool:
+    """Return True for a class of serializers; another one, such as `int`, is a function itself."""
+    if not isinstance(value, type):
+        return False
+    is_function = any("__call__" in vars(base) for base in value.__mro__)
+    return is_function or issubclass(value, Serde) or hasattr(value, method)
 
 
 def _of_serde(serde: Serde[Any], *, is_key: bool, serializes: bool) -> SerdeFunction:

@@ -1,4 +1,8 @@
-"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
+"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends.
+
+Not done: metadata of offsets as it is, because confluent-kafka ends a text with a NUL character.
+Our clients do not return that character; others see it.
+"""
 
 import logging
 import time
@@ -122,6 +126,8 @@ class Commits:
             self._departures.fenced()
         elif isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._departures.removed()
+        elif transport.is_fatal(cause) and self._departures.has_left:
+            pass
         elif not (isinstance(error, ApiError) and error.code in _LEFT):
             return error
         elif self._departures.is_late:

@@ -47,13 +47,13 @@ class ConsumerInterceptors:
         for interceptor, logged in self._chain:
             if not hasattr(interceptor, "on_consume"):
                 continue
-            result: list[ConsumerRecord] | None = records
+            result: Any = records
             with logged:
                 result = interceptor.on_consume(records)
-            if result is None:
+            if not isinstance(result, list):
                 raise ClientError(
-                    f"the interceptor {_name(interceptor)} returned None from on_consume: it must "
-                    "return the list of records"
+                    f"the interceptor {_name(interceptor)} returned {result!r} from on_consume: it "
+                    "must return the list of records"
                 )
             records = result
         return records

@@ -59,13 +59,15 @@ class RetryPlan:
 
     def due_ms(self, record: ConsumerRecord) -> int:
         """Return the time before which a record must wait; 0 for a record of the main topic."""
-        return int(record.header(DUE) or 0)
+        return 0 if record.topic == self.topic else int(record.header(DUE) or 0)
 
     def failed(
         self, record: ConsumerRecord, error: Exception, now_ms: int
     ) -> tuple[str, list[Header]]:
         """Return the topic for a failed record, and its headers there."""
-        attempt = int(record.header(ATTEMPT) or 0) + 1
+        # A dead letter that was copied back to the main topic has the header of its last attempt.
+        former = 0 if record.topic == self.topic else int(record.header(ATTEMPT) or 0)
+        attempt = former + 1
         is_last = attempt > len(self.delays_s)
         topic = self.dead_letter_topic if is_last else self.retry_topics[attempt - 1]
         own = f"{record.topic}-{record.partition}@{record.offset}".encode()

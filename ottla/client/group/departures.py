@@ -86,6 +86,11 @@ class Departures(logging.Handler):
         self.reason = reason
         self._is_member = False
 
+    @property
+    def has_left(self) -> bool:
+        """True after a departure, until the next assignment."""
+        return self.reason is not None and not self._is_member
+
     def sentence(self) -> str:
         """Return the reason, or that the group has rebalanced."""
         if self.reason is not None and not self._is_member:

@@ -24,8 +24,11 @@ class Connection(Protocol):
         ...
 
 
-def authenticate(connection: Connection, credentials: Credentials, timeout_s: float) -> None:
-    """Authenticate; ApiError UNSUPPORTED_SASL_MECHANISM or SASL_AUTHENTICATION_FAILED."""
+def authenticate(connection: Connection, credentials: Credentials, timeout_s: float) -> int:
+    """Authenticate; return the lifetime of the session in milliseconds, 0 if it does not end.
+
+    ApiError UNSUPPORTED_SASL_MECHANISM or SASL_AUTHENTICATION_FAILED.
+    """
     mechanism = credentials.mechanism
     chosen = connection.call(
         SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, timeout_s=timeout_s
@@ -49,7 +52,7 @@ def authenticate(connection: Connection, credentials: Credentials, timeout_s: fl
         try:
             message = steps.send(bytes(response.auth_bytes))
         except StopIteration:
-            return
+            return int(response.session_lifetime_ms)
         except (AuthenticationFailed, ValueError) as error:
             raise _refused(connection, str(error)) from error
 

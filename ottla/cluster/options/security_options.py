@@ -7,9 +7,9 @@ name in small letters. The users of PLAIN are those of the login module in
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
-Not done: GSSAPI and OAUTHBEARER; a JAAS file in place of the option; key stores
-of Java (JKS, PKCS12); `ssl.principal.mapping.rules`; certificates that are read again after a
-change.
+Not done: GSSAPI; keys of OAUTHBEARER over HTTP (`sasl.oauthbearer.jwks.endpoint.url`); certificates
+that are read again after a change; a JAAS file in place of the option; key stores of Java (JKS,
+PKCS12); `ssl.principal.mapping.rules`.
 """
 
 import dataclasses
@@ -21,13 +21,24 @@ from ottla.base.options import OptionType, Scope, Snapshot
 from ottla.cluster.options.option_rows import Rows
 from ottla.net.tls import TlsFiles
 from ottla.security import jaas
-from ottla.security.exchanges import MECHANISMS, PLAIN
+from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 _broker = Rows(Scope.BROKER, dynamic=False).row
 STRING = OptionType.STRING
 _PREFIX = "listener.name."
 _JAAS = "sasl.jaas.config"
 _SESSION = "connections.max.reauth.ms"
+_KEYS = "sasl.oauthbearer.jwks.endpoint.url"
+_HANDLER = "sasl.server.callback.handler.class"
+_SKEW = "unsecuredValidatorAllowableClockSkewMs"
+_OAUTH_EXAMPLE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+_SKEW_ROW = _broker(
+    "sasl.oauthbearer.clock.skew.seconds",
+    OptionType.INT,
+    30,
+    "How much the clock of the issuer of a token may differ from the broker's, in seconds.",
+    minimum=0,
+)
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
 _SESSION_ROW = _broker(
@@ -61,6 +72,32 @@ ROWS = (
         524_288,
         "The largest request of a connection that is not authenticated yet, in bytes.",
         minimum=1,
+    ),
+    _broker(
+        _KEYS,
+        STRING,
+        None,
+        "The public keys of those that issue tokens of OAUTHBEARER: file:///, and the path of a JWKS "
+        "document. It is read again after a change.",
+    ),
+    _broker(
+        "sasl.oauthbearer.expected.audience",
+        OptionType.LIST,
+        [],
+        "The audiences of tokens that are accepted. Without one, tokens for an audience are refused.",
+    ),
+    _broker(
+        "sasl.oauthbearer.expected.issuer",
+        STRING,
+        None,
+        "The issuer of tokens that are accepted. Without one, the keys alone decide.",
+    ),
+    _SKEW_ROW,
+    _broker(
+        "sasl.oauthbearer.sub.claim.name",
+        STRING,
+        "sub",
+        "The claim of a token that has the name of the user.",
     ),
     _broker(
         _TOKEN_KEY,
@@ -146,9 +183,24 @@ ROWS = (
         choices=("https", ""),
     ),
 )
-_PER_LISTENER = frozenset(
-    row.name for row in ROWS if row.name.startswith(("ssl.", "sasl.enabled", _SESSION))
-)
+_ROWS = {row.name: row for row in ROWS}
+_PREFIXES = ("ssl.", "sasl.enabled", "sasl.oauthbearer", _SESSION)
+_PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(_PREFIXES))
+
+
+class BearerOptions(NamedTuple):
+    """How the tokens of OAUTHBEARER are checked.
+
+    `module` has the options of the login module, for tokens without a signature. The others are for
+    tokens with one; `keys_path` is empty if they have none.
+    """
+
+    module: Mapping[str, str] = {}
+    keys_path: str = ""
+    audiences: tuple[str, ...] = ()
+    issuer: str = ""
+    clock_skew_seconds: int = 0
+    principal_claim: str = ""
 
 
 class ListenerSecurity(NamedTuple):
@@ -161,6 +213,7 @@ class ListenerSecurity(NamedTuple):
     passwords: Mapping[str, str] = {}
     tls: TlsFiles | None = None
     session_ms: Mapping[str, int] = {}
+    bearer: BearerOptions | None = None
 
 
 class Named(Protocol):
@@ -188,6 +241,8 @@ def _candidates(name: str) -> Iterator[str]:
     yield from (option for option in _PER_LISTENER if rest.endswith(f".{option}"))
     mechanisms = (f"{mechanism.lower()}.{_JAAS}" for mechanism in MECHANISMS)
     yield from (option for option in mechanisms if rest.endswith(f".{option}"))
+    if rest.endswith(f".oauthbearer.{_HANDLER}"):
+        yield f"oauthbearer.{_HANDLER}"
 
 
 def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
@@ -198,7 +253,8 @@ def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
         mechanisms = values.mechanisms()
     passwords = values.passwords() if PLAIN in mechanisms else {}
     tls = values.tls() if listener.protocol.endswith("SSL") else None
-    return ListenerSecurity(mechanisms, passwords, tls, values.session_ms(mechanisms))
+    bearer = values.bearer() if OAUTHBEARER in mechanisms else None
+    return ListenerSecurity(mechanisms, passwords, tls, values.session_ms(mechanisms), bearer)
 
 
 def token_secret_key(options: Snapshot) -> str:
@@ -263,6 +319,53 @@ class _Values:
         if not found:
             raise self._refusal(name, f"has no user: set it to {jaas.EXAMPLE}")
         return found
+
+    def bearer(self) -> BearerOptions:
+        url = self._of_bearer(_KEYS)
+        if url:
+            return self._signed(url)
+        if self._own(f"oauthbearer.{_HANDLER}") is not None:
+            raise self._refusal(_KEYS, "is not set: name a file of keys")
+        name = f"{self._prefix}oauthbearer.{_JAAS}"
+        text = self._own(f"oauthbearer.{_JAAS}")
+        if text is None:
+            raise self._refusal(
+                name,
+                f"is not set: set {_KEYS}; or, for tokens without a signature, "
+                f"which everyone can write, set it to {_OAUTH_EXAMPLE}",
+            )
+        try:
+            module = jaas.parse_module(text)
+        except ValueError as error:
+            raise self._refusal(name, f"cannot be read: {error}") from error
+        skew = module.options.get(_SKEW, "0")
+        if not skew.isdecimal():
+            raise self._refusal(name, f"has {_SKEW}={skew}: write milliseconds")
+        return BearerOptions(module.options)
+
+    def _signed(self, url: str) -> BearerOptions:
+        path = url.removeprefix("file://")
+        if not url.startswith("file:///"):
+            raise self._refusal(
+                _KEYS,
+                f"is {url}: it must begin with file:///, because the broker reads no keys over HTTP",
+            )
+        audiences = self._of_bearer("sasl.oauthbearer.expected.audience").split(",")
+        row = dataclasses.replace(_SKEW_ROW, name=self._prefix + _SKEW_ROW.name)
+        return BearerOptions(
+            keys_path=path,
+            audiences=tuple(part.strip() for part in audiences if part.strip()),
+            issuer=self._of_bearer("sasl.oauthbearer.expected.issuer"),
+            clock_skew_seconds=int(
+                row.parse(self._of_bearer("sasl.oauthbearer.clock.skew.seconds"))
+            ),
+            principal_claim=self._of_bearer("sasl.oauthbearer.sub.claim.name"),
+        )
+
+    def _of_bearer(self, name: str) -> str:
+        """Return the text of an option of OAUTHBEARER, which may have the mechanism before it."""
+        own = self._own(f"oauthbearer.{name}") or self._own(name)
+        return own.strip() if own else _ROWS[name].render(self._options[name]) or ""
 
     def session_ms(self, mechanisms: Iterable[str]) -> dict[str, int]:
         limits = {name: self._session_ms(name) for name in mechanisms}

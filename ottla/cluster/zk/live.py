@@ -459,6 +459,9 @@ def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -
             logger=_KAZOO_LOG,
             **encryption,
         )
+        for host, _ in client.hosts:
+            # kazoo's thread would print a traceback, and the session would wait for its timeout.
+            host.encode("idna")
     except ValueError as error:
         raise EnsembleUnreachable(
             f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"

@@ -8,12 +8,19 @@ from ottla.base.clock import Clock
 from ottla.base.rng import Rng
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.znodes import ConfigNode
-from ottla.security.exchanges import PLAIN, ClientExchange, PlainExchange, ScramExchange
+from ottla.security.exchanges import (
+    OAUTHBEARER,
+    PLAIN,
+    ClientExchange,
+    PlainExchange,
+    ScramExchange,
+)
 from ottla.security.scram import ScramCredential, ScramMechanism, parse_credential
 from ottla.security.sessions import Renewal
 from ottla.server.authentication.identity import ClientLogin, Terms
 
 if TYPE_CHECKING:
+    from ottla.server.authentication.bearers import Bearers
     from ottla.server.authentication.tokens import DelegationTokens
 
 _NONCE_BYTES = 24
@@ -24,7 +31,7 @@ class Logins:
     """Begins the exchanges of the listeners with SASL.
 
     `users` returns the settings of users by their path in the tree. `tokens` is None if the broker
-    issues no delegation tokens.
+    issues no delegation tokens, `bearers` if no listener has OAUTHBEARER.
     """
 
     def __init__(
@@ -34,8 +41,10 @@ class Logins:
         rng: Rng,
         clock: Clock,
         tokens: "DelegationTokens | None" = None,
+        bearers: "Bearers | None" = None,
     ) -> None:
         self.tokens = tokens
+        self._bearers = bearers
         self._listeners = listeners
         self._users = users
         self._rng = rng
@@ -56,11 +65,14 @@ class Logins:
         """Return a new exchange with a mechanism of the listener, which may renew a session."""
         security = self._listeners[listener]
         terms = Terms(mechanism, security.session_ms.get(mechanism, 0), is_raw)
-        return ClientLogin(self._exchange(security, mechanism), terms, self._clock, renewal)
+        return ClientLogin(self._exchange(listener, mechanism), terms, self._clock, renewal)
 
-    def _exchange(self, security: ListenerSecurity, mechanism: str) -> ClientExchange:
+    def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
-            return PlainExchange(security.passwords.get)
+            return PlainExchange(self._listeners[listener].passwords.get)
+        if mechanism == OAUTHBEARER:
+            assert self._bearers is not None, "a listener has OAUTHBEARER"
+            return self._bearers.begin(listener)
         chosen = ScramMechanism[mechanism.replace("-", "_")]
         nonce = self._rng.random_bytes(_NONCE_BYTES).hex()
         tokens = self.tokens

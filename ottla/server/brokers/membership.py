@@ -176,6 +176,7 @@ class Membership:
     async def leave(self, is_hurried: asyncio.Event) -> None:
         """Give up the leaders, unless no other broker is live; end early if `is_hurried` is set."""
         environment = self._environment
+        environment.replicas.is_leaving = True
         await leaving.leave(
             environment.node_id,
             environment.current,

@@ -16,7 +16,7 @@ from ottla.tools.text_files import read_text
               help="The configuration file that the broker was started with.")  # fmt: skip
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
               help=f"A log directory of the broker.  [default: {DEFAULT_DATA}]")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True,
+@click.option("--timeout", type=options.FiniteRange(min=0), default=60.0, show_default=True,
               metavar="SECONDS", help="How long to wait until the broker has stopped.")  # fmt: skip
 @options.formatted
 def command(output: Output, config: str | None, data: str | None, timeout: float) -> None:

@@ -40,7 +40,7 @@ def resolve(address: Address, check: str) -> Resolved:
     try:
         entries = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or "this is not the name of a host"
         return Resolved(
             (),
             fail(

@@ -7,10 +7,20 @@ from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
 
+_STATES = (
+    "Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Assigning",
+    "Reconciling", "NotReady",
+)  # fmt: skip
+
 
 @click.command("list")
 @click.option(
-    "--state", "states", multiple=True, help="Only list groups in this state, such as Stable."
+    "--state",
+    "states",
+    type=click.Choice(_STATES, case_sensitive=False),
+    multiple=True,
+    metavar="STATE",
+    help="Only list groups in this state, such as Stable; may be repeated.",
 )
 @options.connected
 def command(brokers: Brokers, output: Output, states: tuple[str, ...]) -> None:

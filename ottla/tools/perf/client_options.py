@@ -13,7 +13,7 @@ plot = click.option("--plot", metavar="FILE.svg", type=click.Path(dir_okay=False
                     help="Draw the measured values as a picture.")  # fmt: skip
 size = click.option("--size", type=click.IntRange(min=1, max=1 << 30), default=100,
                     show_default=True, metavar="BYTES", help="The size of each value.")  # fmt: skip
-rate = click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
+rate = click.option("--rate", type=options.FiniteRange(min=0, min_open=True), metavar="N",
                     help="Records per second (default: as many as possible).")  # fmt: skip
 settings = click.option("-X", "settings", multiple=True, metavar="NAME=VALUE",
                         callback=options.parse_pairs,

@@ -40,7 +40,7 @@ class ConsumeOptions:
 @click.option("-o", "--offset", metavar="POSITION",
               help="The start: beginning (default), end, 42, -10 (the last ten), @2026-02-14, @-1h.")  # fmt: skip
 @click.option("-G", "--group", help="Read as a member of this group, from its committed offsets.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=10.0,
+@click.option("--timeout", type=options.FiniteRange(min=0, min_open=True), default=10.0,
               show_default=True, metavar="SECONDS", help="Stop after this time without a record.")  # fmt: skip
 @client_options.plot
 @client_options.settings

@@ -1,5 +1,6 @@
 """`ottla perf produce TOPIC`: the rate and the latency of a producer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
         rate=request.rate or 0.0,
         warmup=request.warmup,
     )
-    results = ProduceResults(plan, lambda error: note(f"A record was not delivered: {error}"))
+    results = ProduceResults(plan, _reporter())
     settings = {**brokers.settings, "linger.ms": "5", "acks": request.acks, **request.settings}
     on_down = client_options.on_down(brokers.bootstrap)
     with MeasuredProducer(brokers.bootstrap, settings, results.report, on_down) as producer:
@@ -82,3 +83,15 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
         plot.write(request.plot, measured.curve())
     row = {"topic": request.topic, **client_options.rounded(results.totals()[-1])}
     output.rows([row], _COLUMNS)
+
+
+def _reporter() -> Callable[[str], None]:
+    """Return a function that prints each reason for a failure once: many records may have it."""
+    reported: set[str] = set()
+
+    def report(error: str) -> None:
+        if error not in reported:
+            reported.add(error)
+            note(f"A record was not delivered: {error}")
+
+    return report

@@ -56,7 +56,7 @@ class ConsumeOptions:
     help="Start position: beginning (default), end, stored, 42, -10 (the last ten), @2026-02-14, "
     "@-1h, @milliseconds; a second -o sets the end.",
 )
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
+@click.option("-p", "--partition", "partitions", type=options.number_of_partition, multiple=True,
               help="Read only this partition; may be repeated.")  # fmt: skip
 @click.option("-G", "--group", help="Read as a member of this group, from its committed offsets.")
 @click.option(

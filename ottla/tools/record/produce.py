@@ -55,7 +55,9 @@ class ProduceOptions:
     help="Delimiter after the key at a record's start.",
 )
 @click.option("-k", "--key", help="The key of records without one.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition to write to.")
+@click.option(
+    "-p", "--partition", type=options.number_of_partition, help="The partition to write to."
+)
 @click.option(
     "-H",
     "--header",
@@ -99,6 +101,8 @@ def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) 
         headers = [parse_header(text) for text in request.headers]
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-H") from error
+    if request.key_delimiter == "":
+        raise click.BadParameter("it must not be empty", param_hint="-K")
     # Report a wrong address immediately; librdkafka would retry for half a minute.
     brokers.any_connection()
     settings = {**brokers.settings, "compression.type": request.codec, **request.settings}

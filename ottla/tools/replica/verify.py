@@ -20,7 +20,7 @@ Key = tuple[str, int]
 @click.option("--topic", "-t", "names", multiple=True, metavar="TOPIC",
               shell_complete=options.complete_topic,
               help="A topic to verify; may be repeated. By default all topics, internal ones included.")  # fmt: skip
-@click.option("--wait", "wait_s", type=click.FloatRange(min=0), default=10.0, show_default=True,
+@click.option("--wait", "wait_s", type=options.FiniteRange(min=0), default=10.0, show_default=True,
               metavar="SECONDS",
               help="How long a follower may take to reach the leader's high watermark.")  # fmt: skip
 @options.connected

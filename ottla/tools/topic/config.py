@@ -34,6 +34,7 @@ def command(
     """Show or change the configuration of a topic."""
     topic = configs.Resource(configs.ResourceType.TOPIC, name)
     if assign or unset:
+        _check_names(brokers, topic, unset)
         configs.alter_config(brokers, topic, assign=assign, delete=unset)
         done = [f"{key}={value}" for key, value in assign.items()]
         done += [f"{key} to its default" for key in unset]
@@ -55,3 +56,17 @@ def command(
         ("name", "value", "source"),
         empty=f"Topic {name} has the broker's defaults; --all shows them, --set changes one.",
     )
+
+
+def _check_names(brokers: Brokers, topic: configs.Resource, unset: tuple[str, ...]) -> None:
+    """Raise a usage error for options that do not exist: the broker deletes them without one."""
+    if not unset:
+        return
+    known = {entry.name for entry in configs.describe_config(brokers, topic)}
+    for name in unset:
+        if name not in known:
+            raise click.BadParameter(
+                f"{name!r} is not an option of topics: `ottla topic config {topic.name} --all` "
+                "lists them",
+                param_hint="--unset",
+            )

@@ -45,7 +45,7 @@ _configure = deferred("ottla.tools.profile.client_config", "configure")
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1),
+    type=options.FiniteRange(min=0.1),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

@@ -13,12 +13,12 @@ from ottla.tools.output import Output
 @click.argument("name")
 @click.option(
     "--partitions",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=options.INT32_MAX),
     help="Number of partitions; default: the broker's num.partitions.",
 )
 @click.option(
     "--replication-factor",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=options.INT16_MAX),
     help="Number of replicas; default: the broker's default.replication.factor.",
 )
 @click.option(

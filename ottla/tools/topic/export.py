@@ -28,7 +28,7 @@ _access_of = deferred("ottla.tools.profile.client_config", "access_of")
               help="Start position: beginning, an offset (42), -10 (the last ten of each partition), or a time (@2026-02-14, @-1h).")  # fmt: skip
 @click.option("--to", "end", default="end", show_default=True, metavar="POSITION",
               help="End position (exclusive), in the same form.")  # fmt: skip
-@click.option("--partition", "-p", "partitions", type=click.IntRange(min=0), multiple=True,
+@click.option("--partition", "-p", "partitions", type=options.number_of_partition, multiple=True,
               help="Export only this partition; may be repeated.")  # fmt: skip
 @click.option("--schema", default="", metavar="COLUMNS",
               help="Parse JSON values into these columns, as in 'origin string, delay int'.")  # fmt: skip

@@ -26,7 +26,7 @@ _FORMAT = "%t[%p] %o: %k %s\\n"
 @click.option("--ignore-case", "-i", is_flag=True, help="Texts match regardless of case.")
 @click.option("-o", "--offset", "positions", multiple=True, metavar="POSITION",
               help="Start: beginning (default), 42, -10, @2026-02-14, @-1h; a second -o sets the end.")  # fmt: skip
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
+@click.option("-p", "--partition", "partitions", type=options.number_of_partition, multiple=True,
               help="Only this partition; may be repeated.")  # fmt: skip
 @click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after this many matches.")
 @click.option(

@@ -31,7 +31,7 @@ _COLUMNS = ("topic", "partition", "start_offset", "new_start_offset", "deleted")
     metavar="POSITION",
     help="The first record to keep: an offset, end, -10 (keep the last ten), @2026-02-14, @-1h.",
 )
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
+@click.option("-p", "--partition", "partitions", type=options.number_of_partition, multiple=True,
               help="Only this partition; may be repeated.")  # fmt: skip
 @click.option("--file", "path", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
               help="The offsets of partitions as JSON, as for kafka-delete-records; -1 is the end.")  # fmt: skip

@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.05
 @click.command("stop")
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
               help=f"The folder of `ottla zookeeper start --data`.  [default: {DEFAULT_DATA}, and all servers of zookeeper-server-start]")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True,
+@click.option("--timeout", type=options.FiniteRange(min=0), default=60.0, show_default=True,
               metavar="SECONDS", help="How long to wait until the servers have stopped.")  # fmt: skip
 @options.formatted
 def command(output: Output, data: str | None, timeout: float) -> None:

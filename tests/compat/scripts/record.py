@@ -39,6 +39,8 @@ _JMX = (
     "-Dcom.sun.management.jmxremote.authenticate=false",
     "-Dcom.sun.management.jmxremote.ssl=false",
 )
+# The words for addresses of the broker.
+_BROKER = ("$B", "$J", "$L", "$Q")
 
 
 def record(transcript: Transcript) -> None:
@@ -62,7 +64,7 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
     """Run the brokers of a transcript until the end of the block."""
     work = folder / "work"
     work.mkdir()
-    second = jmx_url = authenticated = ""
+    second = jmx_url = authenticated = controller = ""
     java_options: tuple[str, ...] = ()
     if transcript.uses("$J"):
         (port,) = java.free_ports(1)
@@ -71,28 +73,32 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
     if transcript.uses("$L"):
         authenticated = f"127.0.0.1:{java.free_ports(1)[0]}"
     with contextlib.ExitStack() as stack:
-        target = stack.enter_context(
-            peers.running(
-                transcript.version,
-                folder / "kafka",
-                transcript.options("broker", "kafka"),
-                java_options,
-                [f"SASL_PLAINTEXT://{authenticated}"] if authenticated else (),
+        if any(map(transcript.uses, _BROKER)):
+            target = stack.enter_context(
+                peers.running(
+                    transcript.version,
+                    folder / "kafka",
+                    transcript.options("broker", "kafka"),
+                    java_options,
+                    [f"SASL_PLAINTEXT://{authenticated}"] if authenticated else (),
+                )
             )
-        )
+            bootstrap, controller = f"{target.host}:{target.port}", target.controller
+        else:
+            # The commands read files only.
+            bootstrap = f"127.0.0.1:{java.free_ports(1)[0]}"
         if transcript.uses("$C"):
             other = stack.enter_context(peers.running(transcript.version, folder / "second", {}))
             second = f"{other.host}:{other.port}"
         ensemble = ""
         if transcript.uses("$Z"):
             ensemble = stack.enter_context(zookeeper.running(folder / "secured", USERS))
-        bootstrap = f"{target.host}:{target.port}"
         yield Places(
             bootstrap,
             work,
             second,
             jmx_url,
-            target.controller,
+            controller,
             authenticated,
             zookeeper=ensemble,
         )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import ottla
@@ -212,3 +213,25 @@ def test_empty_results_are_empty_lists_in_json(
     assert main.run(["log", "dump", str(tmp_path / "00000000000000000000.index"),
                      "--output", "json"]) == 0  # fmt: skip
     assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (EOFError(), 1), (click.Abort(), 1)]
+)
+def test_interrupted_command_has_the_exit_code_of_shells(
+    error: BaseException,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A script can distinguish Ctrl-C from a failure; the answer no is a failure."""
+
+    def fail(**option_values: object) -> None:
+        raise error
+
+    command = main.root.get_command(click.Context(main.root), "consume")
+    monkeypatch.setattr(command, "callback", fail)
+    assert main.run(["consume", "t"]) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.strip() == "ottla: interrupted before it was complete"

@@ -26,10 +26,19 @@ class ClusterMethods(Connected):
         )
 
     def describe_config(
-        self, resource: configs.Resource, *, names: Sequence[str] | None = None
+        self,
+        resource: configs.Resource,
+        *,
+        names: Sequence[str] | None = None,
+        include_synonyms: bool = False,
     ) -> list[configs.ConfigEntry]:
-        """Return the options of a topic, broker, logger, group or subscription to client metrics."""
-        return configs.describe_config(self._brokers, resource, names=names)
+        """Return the options of a topic, broker, logger, group or subscription to client metrics.
+
+        With `include_synonyms` each has all its settings, such as the default of all brokers.
+        """
+        return configs.describe_config(
+            self._brokers, resource, names=names, include_synonyms=include_synonyms
+        )
 
     def alter_config(
         self,
@@ -86,9 +95,19 @@ class ClusterMethods(Connected):
         kind = replicas.ElectionType.UNCLEAN if unclean else replicas.ElectionType.PREFERRED
         return replicas.elect_leaders(self._brokers, partitions, election_type=kind)
 
-    def alter_partition_reassignments(self, targets: Mapping[Key, Sequence[int] | None]) -> None:
-        """Move partitions to these brokers; None cancels a move."""
-        replicas.alter_reassignments(self._brokers, targets)
+    def alter_partition_reassignments(
+        self,
+        targets: Mapping[Key, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+    ) -> None:
+        """Move partitions to these brokers; None cancels a move.
+
+        Without `allow_replication_factor_change` another number of replicas is an error (KIP-860).
+        """
+        replicas.alter_reassignments(
+            self._brokers, targets, keeps_factor=not allow_replication_factor_change
+        )
 
     def list_partition_reassignments(
         self, partitions: Iterable[Key] | None = None
@@ -119,9 +138,11 @@ class ClusterMethods(Connected):
         """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND."""
         return transactions.describe_transaction(self._brokers, transactional_id)
 
-    def describe_producers(self, topic: str, partition: int) -> list[transactions.ActiveProducer]:
-        """Return the producers that the leader of a partition remembers."""
-        return transactions.describe_producers(self._brokers, topic, partition)
+    def describe_producers(
+        self, topic: str, partition: int, *, node_id: int | None = None
+    ) -> list[transactions.ActiveProducer]:
+        """Return the producers that a replica of a partition remembers: by default, its leader."""
+        return transactions.describe_producers(self._brokers, topic, partition, node_id=node_id)
 
     def find_hanging_transactions(
         self, partitions: Iterable[Key], *, now_ms: int, max_timeout_ms: int = _MAX_TIMEOUT_MS

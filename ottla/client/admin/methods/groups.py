@@ -15,13 +15,20 @@ class GroupMethods(Connected):
     """Consumer groups and their offsets."""
 
     def list_groups(
-        self, *, states: Sequence[str] = (), types: Sequence[str] = ()
+        self,
+        *,
+        states: Sequence[str] = (),
+        types: Sequence[str] = (),
+        protocol_types: Sequence[str] = (),
     ) -> list[groups.GroupListing]:
         """Return the groups by id, optionally only those in some states, or of some types.
 
-        The types are "classic", "consumer", "share" and "streams".
+        The types are "classic", "consumer", "share" and "streams". The protocol type is "consumer"
+        for groups of consumers of either type, and empty for those that only store offsets.
         """
-        return groups.list_groups(self._brokers, states=states, types=types)
+        listed = groups.list_groups(self._brokers, states=states, types=types)
+        chosen = set(protocol_types)
+        return [row for row in listed if not chosen or row.protocol_type in chosen]
 
     def describe_group(
         self, group_id: str, *, include_authorized_operations: bool = False
@@ -72,15 +79,27 @@ class GroupMethods(Connected):
             group = replace(group, members=members)
         groups.remove_members(self._brokers, group, reason=reason)
 
-    def list_group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the committed offsets of a group; empty if it does not exist.
+    def list_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[Key] | None = None,
+        *,
+        require_stable: bool = True,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the committed offsets of a group, of these partitions or of all; empty if it does
+        not exist.
 
-        Streams groups have such offsets, too; share groups have `list_share_group_offsets`.
+        Waits for open transactions unless `require_stable` is False (KIP-447). Streams groups have such offsets, too; share groups have `list_share_group_offsets`.
         """
-        committed = offsets.committed_offsets(self._brokers, group_id)
+        committed = offsets.committed_offsets(
+            self._brokers, group_id, require_stable=require_stable
+        )
+        chosen = None if partitions is None else {TopicPartition(*key) for key in partitions}
         return {
-            TopicPartition(*key): OffsetAndMetadata(row.offset, row.metadata)
+            # Metadata that librdkafka has committed for a program in Python ends with a NUL.
+            TopicPartition(*key): OffsetAndMetadata(row.offset, row.metadata.removesuffix("\0"))
             for key, row in committed.items()
+            if chosen is None or key in chosen
         }
 
     def alter_group_offsets(

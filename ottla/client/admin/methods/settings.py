@@ -29,9 +29,9 @@ class SettingsMethods(Connected):
         """Set quotas of an entity such as {"client-id": "loader"}, and remove others."""
         quotas.alter_quotas(self._brokers, entity, assign, delete=delete)
 
-    def describe_features(self) -> list[features.Feature]:
-        """Return the features of the cluster with their levels."""
-        return features.describe_features(self._brokers)
+    def describe_features(self, *, node_id: int | None = None) -> list[features.Feature]:
+        """Return the features of the cluster with their levels, as any broker or one knows them."""
+        return [*features.read_features(self._brokers, node_id).features]
 
     def update_features(
         self,

@@ -18,9 +18,12 @@ class TopicMethods(Connected):
         return [row for row in listed if include_internal or not row.is_internal]
 
     def describe_topic(
-        self, name: str, *, include_authorized_operations: bool = False
+        self, name: str | bytes, *, include_authorized_operations: bool = False
     ) -> topics.Topic:
-        """Return a topic with leaders, replicas and ISR; ApiError if there is none."""
+        """Return a topic with leaders, replicas and ISR; ApiError if there is none.
+
+        Bytes are its id (KIP-516), which another topic of the same name does not have.
+        """
         return topics.describe_topic(
             self._brokers, name, include_authorized_operations=include_authorized_operations
         )
@@ -68,8 +71,8 @@ class TopicMethods(Connected):
             self._brokers, name, total, assignments=assignments, validate_only=validate_only
         )
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic and its records; ApiError if there is none."""
+    def delete_topic(self, name: str | bytes) -> None:
+        """Delete a topic and its records, by its name or id; ApiError if there is none."""
         topics.delete_topic(self._brokers, name)
 
     def delete_records(self, before: Mapping[Key, int]) -> dict[Key, int]:
@@ -81,7 +84,8 @@ class TopicMethods(Connected):
     ) -> dict[Key, offsets.FoundOffset]:
         """Return the first offset at or after a time (ms) in each partition.
 
-        -1 is the end, -2 the beginning, and -3 the record with the largest timestamp. With
+        -1 is the end, -2 the beginning, -3 the record with the largest timestamp, -4 the beginning
+        of the local log, and -5 the end of the tiered one. With
         `read_committed` the end is before the first open transaction.
         """
         level = offsets.READ_COMMITTED if read_committed else offsets.READ_UNCOMMITTED

@@ -17,6 +17,7 @@ def start(kind: ServerKind, line: list[str], *, is_daemon: bool) -> int:
         remember(kind, os.getpid())
         os.execv(line[0], line)  # noqa: S606 - our own command
     folder = Path(os.environ.get("LOG_DIR", tempfile.gettempdir()))
+    folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"ottla-{kind.file_name}-{os.getpid()}.out"
     with log.open("ab") as stream:
         process = subprocess.Popen(  # noqa: S603 - our own command

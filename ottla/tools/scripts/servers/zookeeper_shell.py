@@ -39,6 +39,11 @@ def _run(line: list[str]) -> int:
     main = load_module("ottla.tools.main")
     try:
         return int(main.root.main(line, prog_name="ottla", standalone_mode=False))
+    except main.click.Abort:
+        return 130
+    except main.click.ClickException as error:
+        err(error.format_message())
+        return 1
     except OttlaError as error:
         # The sentence of ZooKeeper's own shell.
         err(str(error))

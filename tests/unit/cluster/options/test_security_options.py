@@ -4,7 +4,12 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.cluster.options import option_tables
-from ottla.cluster.options.security_options import ListenerSecurity, security_of, token_secret_key
+from ottla.cluster.options.security_options import (
+    BearerOptions,
+    ListenerSecurity,
+    security_of,
+    token_secret_key,
+)
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
 _SASL = "listener.name.sasl_plaintext."
@@ -50,6 +55,71 @@ def test_sessions_have_a_limit_for_a_mechanism_a_listener_or_all() -> None:
         {"SCRAM-SHA-256": 1000, "SCRAM-SHA-512": 2000},
         {"SCRAM-SHA-256": 3000},
     ]
+
+
+def bearer(**settings: str) -> BearerOptions | None:
+    """Return how a listener checks tokens of OAUTHBEARER."""
+    named = {name.replace("_", "."): text for name, text in settings.items()}
+    common = {
+        "listeners": "SASL_PLAINTEXT://h:1",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+    }
+    (row,) = parsed(common | {f"{_SASL}{name}": text for name, text in named.items()})
+    return row.bearer
+
+
+def test_tokens_without_a_signature_need_a_login_module() -> None:
+    """Its options change how they are checked."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    options = bearer(oauthbearer_sasl_jaas_config=f'{module} unsecuredValidatorScopeClaimName="s";')
+    assert options == BearerOptions({"unsecuredValidatorScopeClaimName": "s"})
+
+
+def test_tokens_with_a_signature_need_keys() -> None:
+    """An option may have the name of the mechanism before it; that one counts."""
+    options = bearer(
+        sasl_oauthbearer_jwks_endpoint_url="file:///keys.json",
+        sasl_oauthbearer_expected_audience="a, b",
+        sasl_oauthbearer_expected_issuer="i",
+        oauthbearer_sasl_oauthbearer_expected_issuer="j",
+        oauthbearer_sasl_server_callback_handler_class="o.a.k.OAuthBearerValidatorCallbackHandler",
+    )
+    assert options == BearerOptions({}, "/keys.json", ("a", "b"), "j", 30, "sub")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({}, r"sasl\.jaas\.config is not set: set sasl\.oauthbearer\.jwks\.endpoint\.url; or"),
+        ({"oauthbearer_sasl_jaas_config": "x"}, "cannot be read: it is not a login module"),
+        (
+            {"oauthbearer_sasl_server_callback_handler_class": "x"},
+            "endpoint.url is not set: name a file",
+        ),
+        (
+            {"sasl_oauthbearer_jwks_endpoint_url": "https://issuer/keys"},
+            "is https://issuer/keys: it must begin with file:///",
+        ),
+        (
+            {
+                "sasl_oauthbearer_jwks_endpoint_url": "file:///k",
+                "sasl_oauthbearer_clock_skew_seconds": "-1",
+            },
+            "Invalid value -1 for configuration listener.name.sasl_plaintext.sasl.oauthbearer",
+        ),
+        (
+            {
+                "oauthbearer_sasl_jaas_config": "a.B required "
+                'unsecuredValidatorAllowableClockSkewMs="soon";'
+            },
+            "unsecuredValidatorAllowableClockSkewMs=soon: write milliseconds",
+        ),
+    ],
+)
+def test_wrong_options_of_tokens_are_refused(settings: dict[str, str], sentence: str) -> None:
+    """The broker does not start: it would accept tokens without a check."""
+    with pytest.raises(ConfigError, match=sentence):
+        bearer(**settings)
 
 
 def test_secret_key_of_tokens_has_a_former_name() -> None:

@@ -227,12 +227,15 @@ def test_replica_verification_waits_for_a_replica_that_cannot_be_read(
 def test_zookeeper_server_runs_with_its_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """-daemon starts the server with the given file, and zookeeper-server-stop ends only that one."""
+    """-daemon starts the server with the given file, and zookeeper-server-stop ends only that one.
+
+    Its output is in LOG_DIR, which is created as Apache Kafka's scripts create it.
+    """
     (tmp_path / "zookeeper.properties").write_text("clientPort=0\n")
     sleeper = (sys.executable, "-c", "import signal; signal.pause()", "QuorumPeerMain")
     monkeypatch.setattr(zookeeper_server, "java_command", lambda: list(sleeper))
     monkeypatch.setattr(daemon.ServerKind, "pid_file", tmp_path / "pids")
-    monkeypatch.setenv("LOG_DIR", str(tmp_path))
+    monkeypatch.setenv("LOG_DIR", str(tmp_path / "new" / "logs"))
     started: list[subprocess.Popen[bytes]] = []
 
     class Remembered(subprocess.Popen[bytes]):
@@ -244,6 +247,7 @@ def test_zookeeper_server_runs_with_its_own_file(
     arguments = ["-daemon", str(tmp_path / "zookeeper.properties")]
     assert entry.run("zookeeper-server-start", arguments) == 0
     assert "ZooKeeper started as process" in capsys.readouterr().out
+    assert len(list((tmp_path / "new" / "logs").iterdir())) == 1
     # Linux shows the command line only once the program has been loaded.
     loaded = threading.Event()
     while not zookeeper_server.ZOOKEEPER.is_process(started[0].pid):

@@ -14,6 +14,7 @@ from ottla.tools.scripts import entry
 from ottla.tools.scripts.console.formatter import DefaultFormatter
 from ottla.tools.scripts.json_files import read_json
 from ottla.tools.text_files import read_text
+from ottla.tools.zookeeper import shell
 from tests.unit.tools.test_mirror import produce
 
 _LATIN = b"\xfcber\n"
@@ -251,3 +252,26 @@ def test_bytes_that_are_no_uuid(data: bytes) -> None:
     record = ConsumedRecord("o", 0, 0, 0, "create", None, data, ())
     with pytest.raises(ConfigError, match="Error parsing data into UUID"):
         show(record)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64])
+def test_zookeeper_whose_host_is_no_name(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence shows the form, at once and without a traceback of a thread."""
+    assert entry.run("zookeeper-shell", [f"{host}:2181", "ls", "/"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"'{host}:2181' is not of the form HOST:PORT[,HOST:PORT…][/PATH]\n"
+
+
+def test_interrupted_zookeeper_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C while it connects ends the script as it ends a shell's command."""
+
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shell, "_Shell", interrupt)
+    monkeypatch.setattr(shell.nodes, "parse", interrupt)
+    assert entry.run("zookeeper-shell", ["127.0.0.1:1", "ls", "/"]) == 130
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,116 @@
+"""OAUTHBEARER on Ottla's listeners: librdkafka and Java log in with tokens."""
+
+import contextlib
+import functools
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+from joserfc import jwt
+from joserfc.jwk import KeySet, RSAKey
+
+from ottla.testing import Cluster
+from tests.compat import java
+
+pytestmark = pytest.mark.compat
+
+KEY, FOREIGN = RSAKey.generate_key(2048, {"kid": "k"}), RSAKey.generate_key(2048, {"kid": "k"})
+_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+_OWN = "listener.name.sasl_plaintext.oauthbearer."
+
+
+@contextlib.contextmanager
+def cluster_with(**options: str) -> Iterator[str]:
+    """Run a broker with OAUTHBEARER; yields its address for users."""
+    rows = {
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        **{_OWN + name.replace("_", "."): text for name, text in options.items()},
+    }
+    with Cluster(options=rows) as cluster:
+        endpoint = cluster.node(1).broker.image.brokers[1].endpoint("SASL_PLAINTEXT")
+        assert endpoint is not None
+        yield f"{endpoint.host}:{endpoint.port}"
+
+
+def settings(address: str, **more: Any) -> dict[str, Any]:
+    """Return the options of librdkafka."""
+    return {
+        "bootstrap.servers": address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        **more,
+    }
+
+
+def topics_of(options: dict[str, Any], seconds: float = 10.0) -> set[str]:
+    """Return the topics that a client sees."""
+    admin = AdminClient(options)
+    admin.poll(0)
+    return set(admin.list_topics(timeout=seconds).topics)
+
+
+def signed(key: RSAKey, _config: str, **claims: object) -> tuple[str, float]:
+    """Return a token of ann and its expiry, as librdkafka's callback does."""
+    now = time.time()
+    body = {"sub": "ann", "iat": int(now), "exp": int(now) + 60, "aud": "kafka", **claims}
+    return jwt.encode({"alg": "RS256", "kid": "k"}, body, key, algorithms=["RS256"]), now + 60
+
+
+def test_librdkafka_logs_in_with_an_unsecured_token() -> None:
+    """It issues the token itself; a broker that requires a scope refuses one without it."""
+    unsecured = {"enable.sasl.oauthbearer.unsecure.jwt": "true"}
+    claims = "sasl.oauthbearer.config"
+    module = f'{_MODULE} unsecuredValidatorRequiredScope="kafka";'
+    with cluster_with(sasl_jaas_config=module) as address:
+        scoped = settings(address, **unsecured, **{claims: "principal=ann scope=kafka"})
+        producer = confluent_kafka.Producer(scoped)
+        producer.produce("t", b"v")
+        assert producer.flush(20) == 0
+        assert "t" in topics_of(scoped)
+        plain = settings(address, **unsecured, **{claims: "principal=ann"})
+        with pytest.raises(confluent_kafka.KafkaException):
+            topics_of(plain, 2)
+
+
+def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
+    """A token that another key has signed is refused, and one for another service."""
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps(KeySet([KEY]).as_dict(private=False)))
+    with cluster_with(
+        sasl_oauthbearer_jwks_endpoint_url=keys.as_uri(),
+        sasl_oauthbearer_expected_audience="kafka",
+    ) as address:
+        assert topics_of(settings(address, oauth_cb=functools.partial(signed, KEY))) is not None
+        for refused in (
+            functools.partial(signed, FOREIGN),
+            functools.partial(signed, KEY, aud="other"),
+        ):
+            with pytest.raises(confluent_kafka.KafkaException):
+                topics_of(settings(address, oauth_cb=refused), 2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+def test_java_client_logs_in_with_an_unsecured_token(tmp_path: Path) -> None:
+    """Its login module issues the token."""
+    with cluster_with(sasl_jaas_config=f"{_MODULE};") as address:
+        config = tmp_path / "client.properties"
+        config.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+            f'sasl.jaas.config={_MODULE} unsecuredLoginStringClaim_sub="ann";\n'
+        )
+        command = java.command(
+            java.client_class_path("4.3.0"),
+            "org.apache.kafka.tools.TopicCommand",
+            *("--bootstrap-server", address, "--command-config", str(config)),
+            *("--create", "--topic", "java"),
+        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert "Created topic java." in done.stdout, done.stderr
