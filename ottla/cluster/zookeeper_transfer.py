@@ -2,7 +2,7 @@
 
 The two trees may be of different kinds: a directory that Ottla coordinates itself, and the
 ZooKeeper of Apache Kafka brokers. Ephemeral nodes, and notifications that only live sessions could
-miss, are not copied. No broker may be running meanwhile, or its partitions would have two
+miss, are not copied: in another tree the numbers of later ones would be lower, and ignored. No broker may be running meanwhile, or its partitions would have two
 controllers.
 """
 
@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.cluster.acl_znodes import AclChangeNode
+from ottla.cluster.token_znodes import TokenChangeNode
 from ottla.cluster.zk.port import Coordination, Create, Delete, NoNode, SetData
 from ottla.cluster.zk.tree import ROOT
 from ottla.cluster.znodes import (
@@ -30,6 +32,9 @@ _NO_CHILDREN_OF = frozenset(
         ConfigChangeNode.PARENT,
         IsrChangeNode.PARENT,
         LogDirEventNode.PARENT,
+        AclChangeNode.LITERAL_PARENT,
+        AclChangeNode.EXTENDED_PARENT,
+        TokenChangeNode.PARENT,
     }
 )
 # ZooKeeper rejects packets of more than a megabyte, and a transaction is one packet.

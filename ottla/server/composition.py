@@ -17,7 +17,7 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import ClusterImage
-from ottla.cluster.options import option_tables, security_options
+from ottla.cluster.options import authorization_options, option_tables, security_options
 from ottla.cluster.zk.port import Coordination
 from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
@@ -46,12 +46,17 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with OAUTHBEARER, or with a secret key for delegation tokens, need them.
+# Only brokers with OAUTHBEARER, a secret key for delegation tokens, or an authorizer need them.
 if TYPE_CHECKING:
     from ottla.server.authentication import bearers, tokens
+    from ottla.server.authorization import authorizer as authorizing
+    from ottla.server.authorization import store
+    from ottla.server.authorization.authorizer import Authorizer
 else:
     bearers = deferred_module("ottla.server.authentication.bearers")
     tokens = deferred_module("ottla.server.authentication.tokens")
+    authorizing = deferred_module("ottla.server.authorization.authorizer")
+    store = deferred_module("ottla.server.authorization.store")
 
 # More than a cluster has brokers; consumers have sessions of their own.
 _FOLLOWER_SESSIONS_MAX = 10_000
@@ -187,7 +192,15 @@ class Composition(NamedTuple):
             configs=settings.configs,
             features=settings.features,
             replicas=replicas,
+            authorizer=self._authorizer(),
         )
+
+    def _authorizer(self) -> "Authorizer | None":
+        """Return the authorizer, which `start` of its store makes ready; None without one."""
+        rules = authorization_options.rules_of(self.options)
+        if rules is None:
+            return None
+        return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of connections to other brokers; None if they are not encrypted."""

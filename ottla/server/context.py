@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ottla.replication.ports import IsrChanges
     from ottla.replication.replicas import Replicas
     from ottla.server.authentication.logins import Logins
+    from ottla.server.authorization.access import Access
     from ottla.server.config.features import Features
     from ottla.server.config.store import ConfigStore
     from ottla.server.fetch.sessions import FetchSessions
@@ -89,6 +90,7 @@ class RequestContext:
     """The context of one request; `connection` has both addresses and the listener."""
 
     __slots__ = (
+        "access",
         "api_key",
         "api_version",
         "broker",
@@ -116,6 +118,8 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        # The rights of the sender; None without an authorizer.
+        self.access: Access | None = None
         # True if the next requests of the connection must wait for this response.
         self.keeps_order = False
         # When the request arrived, by the monotonic clock; 0 if this is not measured.

@@ -209,6 +209,9 @@ class Node:
         broker = await self._assemble(session, settings, environment, Identity(cluster_id, secret))
         handler = Dispatcher(broker, self._tasks)
         handler.enforce(broker.quotas)
+        if environment.authorizer is not None:
+            await environment.authorizer.store.start(session)
+            handler.authorize_by(environment.authorizer)
         self.sources.assembled(broker, handler, environment.channels)
         await self._join_cluster()
         self._start_upkeep(broker)

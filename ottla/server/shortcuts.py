@@ -30,6 +30,8 @@ class RouteParts(NamedTuple):
     probe: Probe
     # Returns the context of a request for the code that the fast path shares with the handler.
     context: Callable[[Connection, int], Any]
+    # Returns True if the sender may use a topic in this way; None without an authorizer.
+    may: Callable[[Connection, str], bool] | None = None
 
 
 class Shortcut(Protocol):

@@ -51,6 +51,7 @@ class AdminBroker:
         context = SimpleNamespace(
             broker=cast(Broker, self),
             api_version=api_version,
+            access=None,
             usage=usage,
             speaks_for=lambda broker_id: broker_id != self.stranger,
         )

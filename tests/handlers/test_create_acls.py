@@ -9,7 +9,7 @@ from tests.handlers.admin import admin_broker
 async def test_security_is_disabled() -> None:
     """Each entry has its error."""
     async with admin_broker() as broker:
-        response = create_acls.handle(
+        response = await create_acls.handle(
             broker.context(3), CreateAclsRequest(creations=[AclCreation(), AclCreation()])
         )
         assert [ErrorCode(result.error_code) for result in response.results] == [

@@ -9,7 +9,7 @@ from tests.handlers.admin import admin_broker
 async def test_security_is_disabled() -> None:
     """Each filter has its error."""
     async with admin_broker() as broker:
-        response = delete_acls.handle(
+        response = await delete_acls.handle(
             broker.context(3), DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()])
         )
         assert [ErrorCode(result.error_code) for result in response.filter_results] == [

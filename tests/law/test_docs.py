@@ -5,7 +5,7 @@ import re
 from docs import generate
 from ottla.base.options import Scope
 from ottla.cluster import names
-from ottla.cluster.options import broker_options, option_tables
+from ottla.cluster.options import option_tables
 from ottla.controller.planning import creation
 from ottla.server.transport.apis import ROWS
 from tests.law import source
@@ -42,8 +42,8 @@ def test_every_option_is_used_or_documented_as_unused() -> None:
         f"ottla/cluster/{room}_options.py" for room in ("topic", "broker", "coordinator", "metrics")
     }
     readers = "\n".join(item.text for item in source.sources() if item.path not in rows)
-    # Read as the default of a topic option, or rejected at the start.
-    others = broker_options.REFUSED.keys() | {
+    # Read as the default of a topic option.
+    others = {
         synonym.name
         for name in option_tables.TOPIC_OPTIONS.rows
         for synonym in option_tables.topic_synonyms(name)

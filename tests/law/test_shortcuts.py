@@ -23,6 +23,7 @@ HANDLERS = (
 
 # The inputs of a handler from the request's context, and how the shortcut handles them.
 SEEN_TO = {
+    "context.access": "the shortcut asks `RouteParts.may` about each request",
     "context.api_version": "each version has a shortcut of its own",
     "context.usage": "clients with quotas never use a shortcut",
     "context.client_id": "identifies waiting requests, which the handler processes",

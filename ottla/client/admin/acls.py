@@ -1,57 +1,45 @@
 """Access control lists: describe, create, delete (DescribeAcls, CreateAcls, DeleteAcls; KIP-140).
 
-Types, names and numbers are those of org.apache.kafka.common.resource and .acl.
+The types of entries are those of `ottla.security.acls`.
 """
 
 from collections.abc import Iterable
-from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
+from ottla.security.acls import (
+    ANY,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourcePattern,
+    ResourceType,
+)
 from ottla.wire.messages import create_acls as creating
 from ottla.wire.messages import delete_acls as deleting
 from ottla.wire.messages import describe_acls as describing
 
+__all__ = [
+    "ANY",
+    "AccessControlEntry",
+    "AclBinding",
+    "AclOperation",
+    "PatternType",
+    "PermissionType",
+    "ResourcePattern",
+    "ResourceType",
+    "create_acls",
+    "delete_acls",
+    "describe_acls",
+    "operations_of",
+]
+
 # The value of a bit field of operations that was not requested.
 _NOT_REPORTED = -0x80000000
-
-
-class ResourceType(IntEnum):
-    """The type of a resource; ANY is for filters, UNKNOWN for types of newer brokers."""
-
-    UNKNOWN, ANY, TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(8)
-
-    @classmethod
-    def _missing_(cls, value: object) -> "ResourceType":
-        return cls.UNKNOWN
-
-
-class PatternType(IntEnum):
-    """The way in which the name of a resource is compared (KIP-290).
-
-    ANY (the same name with any type) and MATCH (every pattern that matches the name) are for
-    filters.
-    """
-
-    UNKNOWN, ANY, MATCH, LITERAL, PREFIXED = range(5)
-
-    @classmethod
-    def _missing_(cls, value: object) -> "PatternType":
-        return cls.UNKNOWN
-
-
-class AclOperation(IntEnum):
-    """An operation on a resource; ANY is for filters."""
-
-    UNKNOWN, ANY, ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = range(9)
-    CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(9, 13)
-    CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT = range(13, 16)
-
-    @classmethod
-    def _missing_(cls, value: object) -> "AclOperation":
-        return cls.UNKNOWN
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
@@ -66,47 +54,6 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
         for operation in AclOperation
         if operation > AclOperation.ALL and bits >> operation & 1
     )
-
-
-class PermissionType(IntEnum):
-    """ALLOW or DENY; ANY is for filters."""
-
-    UNKNOWN, ANY, DENY, ALLOW = range(4)
-
-    @classmethod
-    def _missing_(cls, value: object) -> "PermissionType":
-        return cls.UNKNOWN
-
-
-class ResourcePattern(NamedTuple):
-    """The resources of a type with a name; in a filter, None is any name."""
-
-    resource_type: ResourceType
-    name: str | None
-    pattern_type: PatternType = PatternType.LITERAL
-
-
-class AccessControlEntry(NamedTuple):
-    """A permission: `principal` as in "User:anna", `host` an address or "*".
-
-    In a filter, None is any principal or any host.
-    """
-
-    principal: str | None = None
-    host: str | None = None
-    operation: AclOperation = AclOperation.ANY
-    permission_type: PermissionType = PermissionType.ANY
-
-
-class AclBinding(NamedTuple):
-    """One access control list entry of a resource, or a filter for such entries."""
-
-    pattern: ResourcePattern = ResourcePattern(ResourceType.ANY, None, PatternType.ANY)
-    entry: AccessControlEntry = AccessControlEntry()
-
-
-ANY = AclBinding()
-"""The filter that every binding matches."""
 
 
 def _filter_fields(matching: AclBinding) -> dict[str, Any]:

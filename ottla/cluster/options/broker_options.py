@@ -11,6 +11,7 @@ from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster.options import (
+    authorization_options,
     coordination_options,
     coordinator_options,
     metrics_options,
@@ -562,6 +563,7 @@ ROWS = (
     *coordination_options.ROWS,
     *_NETWORK,
     *security_options.ROWS,
+    *authorization_options.ROWS,
     *_TOPICS,
     *_LOG,
     *_TOPIC_DEFAULTS,
@@ -571,8 +573,3 @@ ROWS = (
     *coordinator_options.TRANSACTIONS,
     *quota_options.ROWS,
 )
-
-# A configuration that sets these expects a protection that does not exist.
-REFUSED = {
-    "authorizer.class.name": "Ottla has no authorizer yet; remove the option and listen on loopback only",
-}

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot, Table
-from ottla.cluster.options import broker_options, group_options, security_options, topic_options
+from ottla.cluster.options import (
+    authorization_options,
+    broker_options,
+    group_options,
+    security_options,
+    topic_options,
+)
 from ottla.cluster.options.option_rows import INERT
 
 if TYPE_CHECKING:
@@ -189,7 +195,6 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     """
     known_settings = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
     snapshot = BROKER_OPTIONS.parse(known_settings)
-    _refuse_unserved(settings, snapshot)
     prefixed = {name: text for name, text in settings.items() if security_options.is_prefixed(name)}
     snapshot = Snapshot(BROKER_OPTIONS, {**_with_identity(snapshot).explicit, **prefixed})
     _check_together(snapshot)
@@ -235,14 +240,6 @@ def refuse_unknown_names(settings: Mapping[str, str]) -> None:
             raise ConfigError(f"There is no broker option {name}: {hint}")
 
 
-def _refuse_unserved(settings: Mapping[str, str], snapshot: Snapshot) -> None:
-    for name, reason in broker_options.REFUSED.items():
-        row = BROKER_OPTIONS.rows.get(name)
-        text = settings.get(name, "").strip()
-        if text and not (row is not None and snapshot[name] == row.default):
-            raise ConfigError(f"Invalid value {text} for configuration {name}: {reason}")
-
-
 def _with_identity(snapshot: Snapshot) -> Snapshot:
     """Set node.id and broker.id to the same value, and log.dirs to log.dir if it is not set."""
     values = dict(snapshot.explicit)
@@ -265,6 +262,7 @@ def _check_together(snapshot: Snapshot) -> None:
         snapshot["log.cleaner.min.compaction.lag.ms"], snapshot["log.cleaner.max.compaction.lag.ms"]
     )
     group_options.check_broker(snapshot)
+    authorization_options.rules_of(snapshot)
     listeners = parse_listeners(snapshot)
     names = [listener.name for listener in listeners]
     for listener in listeners:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
@@ -42,6 +43,9 @@ from ottla.server.config.store import ConfigStore
 from ottla.server.current import Current
 from ottla.server.local_broker import LocalBroker
 
+if TYPE_CHECKING:
+    from ottla.server.authorization.authorizer import Authorizer
+
 _log = logging.getLogger(__name__)
 
 # How long a start waits for the controller's first notice; without it clients would see no topics.
@@ -69,6 +73,8 @@ class Environment:
     configs: ConfigStore
     features: Features
     replicas: Replicas
+    # None if every principal may do everything.
+    authorizer: "Authorizer | None"
 
 
 class Membership:
@@ -141,6 +147,8 @@ class Membership:
         )
         controller = Controller(self._session, self._registered, dependencies)
         controller.on_new_session += [environment.configs.start, environment.features.start]
+        if environment.authorizer is not None:
+            controller.on_new_session.append(environment.authorizer.store.start)
         return controller
 
     async def join(self) -> None:

@@ -5,7 +5,7 @@ Nothing here blocks: a read that would block is recorded as cold. Follows Replic
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
@@ -30,12 +30,20 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 
+if TYPE_CHECKING:
+    from ottla.server.authorization.access import Access
+
 # Consumers with older versions know leaders only (KIP-392).
 FIRST_VERSION_OF_FOLLOWERS = 11
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
-_UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+# The errors of partitions into whose log the broker does not look.
+_UNSEEN = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 
 
 class FetchBroker(Protocol):
@@ -67,6 +75,11 @@ class FetchContext(Protocol):
 
     # True if the response has errors.
     has_errors: bool
+
+    @property
+    def access(self) -> "Access | None":
+        """The rights of the sender; None without an authorizer."""
+        ...
 
     @property
     def broker(self) -> FetchBroker:
@@ -150,9 +163,8 @@ def read(
 ) -> FetchPass:
     """Read every partition of the plan in its order; those in `known` have not changed since."""
     broker = context.broker
-    replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
-    get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
+    get = _finder(context, has_topic_ids=has_topic_ids)
     or_follower = context.api_version >= FIRST_VERSION_OF_FOLLOWERS
     range_bytes_min = context.connection.range_bytes_min
     options = (request.isolation_level, range_bytes_min, only_if_cached, or_follower)
@@ -207,6 +219,13 @@ def read(
         elif fetched.is_at_end:
             reading.ended.append((fetch, result, partition))
     return reading
+
+
+def _finder(context: FetchContext, *, has_topic_ids: bool) -> Callable[[Any, int], Partition]:
+    """Return the function that finds a partition, which raises ApiError if it may not be read."""
+    replicas = context.broker.replicas
+    get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
+    return get if context.access is None else context.access.readable(get)
 
 
 def _count_failure(replicas: Replicas, fetch: PartitionFetch) -> None:
@@ -293,7 +312,7 @@ def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> Pa
         error_code=int(error.code),
         high_watermark=_UNKNOWN,
         # Kafka returns null once it has looked into a log.
-        aborted_transactions=[] if error.code in _UNKNOWN_PARTITION else None,
+        aborted_transactions=[] if error.code in _UNSEEN else None,
         records=b"",
     )
     is_elsewhere = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)

@@ -74,6 +74,7 @@ class FetchShortcut:
         self.encode, self.probe = parts.encode, parts.probe
         self.context: Callable[[Connection, int], FetchContext] = parts.context
         self.or_follower = version >= FIRST_VERSION_OF_FOLLOWERS
+        self._may = parts.may
         self._layout = FetchLayout(version)
         self._known: dict[bytes, Known] = {}
 
@@ -95,6 +96,8 @@ class FetchShortcut:
         known, partition, session, _, max_wait_ms, min_bytes, max_bytes, isolation, offset, size = (
             recognized
         )
+        if self._may is not None and not self._may(connection, partition.topic):
+            return False
         try:
             fetched = partition.fetch(
                 offset,

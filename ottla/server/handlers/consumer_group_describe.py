@@ -42,7 +42,7 @@ def handle(
     def shape(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
         for group in groups:
             if has_operations and group.error_code == ErrorCode.NONE:
-                group.authorized_operations = operations.ON_GROUP
+                group.authorized_operations = operations.on_group(context.access, group.group_id)
         return ConsumerGroupDescribeResponse(groups=groups)
 
     return gathered(replies, shape)

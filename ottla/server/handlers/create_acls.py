@@ -1,15 +1,25 @@
 """CreateAcls (key 30), versions 1-3: add access control lists (KIP-140).
 
-v2: flexible; v3: resources of type user (KIP-373). As in Apache Kafka without an authorizer, every
-entry is SECURITY_DISABLED.
+v2: flexible; v3: resources of type user (KIP-373). Without an authorizer every entry is
+SECURITY_DISABLED. An entry that exists is no error.
 
-Not done: an authorizer. Every client may do everything on every listener.
+Not done: nothing.
 """
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.security.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourcePattern,
+    ResourceType,
+)
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_acls import (
+    AclCreation,
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
@@ -19,15 +29,50 @@ API = ApiKey.CREATE_ACLS
 MIN_VERSION = 1
 MAX_VERSION = 3
 
+_UNKNOWN = 0
 
-def handle(_context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    """Refuse each entry: nothing would enforce it."""
-    return CreateAclsResponse(
-        results=[
-            AclCreationResult(
-                error_code=int(ErrorCode.SECURITY_DISABLED),
-                error_message="No Authorizer is configured on the broker",
-            )
-            for _ in request.creations
-        ]
+
+async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+    """Add each entry that is valid."""
+    if context.access is None:
+        refusal = ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+        return CreateAclsResponse(results=[_result(refusal) for _ in request.creations])
+    bindings = [_binding(creation) for creation in request.creations]
+    if any(_is_empty(creation) for creation in request.creations):
+        raise ProtocolError("an access control list entry has no type or no operation")
+    if any(binding.is_filter for binding in bindings):
+        refusal = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Types and operations must not be ANY.")
+        return CreateAclsResponse(results=[_result(refusal) for _ in bindings])
+    errors = await context.access.authorizer.create(bindings)
+    return CreateAclsResponse(results=[_result(error) for error in errors])
+
+
+def _is_empty(creation: AclCreation) -> bool:
+    return _UNKNOWN in (
+        creation.resource_type,
+        creation.resource_pattern_type,
+        creation.operation,
+        creation.permission_type,
     )
+
+
+def _binding(creation: AclCreation) -> AclBinding:
+    return AclBinding(
+        ResourcePattern(
+            ResourceType(creation.resource_type),
+            creation.resource_name,
+            PatternType(creation.resource_pattern_type),
+        ),
+        AccessControlEntry(
+            creation.principal,
+            creation.host,
+            AclOperation(creation.operation),
+            PermissionType(creation.permission_type),
+        ),
+    )
+
+
+def _result(error: ApiError | None) -> AclCreationResult:
+    if error is None:
+        return AclCreationResult(error_message=None)
+    return AclCreationResult(error_code=int(error.code), error_message=error.message)

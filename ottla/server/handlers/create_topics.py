@@ -8,8 +8,7 @@ The response is sent when the leaders have been elected. A timeout of 0 or less 
 If a client has exceeded its quota of mutations, it gets THROTTLING_QUOTA_EXCEEDED from v6 on;
 before v6 it is throttled.
 
-Not done: nothing; without an authorizer every setting is returned (topic_config_error_code stays
-0).
+Not done: nothing.
 """
 
 from collections import Counter

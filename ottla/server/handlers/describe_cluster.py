@@ -41,7 +41,7 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
             )
     allowed = operations.NOT_ASKED
     if request.include_cluster_authorized_operations:
-        allowed = operations.ON_CLUSTER
+        allowed = operations.on_cluster(context.access)
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=context.broker.cluster_id,

@@ -23,5 +23,5 @@ def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeG
     if request.include_authorized_operations:
         for group in response.groups:
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = operations.ON_GROUP
+                group.authorized_operations = operations.on_group(context.access, group.group_id)
     return response

@@ -4,7 +4,7 @@ An empty list of topics means all of them. Topics are sorted by name; if a respo
 cursor is the start of the next page.
 
 Not done: no replica outside the ISR is known to be eligible as leader, so both lists of such
-replicas are empty; without an authorizer every operation is authorized.
+replicas are empty.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -76,7 +76,7 @@ def _page(
     described = DescribeTopicPartitionsResponseTopic(
         name=name,
         is_internal=is_internal(name),
-        topic_authorized_operations=operations.ON_TOPIC,
+        topic_authorized_operations=operations.on_topic(context.access, name),
     )
     topic = image.topic(name)
     if topic is None:

@@ -19,7 +19,7 @@ harms: it may forget the new leader of a partition for a second; a consumer whos
 metadata the broker had to answer never joins its group; and its main thread and that of the broker
 may wait for each other's locks for ever (`rd_kafka_toppar_handle_OffsetForLeaderEpoch`).
 
-Not done: nothing; without an authorizer every operation is authorized.
+Not done: nothing.
 """
 
 import asyncio
@@ -203,7 +203,7 @@ def _answer(
         topics=_topics(context, request, errors, reachable),
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = operations.ON_CLUSTER
+        response.cluster_authorized_operations = operations.on_cluster(context.access)
     return response
 
 
@@ -223,7 +223,7 @@ def _topics(
     if request.include_topic_authorized_operations:
         for topic in described:
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
-                topic.topic_authorized_operations = operations.ON_TOPIC
+                topic.topic_authorized_operations = operations.on_topic(context.access, topic.name)
     return described
 
 

@@ -43,7 +43,7 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ottla.wire.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, parse_header
+from ottla.wire.records.batch import LOW_ATTRIBUTES_POSITION, is_transactional, parse_header
 
 API = ApiKey.PRODUCE
 MIN_VERSION = 3
@@ -57,8 +57,6 @@ _FIRST_VERSION_WITH_LEADER = 10
 _FIRST_VERSION_WITH_ABORTABLE = 11
 _FIRST_VERSION_THAT_ADDS = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
-# Low byte of the batch's attributes.
-_ATTRIBUTES_POSITION = 22
 # How often a heavy batch is validated if its topic's configuration keeps changing.
 _VALIDATIONS_MAX = 5
 # The reason to close a connection, as Kafka does.
@@ -161,7 +159,7 @@ def _count_failure(replicas: Replicas, target: Partition | None) -> None:
 
 def _refusal(request: ProduceRequest) -> ApiError | None:
     if request.transactional_id is None and any(
-        _is_transactional(item.records)
+        is_transactional(item.records)
         for topic in request.topic_data
         for item in topic.partition_data
     ):
@@ -170,11 +168,6 @@ def _refusal(request: ProduceRequest) -> ApiError | None:
             "A transactional batch needs a transactional id in the request.",
         )
     return None
-
-
-def _is_transactional(records: Any) -> bool:
-    is_whole = records is not None and len(records) >= HEADER_SIZE
-    return is_whole and bool(records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
 
 
 def _transactional_write(
@@ -187,7 +180,7 @@ def _transactional_write(
     partitions: list[Partition] = []
     for topic in request.topic_data:
         for item in topic.partition_data:
-            if not _is_transactional(item.records):
+            if not is_transactional(item.records):
                 continue
             header = parse_header(_bytes_of(item))
             if header.producer_id < 0:
@@ -244,7 +237,7 @@ def _check_admitted(
     if code is not None:
         reason = f"The partition is not known to be part of the transaction: {code.name}."
         raise ApiError(error_for(code, _support(context.api_version)), reason)
-    if context.api_version < _FIRST_VERSION_THAT_ADDS or not _is_transactional(item.records):
+    if context.api_version < _FIRST_VERSION_THAT_ADDS or not is_transactional(item.records):
         return
     header = parse_header(_bytes_of(item))
     is_unknown = header.producer_id not in target.log.producers.producers
@@ -361,7 +354,7 @@ async def _validate_and_append(
         validated = await broker.heavy_batches.validate(
             context.connection, records, target, request.acks
         )
-        if request.transactional_id is not None and _is_transactional(records):
+        if request.transactional_id is not None and is_transactional(records):
             header = parse_header(records)
             producer = Producer(header.producer_id, header.producer_epoch)
             support = _support(context.api_version)
@@ -378,7 +371,7 @@ async def _validate_and_append(
 
 
 def _has_zstd(records: memoryview) -> bool:
-    return len(records) > _ATTRIBUTES_POSITION and records[_ATTRIBUTES_POSITION] & 7 == _ZSTD
+    return len(records) > LOW_ATTRIBUTES_POSITION and records[LOW_ATTRIBUTES_POSITION] & 7 == _ZSTD
 
 
 def _failure(index: int, error: ApiError) -> PartitionProduceResponse:

@@ -83,6 +83,7 @@ class ProduceShortcut:
         self._refuses_zstd = version < _FIRST_VERSION_WITH_ZSTD
         self._bytes_min = layout.fixed_bytes + HEADER_SIZE + layout.tail_bytes
         self._encode, self._probe = parts.encode, parts.probe
+        self._may = parts.may
         self._known: dict[bytes, _Known] = {}
 
     def answer(
@@ -130,6 +131,7 @@ class ProduceShortcut:
             target is None
             or attributes & TRANSACTIONAL_BIT
             or (self._refuses_zstd and attributes & COMPRESSION_MASK == _ZSTD)
+            or (self._may is not None and not self._may(connection, target.topic))
         ):
             return False
         try:

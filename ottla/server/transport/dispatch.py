@@ -16,10 +16,11 @@ import inspect
 import struct
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.base.loading import deferred_module
 from ottla.base.tasks import Tasks
 from ottla.net.connection import Connection, Reply
 from ottla.server.authentication.identity import user_of
@@ -35,6 +36,14 @@ from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from ottla.server.authorization import checks, guarding
+    from ottla.server.authorization.authorizer import Authorizer
+else:
+    # Only brokers with an authorizer need them.
+    checks = deferred_module("ottla.server.authorization.checks")
+    guarding = deferred_module("ottla.server.authorization.guarding")
 
 # Key, version, correlation id: the same in every version of the request header.
 _PREFIX = struct.Struct(">hhi")
@@ -66,7 +75,14 @@ class Route:
         "version",
     )
 
-    def __init__(self, row: Row, version: int, broker: Broker, probe: ApiProbe) -> None:
+    def __init__(
+        self,
+        row: Row,
+        version: int,
+        broker: Broker,
+        probe: ApiProbe,
+        authorizer: "Authorizer | None",
+    ) -> None:
         api = APIS[int(row.handler.API)]
         self.row = row
         self.version = version
@@ -74,9 +90,13 @@ class Route:
         self.requests_count = 0
         # A request is timed if its number has none of these bits.
         self.sampled_mask = probe.weight - 1
-        self.is_cached = row.is_cached
+        # Responses to principals with different rights differ.
+        self.is_cached = row.is_cached and authorizer is None
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
+        if authorizer is not None:
+            check = checks.CHECKS[row.handler.API]
+            self.handle = guarding.guarded(self.handle, check, authorizer, broker.current)
         if row.needs_proof:
             self.handle = for_brokers_only(self.handle)
         if row.needs_metadata:
@@ -93,12 +113,17 @@ class Route:
         self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
         self.shortcut = None
         if row.shortcut is not None:
+            may = None
+            if authorizer is not None:
+                operation = checks.OF_SHORTCUTS[row.handler.API]
+                may = guarding.topic_right(operation, authorizer, broker.current)
             parts = RouteParts(
                 lambda response, correlation_id: self.parts(correlation_id, response),
                 probe,
                 lambda connection, correlation_id: RequestContext(
                     broker, connection, int(row.handler.API), version, correlation_id, None
                 ),
+                may,
             )
             self.shortcut = row.shortcut(broker, version, parts)
 
@@ -150,6 +175,12 @@ class Dispatcher:
         self._cached_responses = CachedResponses()
         # None while no client can have a quota.
         self._quotas: ClientQuotas | None = None
+        self._authorizer: Authorizer | None = None
+
+    def authorize_by(self, authorizer: "Authorizer") -> None:
+        """Check every request from now on; call this before the first one."""
+        assert not self._routes, "requests have been handled without a check"
+        self._authorizer = authorizer
 
     def enforce(self, quotas: ClientQuotas) -> None:
         """Enforce quotas whenever there are any."""
@@ -322,7 +353,9 @@ class Dispatcher:
         if probe is None:
             api = APIS[key]
             probe = self._probes[key] = ApiProbe(row.handler.API, api.response, api.name)
-        route = self._routes[key << 16 | version] = Route(row, version, self._broker, probe)
+        route = self._routes[key << 16 | version] = Route(
+            row, version, self._broker, probe, self._authorizer
+        )
         return route
 
     def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:

@@ -21,8 +21,8 @@ _OPERATIONS = [
     if operation >= AclOperation.ALL
 ]
 _NO_AUTHORIZER = (
-    "the cluster has no access control lists: its brokers need an authorizer (Ottla's broker has none "
-    "yet)"
+    "the cluster has no access control lists: its brokers need an authorizer (authorizer.class.name, "
+    "docs/security.md)"
 )
 _MANY = {"multiple": True, "metavar": "NAME"}
 _PRINCIPAL = {"multiple": True, "metavar": "TYPE:NAME"}

@@ -6,7 +6,7 @@ org.apache.kafka.common.record.DefaultRecordBatch (KIP-98).
 """
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastcrc import crc32
 
@@ -30,6 +30,8 @@ _CRC_START = 21
 _DELTA_POSITION = 23
 _UP_TO_DELTA = 27
 _ATTRIBUTES_POSITION = 21
+# The byte of the attributes in which bits are used.
+LOW_ATTRIBUTES_POSITION = _ATTRIBUTES_POSITION + 1
 _MAX_TIMESTAMP_POSITION = 35
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
@@ -189,3 +191,9 @@ def seal(buffer: bytearray | memoryview, position: int, size_bytes: int) -> None
     """Compute and store the checksum of the batch of `size_bytes` at `position`."""
     view = memoryview(buffer)[position + _CRC_START : position + size_bytes]
     _UINT32.pack_into(buffer, position + 17, crc32c(view))
+
+
+def is_transactional(records: Any) -> bool:
+    """Return True if the first of these batches, given as bytes, belongs to a transaction."""
+    is_whole = records is not None and len(records) >= HEADER_SIZE
+    return is_whole and bool(records[LOW_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)

@@ -46,6 +46,8 @@ public class TelemetryReceiver implements MetricsReporter, ClientTelemetry {
     public void configure(Map<String, ?> configs) { }
 }
 """
+# The authorizer of the modern version has another name, and the same options.
+_AUTHORIZERS = {"AclAuthorizer": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 _SETTLING_S = 0.4
 _PATIENCE_S = 60.0
 
@@ -63,6 +65,10 @@ def running(
     `listeners` are further ones of the modern version.
     """
     settings = {**OPTIONS, **_QUIET, **options}
+    if version == MODERN and "authorizer.class.name" in settings:
+        settings["authorizer.class.name"] = _AUTHORIZERS[
+            settings["authorizer.class.name"].rpartition(".")[2]
+        ]
     count = int(settings.pop("log.dirs", "1"))
     rows = [f"{name}={value}" for name, value in settings.items()]
     # As many as the transcript says; the first one is the node's own.

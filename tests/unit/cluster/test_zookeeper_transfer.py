@@ -72,6 +72,24 @@ async def test_nodes_of_sessions_are_not_copied() -> None:
     ]
 
 
+async def test_notifications_of_access_control_lists_and_tokens_are_not_copied() -> None:
+    """Later ones would have lower numbers in the other tree, so that brokers would ignore them."""
+    source = await cluster(0)
+    for parent in ("/kafka-acl-changes", "/kafka-acl-extended-changes"):
+        await put(source, f"{parent}/acl_changes_0000000001", b"TOPIC:t")
+    await put(source, "/delegation_token/token_changes/token_change_0000000001", b"t")
+    await put(source, "/kafka-acl/Topic/t", b"{}")
+    assert [node.path for node in await zookeeper_transfer.read(source)][-7:] == [
+        "/delegation_token",
+        "/delegation_token/token_changes",
+        "/kafka-acl",
+        "/kafka-acl/Topic",
+        "/kafka-acl/Topic/t",
+        "/kafka-acl-changes",
+        "/kafka-acl-extended-changes",
+    ]
+
+
 async def test_running_broker_is_an_error() -> None:
     """Two controllers for the same logs would lose data, so nothing is read."""
     source = await cluster()

@@ -1,7 +1,4 @@
-"""`kafka-acls` (org.apache.kafka.tools.AclCommand), for clusters with an authorizer.
-
-Ottla's broker has no authorizer: the script prints the error of an Apache Kafka broker without one.
-"""
+"""`kafka-acls` (org.apache.kafka.tools.AclCommand), for clusters with an authorizer."""
 
 import sys
 from collections.abc import Iterable

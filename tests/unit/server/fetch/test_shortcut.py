@@ -11,6 +11,7 @@ from ottla.base.errors import ErrorCode
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.net.limits import Limits
 from ottla.replication import leading
+from ottla.server.fetch.shortcut import FetchShortcut
 from ottla.server.handlers import fetch
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.dispatch import Dispatcher
@@ -375,6 +376,28 @@ async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -
     fetch_request = request(broker, session_id=session, session_epoch=5)
     assert desk.ask(fetch_request).responses[0].partitions[0].records
     assert desk.ask(fetch_request).error_code != 0
+
+
+async def test_fast_path_asks_for_the_right_to_the_topic(broker: LogsBroker) -> None:
+    """A request that one sender has taught is the handler's for a sender without the right."""
+    desk = Desk(broker)
+    broker.create("t")
+    fill(broker, "t", 1)
+    rights = {"t"}
+    for version in (12, 13):
+        route = desk.dispatcher._add_route(int(fetch.API), version)
+        assert route is not None
+        assert isinstance(route.shortcut, FetchShortcut)
+        route.handle = desk._counted
+        route.shortcut._may = lambda _, topic: topic in rights
+        desk.long_count = 0
+        for _ in range(3):
+            desk.ask(request(broker, ("t", 0, 0)), version)
+        assert desk.long_count == 1
+        rights.clear()
+        desk.ask(request(broker, ("t", 0, 0)), version)
+        assert desk.long_count == 2
+        rights.add("t")
 
 
 async def test_session_is_updated_by_the_fast_path(broker: LogsBroker) -> None:

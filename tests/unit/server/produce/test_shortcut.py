@@ -371,3 +371,25 @@ async def test_random_conversations_are_answered_alike(seed: int) -> None:
         # The fast path was used, but not for every request, and some requests failed.
         assert long.long_count == conversation.asked > short.long_count + 50
         assert len(conversation.codes) > 5
+
+
+async def test_fast_path_asks_for_the_right_to_the_topic(broker: LogsBroker) -> None:
+    """A request that one sender has taught is the handler's for a sender without the right."""
+    broker.create("t")
+    desk = Desk(broker)
+    rights = {"t"}
+    for version in (9, 13):
+        route = desk.dispatcher._add_route(int(produce.API), version)
+        assert route is not None
+        assert isinstance(route.shortcut, ProduceShortcut)
+        route.handle = desk._counted
+        route.shortcut._may = lambda _, topic: topic in rights
+        message = request(broker, batch(b"v"))
+        desk.long_count = 0
+        for _ in range(3):
+            desk.produce(message, version)
+        assert desk.long_count == 1
+        rights.clear()
+        desk.produce(message, version)
+        assert desk.long_count == 2
+        rights.add("t")

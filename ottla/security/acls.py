@@ -1,0 +1,148 @@
+"""Entries of access control lists, and the filters that match them (KIP-11, KIP-290). Pure.
+
+Types, names and numbers are those of org.apache.kafka.common.resource and .acl. A filter is a
+binding with ANY, MATCH or None in some of its fields.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+WILDCARD = "*"
+WILDCARD_PRINCIPAL = "User:*"
+CLUSTER_NAME = "kafka-cluster"
+
+
+class ResourceType(IntEnum):
+    """The type of a resource; ANY is for filters, UNKNOWN for types of newer brokers."""
+
+    UNKNOWN, ANY, TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = range(8)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ResourceType":
+        return cls.UNKNOWN
+
+
+class PatternType(IntEnum):
+    """The way in which the name of a resource is compared (KIP-290).
+
+    ANY (the same name with any type) and MATCH (every pattern that matches the name) are for
+    filters.
+    """
+
+    UNKNOWN, ANY, MATCH, LITERAL, PREFIXED = range(5)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PatternType":
+        return cls.UNKNOWN
+
+
+class AclOperation(IntEnum):
+    """An operation on a resource; ANY is for filters."""
+
+    UNKNOWN, ANY, ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = range(9)
+    CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(9, 13)
+    CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT = range(13, 16)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "AclOperation":
+        return cls.UNKNOWN
+
+
+class PermissionType(IntEnum):
+    """ALLOW or DENY; ANY is for filters."""
+
+    UNKNOWN, ANY, DENY, ALLOW = range(4)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PermissionType":
+        return cls.UNKNOWN
+
+
+class ResourcePattern(NamedTuple):
+    """The resources of a type with a name; in a filter, None is any name."""
+
+    resource_type: ResourceType
+    name: str | None
+    pattern_type: PatternType = PatternType.LITERAL
+
+
+class AccessControlEntry(NamedTuple):
+    """A permission: `principal` as in "User:anna", `host` an address or "*".
+
+    In a filter, None is any principal or any host.
+    """
+
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission_type: PermissionType = PermissionType.ANY
+
+
+class AclBinding(NamedTuple):
+    """One access control list entry of a resource, or a filter for such entries."""
+
+    pattern: ResourcePattern = ResourcePattern(ResourceType.ANY, None, PatternType.ANY)
+    entry: AccessControlEntry = AccessControlEntry()
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if a field has a value that this version does not know."""
+        return (
+            self.pattern.resource_type is ResourceType.UNKNOWN
+            or self.pattern.pattern_type is PatternType.UNKNOWN
+            or self.entry.operation is AclOperation.UNKNOWN
+            or self.entry.permission_type is PermissionType.UNKNOWN
+        )
+
+    @property
+    def is_filter(self) -> bool:
+        """True if a field has a value that only filters have; names are not looked at."""
+        return (
+            self.pattern.resource_type is ResourceType.ANY
+            or self.pattern.pattern_type in (PatternType.ANY, PatternType.MATCH)
+            or self.entry.operation is AclOperation.ANY
+            or self.entry.permission_type is PermissionType.ANY
+        )
+
+
+ANY = AclBinding()
+"""The filter that every binding matches."""
+
+
+def pattern_matches(wanted: ResourcePattern, pattern: ResourcePattern) -> bool:
+    """Return True if a filter matches the pattern of a resource (ResourcePatternFilter)."""
+    if wanted.resource_type not in (ResourceType.ANY, pattern.resource_type):
+        return False
+    if wanted.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
+        return False
+    name, known = wanted.name, pattern.name or ""
+    if name is None:
+        return True
+    if wanted.pattern_type is not PatternType.MATCH:
+        return name == known
+    if pattern.pattern_type is PatternType.LITERAL:
+        return known in (name, WILDCARD)
+    return name.startswith(known)
+
+
+def entry_matches(wanted: AccessControlEntry, entry: AccessControlEntry) -> bool:
+    """Return True if a filter matches an entry (AccessControlEntryFilter)."""
+    return (
+        wanted.principal in (None, entry.principal)
+        and wanted.host in (None, entry.host)
+        and wanted.operation in (AclOperation.ANY, entry.operation)
+        and wanted.permission_type in (PermissionType.ANY, entry.permission_type)
+    )
+
+
+def exact_patterns(wanted: ResourcePattern) -> tuple[ResourcePattern, ...]:
+    """Return the only patterns that a filter can match; empty if they cannot be listed."""
+    if wanted.resource_type is ResourceType.ANY or wanted.name is None:
+        return ()
+    if wanted.pattern_type is PatternType.ANY:
+        types: tuple[PatternType, ...] = (PatternType.LITERAL, PatternType.PREFIXED)
+    elif wanted.pattern_type is PatternType.MATCH:
+        types = ()
+    else:
+        types = (wanted.pattern_type,)
+    return tuple(wanted._replace(pattern_type=pattern_type) for pattern_type in types)

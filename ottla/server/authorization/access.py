@@ -1,0 +1,148 @@
+"""The rights of the sender of one request."""
+
+import ipaddress
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import ClusterImage
+from ottla.net.connection import Connection
+from ottla.net.tls import subject_of
+from ottla.security.acls import CLUSTER_NAME, AclOperation, ResourceType
+from ottla.security.authorization import Requester
+from ottla.security.broker_proof import ProofToPeer
+from ottla.security.principal import USER, Principal
+from ottla.server.authentication.identity import is_known, principal_of
+from ottla.server.authorization.authorizer import Authorizer
+from ottla.server.current import Current
+from ottla.server.quotas.entities import ANONYMOUS
+
+P = TypeVar("P")
+
+_HOSTS_MAX = 4096
+_BITS = 32
+_SIGN = 1 << (_BITS - 1)
+_ERRORS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}
+
+
+class Access:
+    """The rights of a connection; a broker that has proven to be one may do everything."""
+
+    __slots__ = ("_current", "_is_broker", "authorizer", "connection", "requester", "version")
+
+    def __init__(
+        self, authorizer: Authorizer, connection: Connection, version: int, current: Current
+    ) -> None:
+        identity = connection.identity
+        self._is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+        self._current = current
+        self.authorizer = authorizer
+        self.connection = connection
+        self.requester = Requester(
+            _principal(connection).text(), host_address(connection.peer_address[0])
+        )
+        self.version = version
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as of now."""
+        return self._current.image
+
+    @property
+    def creates_topics(self) -> bool:
+        """True if a request for the metadata of a topic may create it."""
+        return self._current.options.boolean("auto.create.topics.enable")
+
+    def may(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Return True if the sender may do the operation to the resource."""
+        return self._is_broker or self.authorizer.allows(
+            self.requester, operation, resource_type, name
+        )
+
+    def may_some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Return True if the sender may do the operation to some resource of the type."""
+        return self._is_broker or self.authorizer.allows_any(
+            self.requester, operation, resource_type
+        )
+
+    def shows(
+        self,
+        resource_type: ResourceType,
+        name: str,
+        operation: AclOperation = AclOperation.DESCRIBE,
+    ) -> bool:
+        """Return True if a response may contain the resource, which the sender did not name."""
+        return self._is_broker or self.authorizer.allows(
+            self.requester, operation, resource_type, name, is_logged=False
+        )
+
+    def may_topic(self, operation: AclOperation, name: str) -> bool:
+        """Return True if the sender may do the operation to the topic."""
+        return self.may(operation, ResourceType.TOPIC, name)
+
+    def may_cluster(self, operation: AclOperation) -> bool:
+        """Return True if the sender may do the operation to the cluster."""
+        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def has_cluster_right(self, operation: AclOperation) -> bool:
+        """Return the same without a line in the log, because another right may suffice."""
+        return self.shows(ResourceType.CLUSTER, CLUSTER_NAME, operation)
+
+    def require(
+        self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME
+    ) -> None:
+        """Raise the ApiError of the type unless the sender may do the operation."""
+        if not self.may(operation, resource_type, name):
+            raise ApiError(_ERRORS[resource_type])
+
+    def readable(self, get: Callable[[str | bytes, int], P]) -> Callable[[str | bytes, int], P]:
+        """Return `get`, which finds a partition by name or id of its topic, and check READ."""
+
+        def checked(topic: str | bytes, partition: int) -> P:
+            name = topic if isinstance(topic, str) else self.image.topic_names.get(topic)
+            if name is None:
+                # A leader may know the id before the metadata has it.
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+            if not self.may_topic(AclOperation.READ, name):
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return get(topic, partition)
+
+        return checked
+
+    def operations(self, resource_type: ResourceType, name: str, supported: int) -> int:
+        """Return which of the supported operations the sender may do, as a bit field (KIP-430)."""
+        bits = sum(
+            1 << operation
+            for operation in AclOperation
+            if supported >> operation & 1 and self.shows(resource_type, name, operation)
+        )
+        return bits - (1 << _BITS) if bits & _SIGN else bits
+
+
+def _principal(connection: Connection) -> Principal:
+    """Return the principal of a connection; one with a certificate keeps it during other proofs."""
+    if connection.certificate is not None and not is_known(connection):
+        return Principal(USER, subject_of(connection.certificate) or ANONYMOUS)
+    return principal_of(connection)
+
+
+@lru_cache(maxsize=_HOSTS_MAX)
+def host_address(host: str) -> str:
+    """Return an address as Java writes it: IPv6 without abbreviation, a mapped IPv4 as IPv4."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if not isinstance(address, ipaddress.IPv6Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(part, 16):x}" for part in address.exploded.partition("%")[0].split(":"))

@@ -1,0 +1,178 @@
+"""The authorizer of a broker: decisions, remembered until a list changes, and changes of lists."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.security.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    entry_matches,
+    exact_patterns,
+    pattern_matches,
+)
+from ottla.security.authorization import Entries, Requester, Rules
+from ottla.security.principal import Principal
+from ottla.server.authorization.store import AclStore
+
+_log = logging.getLogger(__name__)
+
+_DECISIONS_MAX = 100_000
+_ANY_NAME = None
+
+_Question = tuple[Requester, AclOperation, ResourceType, str | None]
+
+
+class Authorizer:
+    """Decides by the rules of the options and the lists of the store."""
+
+    def __init__(self, rules: Rules, store: AclStore) -> None:
+        self.store = store
+        self._rules = rules
+        # Forgotten when a list changes, or when there are too many.
+        self._decisions: dict[_Question, bool] = {}
+        # The refusals that the log has.
+        self._logged: set[_Question] = set()
+        store.on_change.append(self._forget)
+
+    def _forget(self) -> None:
+        self._decisions.clear()
+        self._logged.clear()
+
+    def allows(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        is_logged: bool = True,
+    ) -> bool:
+        """Return True if the requester may do the operation to the resource.
+
+        A refusal is logged once, unless the requester did not name the resource.
+        """
+        question = (requester, operation, resource_type, name)
+        decision = self._decisions.get(question)
+        if decision is None:
+            decision = self.store.lists.allow(self._rules, *question)
+            self._remember(question, decision)
+        if is_logged and not decision:
+            self._log(question)
+        return decision
+
+    def allows_any(
+        self, requester: Requester, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Return True if the requester may do the operation to some resource (KIP-679)."""
+        question = (requester, operation, resource_type, _ANY_NAME)
+        decision = self._decisions.get(question)
+        if decision is None:
+            decision = self.store.lists.allow_any(self._rules, requester, operation, resource_type)
+            self._remember(question, decision)
+        return decision
+
+    def _remember(self, question: _Question, decision: bool) -> None:
+        if len(self._decisions) >= _DECISIONS_MAX:
+            self._forget()
+        self._decisions[question] = decision
+
+    def _log(self, question: _Question) -> None:
+        if question in self._logged:
+            return
+        self._logged.add(question)
+        requester, operation, resource_type, name = question
+        _log.info(
+            "denied principal=%s host=%s operation=%s resource=%s:%s",
+            requester.principal,
+            requester.host,
+            operation.name,
+            resource_type.name,
+            name,
+        )
+
+    async def create(self, bindings: Sequence[AclBinding]) -> list[ApiError | None]:
+        """Add entries; return the error of each binding."""
+        errors: list[ApiError | None] = [None] * len(bindings)
+        by_pattern: dict[ResourcePattern, list[int]] = defaultdict(list)
+        for number, binding in enumerate(bindings):
+            errors[number] = _problem(binding)
+            if errors[number] is None:
+                by_pattern[binding.pattern].append(number)
+        for pattern, numbers in by_pattern.items():
+            entries = frozenset(bindings[number].entry for number in numbers)
+            try:
+                await self.store.update(pattern, entries.union)
+            except ApiError as error:
+                for number in numbers:
+                    errors[number] = error
+        return errors
+
+    async def delete(
+        self, filters: Sequence[AclBinding]
+    ) -> list[list[tuple[AclBinding, ApiError | None]]]:
+        """Delete the entries that match; return those of each filter, with the error if it failed.
+
+        An entry that several filters match is reported by the first.
+        """
+        results: list[list[tuple[AclBinding, ApiError | None]]] = [[] for _ in filters]
+        patterns = dict.fromkeys(self.store.lists.patterns())
+        for wanted in filters:
+            patterns |= dict.fromkeys(exact_patterns(wanted.pattern))
+        for pattern in patterns:
+            matching = [
+                (number, wanted)
+                for number, wanted in enumerate(filters)
+                if pattern_matches(wanted.pattern, pattern)
+            ]
+            if not matching:
+                continue
+            deleted: dict[AclBinding, int] = {}
+
+            def without(
+                entries: Entries,
+                pattern: ResourcePattern = pattern,
+                matching: Sequence[tuple[int, AclBinding]] = matching,
+                deleted: dict[AclBinding, int] = deleted,
+            ) -> Entries:
+                deleted.clear()
+                for entry in sorted(entries):
+                    for number, wanted in matching:
+                        if entry_matches(wanted.entry, entry):
+                            deleted[AclBinding(pattern, entry)] = number
+                            break
+                return entries - {binding.entry for binding in deleted}
+
+            failure = None
+            try:
+                await self.store.update(pattern, without)
+            except ApiError as error:
+                failure = error
+            for binding, number in deleted.items():
+                results[number].append((binding, failure))
+        return results
+
+
+def _problem(binding: AclBinding) -> ApiError | None:
+    """Return why an entry cannot be added."""
+    name = binding.pattern.name or ""
+    if binding.is_unknown:
+        reason = "ACL binding contains unknown elements"
+    elif binding.pattern.resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
+        reason = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    elif not name:
+        reason = "Invalid empty resource name"
+    elif "/" in name:
+        reason = f"ACL binding contains invalid resource name: {name}"
+    else:
+        try:
+            Principal.parse(binding.entry.principal or "")
+        except ValueError as error:
+            reason = str(error)
+        else:
+            return None
+    return ApiError(ErrorCode.INVALID_REQUEST, reason)

@@ -1,0 +1,330 @@
+"""The checks of APIs of groups, and of FindCoordinator."""
+
+from typing import Any
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.consumer.regex.patterns import Pattern
+from ottla.security.acls import AclOperation, ResourceType
+from ottla.server.authorization.access import Access
+from ottla.server.authorization.by_topic import ByTopic
+from ottla.server.authorization.guarding import Check, Verdict
+from ottla.wire.messages import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    delete_groups,
+    describe_groups,
+    find_coordinator,
+    join_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+)
+
+_GROUP = ResourceType.GROUP
+_FAILED = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+_GROUP_ERROR_VERSION = 2
+_MANY_GROUPS_VERSION = 8
+_TOPIC_ID_VERSION = 10
+_MANY_KEYS_VERSION = 4
+_NULL_PROTOCOL_VERSION = 7
+# The type of coordinator, and the resource that its keys name.
+_KEYS = {
+    0: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+_HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+
+_COMMIT = ByTopic(
+    operation=AclOperation.READ,
+    response=offset_commit.OffsetCommitResponse,
+    topic=offset_commit.OffsetCommitResponseTopic,
+    partition=offset_commit.OffsetCommitResponsePartition,
+    ids_since=_TOPIC_ID_VERSION,
+)
+_DELETE = ByTopic(
+    operation=AclOperation.READ,
+    response=offset_delete.OffsetDeleteResponse,
+    topic=offset_delete.OffsetDeleteResponseTopic,
+    partition=offset_delete.OffsetDeleteResponsePartition,
+)
+_UNKNOWN_OFFSET = {"committed_offset": -1, "metadata": ""}
+_FETCH_ONE = ByTopic(
+    operation=AclOperation.DESCRIBE,
+    response=offset_fetch.OffsetFetchResponse,
+    topic=offset_fetch.OffsetFetchResponseTopic,
+    partition=offset_fetch.OffsetFetchResponsePartition,
+    partitions=("partition_indexes", "partitions"),
+    number=(None, "partition_index"),
+    values=_UNKNOWN_OFFSET,
+)
+_FETCH_MANY = ByTopic(
+    operation=AclOperation.DESCRIBE,
+    response=offset_fetch.OffsetFetchResponse,
+    topic=offset_fetch.OffsetFetchResponseTopics,
+    partition=offset_fetch.OffsetFetchResponsePartitions,
+    partitions=("partition_indexes", "partitions"),
+    number=(None, "partition_index"),
+    ids_since=_TOPIC_ID_VERSION,
+    values=_UNKNOWN_OFFSET,
+)
+
+
+def group(operation: AclOperation) -> Check:
+    """Return the check of an API whose request names one group."""
+
+    def check(access: Access, request: Any) -> Verdict:
+        access.require(operation, _GROUP, request.group_id)
+        return None
+
+    return check
+
+
+def check_join(access: Access, request: join_group.JoinGroupRequest) -> Verdict:
+    """READ of the group."""
+    if access.may(AclOperation.READ, _GROUP, request.group_id):
+        return None
+    has_null = access.version >= _NULL_PROTOCOL_VERSION
+    return join_group.JoinGroupResponse(error_code=_FAILED, protocol_name=None if has_null else "")
+
+
+def check_offset_commit(access: Access, request: offset_commit.OffsetCommitRequest) -> Verdict:
+    """READ of the group and of each topic."""
+    if not access.may(AclOperation.READ, _GROUP, request.group_id):
+        return _COMMIT.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return _COMMIT(access, request)
+
+
+def check_offset_delete(access: Access, request: offset_delete.OffsetDeleteRequest) -> Verdict:
+    """DELETE of the group and READ of each topic."""
+    access.require(AclOperation.DELETE, _GROUP, request.group_id)
+    allowed, refused = _DELETE.split(access, request.topics)
+    if not refused:
+        return None
+    request.topics = allowed
+
+    def complete(
+        response: offset_delete.OffsetDeleteResponse,
+    ) -> offset_delete.OffsetDeleteResponse:
+        if not response.error_code:
+            response.topics += refused
+        return response
+
+    return complete
+
+
+def check_offset_fetch(access: Access, request: offset_fetch.OffsetFetchRequest) -> Verdict:
+    """DESCRIBE of each group and topic; a request for all topics hides the others."""
+    if access.version < _MANY_GROUPS_VERSION:
+        return _check_one_group(access, request)
+    refused = []
+    allowed = []
+    # The refused topics of each allowed group; None if the request is for all.
+    topics: list[list[Any] | None] = []
+    for one in request.groups:
+        if not access.may(AclOperation.DESCRIBE, _GROUP, one.group_id):
+            refused.append(
+                offset_fetch.OffsetFetchResponseGroup(group_id=one.group_id, error_code=_FAILED)
+            )
+            continue
+        allowed.append(one)
+        hidden = None
+        if one.topics is not None:
+            one.topics, hidden = _FETCH_MANY.split(access, one.topics)
+        topics.append(hidden)
+    request.groups = allowed
+
+    def complete(response: offset_fetch.OffsetFetchResponse) -> offset_fetch.OffsetFetchResponse:
+        for one, hidden in zip(response.groups, topics, strict=True):
+            if hidden is None:
+                one.topics = [topic for topic in one.topics if _may_see(access, topic)]
+            elif not one.error_code:
+                one.topics += hidden
+        response.groups += refused
+        return response
+
+    return complete if allowed else offset_fetch.OffsetFetchResponse(groups=refused)
+
+
+def _may_see(access: Access, topic: Any) -> bool:
+    name = getattr(topic, "name", "") or access.image.topic_names.get(topic.topic_id, "")
+    return access.shows(ResourceType.TOPIC, name)
+
+
+def _check_one_group(access: Access, request: offset_fetch.OffsetFetchRequest) -> Verdict:
+    if not access.may(AclOperation.DESCRIBE, _GROUP, request.group_id):
+        if access.version >= _GROUP_ERROR_VERSION:
+            return offset_fetch.OffsetFetchResponse(error_code=_FAILED)
+        return _FETCH_ONE.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if request.topics is None:
+
+        def hide(response: offset_fetch.OffsetFetchResponse) -> offset_fetch.OffsetFetchResponse:
+            response.topics = [topic for topic in response.topics if _may_see(access, topic)]
+            return response
+
+        return hide
+    request.topics, refused = _FETCH_ONE.split(access, request.topics)
+
+    def complete(response: offset_fetch.OffsetFetchResponse) -> offset_fetch.OffsetFetchResponse:
+        if not response.error_code:
+            response.topics += refused
+        return response
+
+    return complete if refused else None
+
+
+def check_find_coordinator(
+    access: Access, request: find_coordinator.FindCoordinatorRequest
+) -> Verdict:
+    """DESCRIBE of the group or the transactional id."""
+    if request.key_type not in _KEYS:
+        return None
+    kind, code = _KEYS[request.key_type]
+    if access.version < _MANY_KEYS_VERSION:
+        if access.may(AclOperation.DESCRIBE, kind, request.key):
+            return None
+        return find_coordinator.FindCoordinatorResponse(
+            error_code=int(code), error_message=ApiError(code).message, node_id=-1, port=-1
+        )
+    keys = [key for key in request.coordinator_keys if access.may(AclOperation.DESCRIBE, kind, key)]
+    refused = [
+        find_coordinator.Coordinator(
+            key=key, node_id=-1, port=-1, error_code=int(code), error_message=ApiError(code).message
+        )
+        for key in request.coordinator_keys
+        if not access.may(AclOperation.DESCRIBE, kind, key)
+    ]
+    request.coordinator_keys = keys
+
+    def complete(
+        response: find_coordinator.FindCoordinatorResponse,
+    ) -> find_coordinator.FindCoordinatorResponse:
+        response.coordinators += refused
+        return response
+
+    if not refused:
+        return None
+    return complete if keys else find_coordinator.FindCoordinatorResponse(coordinators=refused)
+
+
+def check_describe_groups(
+    access: Access, request: describe_groups.DescribeGroupsRequest
+) -> Verdict:
+    """DESCRIBE of each group."""
+    refused = [
+        describe_groups.DescribedGroup(group_id=name, error_code=_FAILED)
+        for name in request.groups
+        if not access.may(AclOperation.DESCRIBE, _GROUP, name)
+    ]
+    names = {row.group_id for row in refused}
+    request.groups = [name for name in request.groups if name not in names]
+
+    def complete(
+        response: describe_groups.DescribeGroupsResponse,
+    ) -> describe_groups.DescribeGroupsResponse:
+        response.groups = [*refused, *response.groups]
+        return response
+
+    return complete if refused else None
+
+
+def check_list_groups(access: Access, request: list_groups.ListGroupsRequest) -> Verdict:
+    """Hide groups: DESCRIBE of the cluster, or of the group."""
+    if access.has_cluster_right(AclOperation.DESCRIBE):
+        return None
+
+    def complete(response: list_groups.ListGroupsResponse) -> list_groups.ListGroupsResponse:
+        response.groups = [row for row in response.groups if access.shows(_GROUP, row.group_id)]
+        return response
+
+    return complete
+
+
+def check_delete_groups(access: Access, request: delete_groups.DeleteGroupsRequest) -> Verdict:
+    """DELETE of each group."""
+    names = dict.fromkeys(request.groups_names)
+    refused = [
+        delete_groups.DeletableGroupResult(group_id=name, error_code=_FAILED)
+        for name in names
+        if not access.may(AclOperation.DELETE, _GROUP, name)
+    ]
+    if not refused:
+        return None
+    hidden = {row.group_id for row in refused}
+    request.groups_names = [name for name in names if name not in hidden]
+
+    def complete(
+        response: delete_groups.DeleteGroupsResponse,
+    ) -> delete_groups.DeleteGroupsResponse:
+        response.results += refused
+        return response
+
+    return complete if request.groups_names else delete_groups.DeleteGroupsResponse(results=refused)
+
+
+def check_consumer_heartbeat(
+    access: Access, request: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest
+) -> Verdict:
+    """READ of the group, and DESCRIBE of each topic of the subscription and the assignment."""
+    access.require(AclOperation.READ, _GROUP, request.group_id)
+    for name in request.subscribed_topic_names or ():
+        access.require(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    regex = request.subscribed_topic_regex
+    if regex:
+        pattern = Pattern(regex)
+        for name in access.image.topics:
+            if not access.shows(ResourceType.TOPIC, name) and pattern.matches(name):
+                raise ApiError(
+                    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    "The expression matches topics that the client is not authorized to describe.",
+                )
+
+    def complete(
+        response: consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
+    ) -> consumer_group_heartbeat.ConsumerGroupHeartbeatResponse:
+        assignment = response.assignment
+        for topic in assignment.topic_partitions if assignment is not None else ():
+            name = access.image.topic_names.get(topic.topic_id)
+            if name is None or not access.shows(ResourceType.TOPIC, name):
+                return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(
+                    error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                )
+        return response
+
+    return complete
+
+
+def check_consumer_describe(
+    access: Access, request: consumer_group_describe.ConsumerGroupDescribeRequest
+) -> Verdict:
+    """DESCRIBE of each group, and of the topics of its members."""
+    refused = [
+        consumer_group_describe.DescribedGroup(group_id=name, error_code=_FAILED)
+        for name in request.group_ids
+        if not access.may(AclOperation.DESCRIBE, _GROUP, name)
+    ]
+    names = {row.group_id for row in refused}
+    request.group_ids = [name for name in request.group_ids if name not in names]
+
+    def complete(
+        response: consumer_group_describe.ConsumerGroupDescribeResponse,
+    ) -> consumer_group_describe.ConsumerGroupDescribeResponse:
+        for one in response.groups:
+            if not all(access.shows(ResourceType.TOPIC, name) for name in _topics(one)):
+                one.error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                one.error_message = _HIDDEN
+                one.members = []
+        response.groups = [*refused, *response.groups]
+        return response
+
+    return complete
+
+
+def _topics(described: consumer_group_describe.DescribedGroup) -> set[str]:
+    """Return the topics that the description of a group contains."""
+    return {
+        topic.topic_name
+        for member in described.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    } | {name for member in described.members for name in member.subscribed_topic_names}

@@ -1,0 +1,83 @@
+"""The check of an API around its handler.
+
+A check looks at a request before the handler. It raises the ApiError of the whole response, returns
+a response in place of the handler's, removes the refused parts from the request and returns the
+function that adds them to the response, or returns None.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ottla.coordinators.replies import shaped
+from ottla.net.connection import Connection
+from ottla.security.acls import AclOperation
+from ottla.server.authorization.access import Access
+from ottla.server.authorization.authorizer import Authorizer
+from ottla.server.current import Current
+
+Complete = Callable[[Any], Any]
+# A response, the function that completes one, or None.
+Verdict = Any
+Check = Callable[[Access, Any], Verdict]
+_ANY_VERSION = -1
+
+
+class Checked(Protocol):
+    """The parts of a request's context that a check needs."""
+
+    # Read by handlers that check parts of a request themselves.
+    access: Access | None
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of the sender."""
+        ...
+
+    @property
+    def api_version(self) -> int:
+        """The version of the request."""
+        ...
+
+
+Handle = Callable[[Any, Any], Any]
+
+
+def allow_everyone(_access: Access, _request: Any) -> Verdict:
+    """Check nothing: everyone may use the API, or its handler asks for the sender's rights."""
+    return None
+
+
+def topic_right(
+    operation: AclOperation, authorizer: Authorizer, current: Current
+) -> Callable[[Connection, str], bool]:
+    """Return the function that returns True if a sender may do the operation to a topic."""
+
+    def may(connection: Connection, topic: str) -> bool:
+        return Access(authorizer, connection, _ANY_VERSION, current).may_topic(operation, topic)
+
+    return may
+
+
+def guarded(handle: Handle, check: Check, authorizer: Authorizer, current: Current) -> Handle:
+    """Return `handle` with the check; the dispatcher calls the result as it would call `handle`."""
+
+    def judge(context: Checked, request: Any) -> Verdict:
+        context.access = Access(authorizer, context.connection, context.api_version, current)
+        return check(context.access, request)
+
+    async def checked_later(context: Checked, request: Any) -> Any:
+        verdict = judge(context, request)
+        if verdict is not None and not callable(verdict):
+            return verdict
+        response = await handle(context, request)
+        return response if verdict is None else verdict(response)
+
+    def checked(context: Checked, request: Any) -> Any:
+        verdict = judge(context, request)
+        if verdict is not None and not callable(verdict):
+            return verdict
+        reply = handle(context, request)
+        return reply if verdict is None else shaped(reply, verdict)
+
+    return checked_later if inspect.iscoroutinefunction(handle) else checked

@@ -1,0 +1,43 @@
+"""The options of the authorizer."""
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.cluster.options.authorization_options import AUTHORIZER, rules_of
+from ottla.cluster.options.option_tables import parse_broker_settings
+from ottla.security.authorization import Rules
+
+
+def rules(**settings: str) -> Rules | None:
+    """Return the rules of a configuration with dots as underscores."""
+    named = {name.replace("_", "."): text for name, text in settings.items()}
+    return rules_of(parse_broker_settings(named).snapshot)
+
+
+def test_there_is_no_authorizer_by_default() -> None:
+    """Super users alone do not configure one."""
+    assert rules() is None
+    assert rules(super_users="User:a", authorizer_class_name="") is None
+
+
+def test_super_users_are_separated_by_semicolons() -> None:
+    """Names of certificates contain commas."""
+    configured = rules(
+        authorizer_class_name=AUTHORIZER,
+        super_users="User:CN=a,O=x; User:b",
+        allow_everyone_if_no_acl_found="true",
+    )
+    assert configured == Rules(frozenset({"User:CN=a,O=x", "User:b"}), allows_if_no_acl=True)
+
+
+def test_other_classes_are_refused() -> None:
+    """A list that is not enforced would be worse than none."""
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    with pytest.raises(ConfigError, match=f"write {AUTHORIZER} for its own authorizer"):
+        rules(authorizer_class_name=standard)
+
+
+def test_super_user_without_a_type_is_refused() -> None:
+    """The error has the option's name and value."""
+    with pytest.raises(ConfigError, match=r"Invalid value ann for configuration super\.users"):
+        rules(authorizer_class_name=AUTHORIZER, super_users="ann")

@@ -1,0 +1,203 @@
+"""Decisions by access control lists, compared with a naive model."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.security.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourcePattern,
+    ResourceType,
+)
+from ottla.security.authorization import AccessLists, Requester, Rules
+
+ANN = Requester("User:ann", "10.0.0.1")
+TOPIC = ResourceType.TOPIC
+ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
+ALL, READ, WRITE, DESCRIBE = (
+    AclOperation.ALL,
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.DESCRIBE,
+)
+NAMES = ["a", "ab", "abc", "b", "*"]
+
+bindings = st.builds(
+    AclBinding,
+    st.builds(
+        ResourcePattern,
+        st.sampled_from([TOPIC, ResourceType.GROUP]),
+        st.sampled_from(NAMES),
+        st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+    ),
+    st.builds(
+        AccessControlEntry,
+        st.sampled_from(["User:ann", "User:ben", "User:*", "Group:ann"]),
+        st.sampled_from(["10.0.0.1", "10.0.0.2", "*"]),
+        st.sampled_from([op for op in AclOperation if op >= ALL]),
+        st.sampled_from([ALLOW, DENY]),
+    ),
+)
+lists_of = st.lists(bindings, max_size=6)
+concrete = st.sampled_from([op for op in AclOperation if op > ALL])
+
+
+def access_lists(entries: Iterable[AclBinding]) -> AccessLists:
+    """Return the lists with these entries."""
+    lists = AccessLists()
+    for pattern, entry in entries:
+        lists.replace(pattern, {*lists.entries(pattern), entry})
+    return lists
+
+
+def allow(*entries: AclBinding, operation: AclOperation = READ, name: str = "abc") -> bool:
+    """Return the decision about ann."""
+    return access_lists(entries).allow(Rules(), ANN, operation, TOPIC, name)
+
+
+def on(
+    name: str,
+    principal: str = "User:ann",
+    host: str = "*",
+    operation: AclOperation = READ,
+    permission: PermissionType = ALLOW,
+    *,
+    prefixed: bool = False,
+) -> AclBinding:
+    """Return a binding of topics."""
+    pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    return AclBinding(
+        ResourcePattern(TOPIC, name, pattern_type),
+        AccessControlEntry(principal, host, operation, permission),
+    )
+
+
+def naive(
+    entries: list[AclBinding], rules: Rules, operation: AclOperation, kind: ResourceType, name: str
+) -> bool:
+    """Decide in the words of the documentation of Kafka."""
+    implied_by = {DESCRIBE: [READ, WRITE, AclOperation.DELETE, AclOperation.ALTER]}
+    implied_by[AclOperation.DESCRIBE_CONFIGS] = [AclOperation.ALTER_CONFIGS]
+    if ANN.principal in rules.super_users:
+        return True
+    concerned = [
+        entry
+        for pattern, entry in entries
+        if pattern.resource_type == kind
+        and (
+            pattern.name in (name, "*")
+            if pattern.pattern_type is PatternType.LITERAL
+            else name.startswith(pattern.name or "")
+        )
+    ]
+    if not concerned:
+        return rules.allows_if_no_acl
+    mine = [
+        entry
+        for entry in concerned
+        if entry.principal in ("User:ann", "User:*") and entry.host in ("10.0.0.1", "*")
+    ]
+    if any(e.permission_type is DENY and e.operation in (operation, ALL) for e in mine):
+        return False
+    enough = [operation, ALL, *implied_by.get(operation, [])]
+    return any(e.permission_type is ALLOW and e.operation in enough for e in mine)
+
+
+@given(lists_of, st.booleans(), concrete, st.sampled_from([*NAMES, "abcd", "z"]))
+def test_decisions_are_those_of_the_model(
+    entries: list[AclBinding], allows: bool, operation: AclOperation, name: str
+) -> None:
+    """The decisions agree for any entries, operation and resource."""
+    rules = Rules(allows_if_no_acl=allows)
+    expected = naive(entries, rules, operation, TOPIC, name)
+    assert access_lists(entries).allow(rules, ANN, operation, TOPIC, name) == expected
+
+
+@given(lists_of, concrete)
+def test_any_resource_is_allowed_if_one_is(
+    entries: list[AclBinding], operation: AclOperation
+) -> None:
+    """Names that no entry has count too; implied operations do not."""
+    mentioned = {pattern.name or "" for pattern, _ in entries}
+    names = {*mentioned, *(f"{name}~" for name in mentioned), "~"} - {"*"}
+    exact = [
+        binding
+        for binding in entries
+        if binding.entry.operation in (operation, ALL) and binding.pattern.name != "*"
+    ] + [
+        binding
+        for binding in entries
+        if binding.entry.operation in (operation, ALL)
+        and binding.pattern == ResourcePattern(TOPIC, "*")
+    ]
+    rules = Rules()
+    expected = any(naive(exact, rules, operation, TOPIC, name) for name in names)
+    assert access_lists(exact).allow_any(rules, ANN, operation, TOPIC) == expected
+
+
+@given(lists_of, st.data())
+def test_removed_entries_leave_nothing(entries: list[AclBinding], data: st.DataObject) -> None:
+    """Lists from which some entries were removed decide like those that never had them."""
+    removed = data.draw(st.sets(st.sampled_from(entries))) if entries else set()
+    rest = [binding for binding in entries if binding not in removed]
+    lists = access_lists(entries)
+    for pattern, entry in removed:
+        lists.replace(pattern, lists.entries(pattern) - {entry})
+    for name in (*NAMES, "abcd"):
+        expected = naive(rest, Rules(), READ, TOPIC, name)
+        assert lists.allow(Rules(), ANN, READ, TOPIC, name) == expected
+    assert set(lists.matching(AclBinding())) == set(rest)
+
+
+def test_denial_wins() -> None:
+    """It wins over an entry of the same pattern, and over one that is closer to the name."""
+    assert allow(on("abc"))
+    assert not allow(on("abc"), on("a", "User:ann", "*", ALL, DENY, prefixed=True))
+    assert not allow(on("abc"), on("*", "User:*", "10.0.0.1", READ, DENY))
+    assert allow(on("abc"), on("abc", "User:ann", "10.0.0.2", READ, DENY))
+
+
+@pytest.mark.parametrize("operation", [READ, WRITE, AclOperation.DELETE, AclOperation.ALTER])
+def test_permission_implies_describe(operation: AclOperation) -> None:
+    """A denial of it does not deny describe."""
+    permitted = on("abc", "User:ann", "*", operation)
+    assert allow(permitted, operation=DESCRIBE)
+    denied = on("abc", "User:ann", "*", operation, DENY)
+    assert allow(on("abc", "User:ann", "*", DESCRIBE), denied, operation=DESCRIBE)
+
+
+def test_super_user_needs_no_entry() -> None:
+    """No entry denies it anything."""
+    rules = Rules.parse("User:root; User:ann", allows_if_no_acl=False)
+    lists = access_lists([on("abc", "User:*", "*", ALL, DENY)])
+    assert lists.allow(rules, ANN, READ, TOPIC, "abc")
+    assert lists.allow_any(rules, ANN, WRITE, TOPIC)
+
+
+def test_without_entries_the_option_decides() -> None:
+    """An entry for another user is an entry."""
+    everyone = Rules(allows_if_no_acl=True)
+    lists = access_lists([on("abc", "User:ben")])
+    assert lists.allow(everyone, ANN, READ, TOPIC, "z")
+    assert not lists.allow(everyone, ANN, READ, TOPIC, "abc")
+    assert not lists.allow(Rules(), ANN, READ, TOPIC, "z")
+
+
+def test_super_user_is_a_principal() -> None:
+    """A name without a type is refused."""
+    with pytest.raises(ValueError, match="'ann' is not a principal such as User:ann"):
+        Rules.parse("ann", allows_if_no_acl=False)
+
+
+def test_bindings_are_found_by_a_filter() -> None:
+    """They are sorted by their patterns."""
+    entries = [on("b"), on("a", prefixed=True), on("a")]
+    found = access_lists(entries).matching(AclBinding())
+    assert found == [on("a"), on("a", prefixed=True), on("b")]
+    assert access_lists(entries).matching(AclBinding(ResourcePattern(TOPIC, "b"))) == [on("b")]

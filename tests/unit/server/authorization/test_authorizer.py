@@ -1,0 +1,92 @@
+"""The authorizer: remembered decisions, and the results of changes."""
+
+import logging
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.security.acls import (
+    ANY,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from ottla.security.authorization import Requester, Rules
+from ottla.server.authorization.authorizer import Authorizer
+from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
+
+ANN = Requester("User:ann", "10.0.0.1")
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+
+
+async def authorizer_of(stores: Stores) -> Authorizer:
+    """Return an authorizer without super users."""
+    return Authorizer(Rules(), await stores.store())
+
+
+async def test_decisions_follow_the_lists(stores: Stores) -> None:
+    """A remembered decision is forgotten when a list changes."""
+    authorizer = await authorizer_of(stores)
+    assert not authorizer.allows(ANN, READ, ResourceType.TOPIC, "t")
+    assert not authorizer.allows_any(ANN, READ, ResourceType.TOPIC)
+    assert await authorizer.create([AclBinding(TOPIC, entry())]) == [None]
+    assert authorizer.allows(ANN, READ, ResourceType.TOPIC, "t")
+    assert authorizer.allows_any(ANN, READ, ResourceType.TOPIC)
+    await authorizer.delete([ANY])
+    assert not authorizer.allows(ANN, READ, ResourceType.TOPIC, "t")
+
+
+async def test_denial_is_logged_once(stores: Stores, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither repeated requests nor lists of all topics fill the log."""
+    authorizer = await authorizer_of(stores)
+    with caplog.at_level(logging.INFO):
+        authorizer.allows(ANN, WRITE, ResourceType.TOPIC, "hidden", is_logged=False)
+        for is_logged in (False, True, True):
+            authorizer.allows(ANN, WRITE, ResourceType.TOPIC, "t", is_logged=is_logged)
+    assert [record.getMessage() for record in caplog.records if "denied" in record.message] == [
+        "denied principal=User:ann host=10.0.0.1 operation=WRITE resource=TOPIC:t"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "principal", "reason"),
+    [
+        (ResourcePattern(ResourceType.CLUSTER, "other"), "User:a", "only valid name"),
+        (ResourcePattern(ResourceType.TOPIC, ""), "User:a", "empty resource name"),
+        (ResourcePattern(ResourceType.TOPIC, "a/b"), "User:a", "invalid resource name: a/b"),
+        (ResourcePattern(ResourceType.UNKNOWN, "a"), "User:a", "unknown elements"),
+        (TOPIC, "ann", "not a principal such as User:ann"),
+    ],
+)
+async def test_entry_that_is_not_valid(
+    stores: Stores, pattern: ResourcePattern, principal: str, reason: str
+) -> None:
+    """It has the error; the other entries of the request are added."""
+    authorizer = await authorizer_of(stores)
+    errors = await authorizer.create(
+        [AclBinding(pattern, entry(principal)), AclBinding(TOPIC, entry())]
+    )
+    assert errors[0] is not None
+    assert errors[0].code is ErrorCode.INVALID_REQUEST
+    assert reason in errors[0].message
+    assert errors[1] is None
+    assert authorizer.store.lists.entries(TOPIC) == {entry()}
+
+
+async def test_deleted_entry_is_reported_by_the_first_filter(stores: Stores) -> None:
+    """A filter without matches reports nothing."""
+    authorizer = await authorizer_of(stores)
+    prefix = ResourcePattern(ResourceType.TOPIC, "t", PatternType.PREFIXED)
+    bindings = [AclBinding(TOPIC, entry()), AclBinding(prefix, entry("User:ben"))]
+    await authorizer.create(bindings)
+    filters = [
+        AclBinding(entry=AccessControlEntry(principal="User:cid")),
+        AclBinding(ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL)),
+        AclBinding(ResourcePattern(ResourceType.TOPIC, "t", PatternType.ANY)),
+    ]
+    results = await authorizer.delete(filters)
+    assert results == [[], [(bindings[0], None)], [(bindings[1], None)]]
+    assert authorizer.store.lists.patterns() == []

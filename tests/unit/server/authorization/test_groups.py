@@ -1,0 +1,102 @@
+"""The checks of members of consumer groups (KIP-848), which name topics in several ways."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import TopicImage
+from ottla.security.acls import AclOperation, ResourceType
+from ottla.server.authorization import groups
+from ottla.server.authorization.access import Access
+from ottla.wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+OPEN, CLOSED = b"o" * 16, b"c" * 16
+
+
+def rights() -> Access:
+    """Return the rights of a member that may use every group, and only the topic `open`."""
+
+    def shows(_kind: ResourceType, name: str) -> bool:
+        return name == "open"
+
+    def require(_operation: AclOperation, kind: ResourceType, name: str) -> None:
+        if kind == ResourceType.TOPIC and name != "open":
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    image = SimpleNamespace(
+        topics=dict.fromkeys(("open", "closed"), cast(TopicImage, None)),
+        topic_names={OPEN: "open", CLOSED: "closed"},
+    )
+    access = SimpleNamespace(
+        image=image, shows=shows, require=require, may=lambda *_: True, version=1
+    )
+    return cast(Access, access)
+
+
+def heartbeat(**fields: Any) -> Any:
+    """Return the verdict about the heartbeat of a member."""
+    request = ConsumerGroupHeartbeatRequest(group_id="g", **fields)
+    return groups.check_consumer_heartbeat(rights(), request)
+
+
+def test_subscription_names_only_topics_that_the_member_may_describe() -> None:
+    """The whole heartbeat is refused."""
+    assert callable(heartbeat(subscribed_topic_names=["open"]))
+    with pytest.raises(ApiError) as error:
+        heartbeat(subscribed_topic_names=["open", "closed"])
+    assert error.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_expression_must_not_match_a_hidden_topic() -> None:
+    """The coordinator does not know rights, so it would assign that topic."""
+    assert callable(heartbeat(subscribed_topic_names=None, subscribed_topic_regex="o.*"))
+    with pytest.raises(ApiError) as error:
+        heartbeat(subscribed_topic_names=None, subscribed_topic_regex=".*")
+    assert error.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(ApiError) as error:
+        heartbeat(subscribed_topic_names=None, subscribed_topic_regex="(")
+    assert error.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_assignment_does_not_show_a_hidden_topic() -> None:
+    """It may match an expression that another member has sent, or have been created later."""
+    complete = heartbeat(subscribed_topic_names=None)
+    for topic_id, code in ((OPEN, 0), (CLOSED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)):
+        topics = [SimpleNamespace(topic_id=topic_id, partitions=[0])]
+        response = SimpleNamespace(
+            error_code=0, assignment=SimpleNamespace(topic_partitions=topics)
+        )
+        assert complete(response).error_code == code
+
+
+def test_description_hides_the_members_of_hidden_topics() -> None:
+    """The group has an error, as in Kafka."""
+    described = [
+        DescribedGroup(
+            group_id=name,
+            members=[
+                Member(
+                    assignment=Assignment(
+                        topic_partitions=[TopicPartitions(topic_id=bytes(16), topic_name=name)]
+                    ),
+                    target_assignment=Assignment(topic_partitions=[]),
+                )
+            ],
+        )
+        for name in ("open", "closed")
+    ]
+    request = ConsumerGroupDescribeRequest(group_ids=["open", "closed"])
+    complete = groups.check_consumer_describe(rights(), request)
+    visible, hidden = complete(ConsumerGroupDescribeResponse(groups=described)).groups
+    assert (visible.error_code, len(visible.members)) == (0, 1)
+    assert (hidden.error_code, hidden.members) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
