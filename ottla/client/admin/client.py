@@ -1,9 +1,10 @@
 """The administration of a cluster as one object: a method for each admin API.
 
 Not done: `metrics` and `client_instance_id` do not exist, because this client neither collects
-metrics nor pushes them to brokers (KIP-714). Producers and consumers cannot log in with a delegation token, because librdkafka cannot. Ottla's
-broker has no access control lists, delegation tokens, KRaft quorum, share groups and streams
-groups, and its registrations end with their session: their methods are for other clusters.
+metrics nor pushes them to brokers (KIP-714). Producers and consumers cannot log in with a
+delegation token, because librdkafka cannot. Ottla's broker has no access control lists, delegation
+tokens, KRaft quorum, share groups and streams groups, and its registrations end with their session:
+their methods are for other clusters.
 """
 
 from types import TracebackType

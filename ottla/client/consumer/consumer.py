@@ -146,7 +146,8 @@ class Consumer(AssignedPartitions):
     def assign(self, partitions: Partitions | Starts) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
 
-        An offset may be one of `committed`. Without an offset, reading starts at the committed one, or where `auto_offset_reset` says.
+        An offset may be one of `committed`. Without an offset, reading starts at the committed one,
+        or where `auto_offset_reset` says.
         """
         self._check_open()
         if self._membership.subscription:

@@ -91,8 +91,8 @@ class StickyAssignor(PartitionAssignor):
 class CooperativeStickyAssignor(StickyAssignor):
     """The CooperativeStickyAssignor of a member that itself rebalances eagerly.
 
-    Kafka's consumers do that if they offer it together with another assignor, as they do by default:
-    a group moves from one to the other in two restarts.
+    Kafka's consumers do that if they offer it together with another assignor, as by default: a
+    group moves from one to the other in two restarts.
     """
 
     name = "cooperative-sticky"
