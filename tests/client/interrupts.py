@@ -207,8 +207,12 @@ class _Observing(_Committing):
         self.revoked.append(threading.get_ident())
 
 
-def _member(listener: _Committing | None, **settings: Any) -> Interrupt:
-    """Interrupt `close` of a member that has read a record, while its coordinator is paused."""
+def _member(
+    listener: _Committing | None,
+    call: Callable[[Consumer], object] = Consumer.close,
+    **settings: Any,
+) -> Interrupt:
+    """Interrupt a call of a member that has read a record, while its coordinator is paused."""
     options = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
     with Cluster(options=options) as cluster:
         cluster.create_topic("t")
@@ -230,9 +234,13 @@ def _member(listener: _Committing | None, **settings: Any) -> Interrupt:
         try:
             interrupt.start()
             try:
-                consumer.close()
+                with consumer:
+                    try:
+                        call(consumer)
+                    except KeyboardInterrupt:
+                        interrupt.call_ended()
+                        raise
             except KeyboardInterrupt:
-                interrupt.call_ended()
                 interrupt.block_ended()
         finally:
             cluster.resume(cluster.brokers[0])
@@ -281,6 +289,8 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
     "Member": {
         "close": lambda: _member(None, enable_auto_commit=False),
         "close that commits": lambda: _member(None),
+        "unsubscribe": lambda: _member(None, Consumer.unsubscribe),
+        "lookup of a time": lambda: _member(None, lambda one: one.seek_to_time(0)),
         "close with a listener": lambda: _member(_Observing(), enable_auto_commit=False),
         "close with a listener that commits": lambda: _member(_Committing()),
     },
@@ -290,6 +300,7 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         ),
         "close": lambda: _member(None, enable_auto_commit=False, **_STICKY),
         "close that commits": lambda: _member(None, **_STICKY),
+        "unsubscribe": lambda: _member(None, Consumer.unsubscribe, **_STICKY),
         "close with a listener that commits": lambda: _member(_Committing(), **_STICKY),
     },
     "Producer without brokers": {

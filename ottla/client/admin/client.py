@@ -2,9 +2,8 @@
 
 Not done: `metrics` and `client_instance_id` do not exist, because this client neither collects
 metrics nor pushes them to brokers (KIP-714). Producers and consumers cannot log in with a
-delegation token, because librdkafka cannot. Ottla's broker has no access control lists, KRaft
-quorum, share groups and streams groups, and its registrations end with their session: their methods
-are for other clusters.
+delegation token, because librdkafka cannot. Ottla's broker has no KRaft quorum, share groups and
+streams groups, and its registrations end with their session: their methods are for other clusters.
 """
 
 from types import TracebackType

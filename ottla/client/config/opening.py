@@ -18,7 +18,7 @@ def open_client(
     open_native: Callable[[dict[str, Any]], Any],
     properties: dict[str, Any],
 ) -> Any:
-    """Return what `open_native` opens with these options; ClientError for a wrong one.
+    """Return what `open_native` opens with options of librdkafka; ClientError for a wrong one.
 
     As in Kafka, options that the client does not use are reported, unless a plug-in may use them.
     """

@@ -1,7 +1,8 @@
 """Commits of one consumer: in the background, or with a wait that Ctrl-C ends.
 
 Not done: metadata of offsets as it is, because confluent-kafka ends a text with a NUL character.
-Our clients do not return that character; others see it.
+Our clients do not return that character; others see it. Ctrl-C does not end the commit of a
+rebalance in `poll` while the coordinator is silent: librdkafka serves no other thread meanwhile.
 """
 
 import logging

@@ -174,7 +174,7 @@ class Consumer(AssignedPartitions):
     def unsubscribe(self) -> None:
         """Leave the group after a commit, if the consumer commits itself, and the listener's call."""
         self._check_open()
-        self._membership.unsubscribe()
+        self._membership.unsubscribe(self._waits)
 
     @property
     def departure(self) -> str | None:

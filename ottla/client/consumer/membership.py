@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ottla.base.errors import ApiError
@@ -127,14 +127,22 @@ class Membership:
             _log.info("the consumer has not joined its group yet: it subscribes again")
             self._subscribe()
 
-    def unsubscribe(self) -> None:
-        """Leave the group after the listener was called, or drop the assignment."""
+    def unsubscribe(self, waits: transport.Waits) -> None:
+        """Leave the group after the listener was called, or drop the assignment.
+
+        After an interrupted commit librdkafka does so in the background.
+        """
         try:
             self._leave(True)
         finally:
-            (self._consumer.unassign if self._is_manual else self._consumer.unsubscribe)()
+            leave = self._consumer.unassign if self._is_manual else self._consumer.unsubscribe
             self.subscription = ()
             self._look_at = None
+            if waits.is_busy:
+                with suppress(TimedOut):
+                    waits.call(leave, 0)
+            else:
+                leave()
 
     def assign(self, offsets: dict[TopicPartition, int], *, are_defaults: bool = False) -> None:
         """Read these partitions without a group's help, from the next poll.

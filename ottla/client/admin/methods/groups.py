@@ -89,7 +89,8 @@ class GroupMethods(Connected):
         """Return the committed offsets of a group, of these partitions or of all; empty if it does
         not exist.
 
-        Waits for open transactions unless `require_stable` is False (KIP-447). Streams groups have such offsets, too; share groups have `list_share_group_offsets`.
+        Waits for open transactions unless `require_stable` is False (KIP-447). Streams groups have
+        such offsets, too; share groups have `list_share_group_offsets`.
         """
         committed = offsets.committed_offsets(
             self._brokers, group_id, require_stable=require_stable

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from ottla.client import transport
 from ottla.client.consumer import membership
 from ottla.client.consumer.membership import Membership
 from ottla.client.group.departures import Departures
@@ -94,7 +95,7 @@ def test_a_consumer_that_waits_for_nothing_is_left_alone(
     if is_assigned:
         member.assign({TopicPartition("t", 0): 5})
     else:
-        member.unsubscribe()
+        member.unsubscribe(transport.Waits())
     before = list(native.subscriptions)
     poll_for(times, member, 30)
     assert native.subscriptions == before
