@@ -79,16 +79,14 @@ def _run(name: str, script: Script, command_line: list[str]) -> int:
     if asks_version or (spec.program and "-v" in command_line):
         out(KAFKA_VERSION)
         return 0
-    used_zookeeper = _position_of(command_line, "zookeeper") is not None
-    if "zookeeper" in spec.old:
-        command_line = _without_zookeeper(command_line)
     handler = getattr(module, "on_parse_error", None)
     rewrite = getattr(module, "rewrite", None)
     try:
         if rewrite is not None:
             command_line = rewrite(command_line)
-        options = (argparse4j.parse if spec.program else parse)(spec, command_line)
-        options.used_zookeeper = used_zookeeper
+        without_zookeeper = _without_zookeeper(spec, command_line)
+        options = (argparse4j.parse if spec.program else parse)(spec, without_zookeeper)
+        options.used_zookeeper = without_zookeeper is not command_line
         with sentences_as_json() if options.is_json else nullcontext():
             return int(module.run(options))
     except UsageError as error:
@@ -120,24 +118,18 @@ def _run_plain(module: ModuleType, name: str, command_line: list[str]) -> int:
         return int(module.run(name, rest))
 
 
-def _without_zookeeper(command_line: list[str]) -> list[str]:
+def _without_zookeeper(spec: Spec, command_line: list[str]) -> list[str]:
     """Replace `--zookeeper` by the brokers that are registered there."""
-    at = _position_of(command_line, "zookeeper")
+    names = [name for name, old in spec.old.items() if old.from_zookeeper]
+    at = next((at for name in names if (at := _position_of(command_line, name)) is not None), None)
     if at is None:
         return command_line
-    _, has_value, address = command_line[at].partition("=")
-    following = command_line[at + 1 :]
-    if not has_value:
-        if not following:
-            return command_line
-        address, *following = following
-    remaining = [*command_line[:at], *following]
-    if _position_of(remaining, "bootstrap-server") is not None:
-        err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
-        return remaining
-    brokers = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(address)
-    err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {brokers} instead.")
-    return [*remaining, "--bootstrap-server", brokers]
+    aliases = [name for name, old in spec.old.items() if old.new == "bootstrap-server"]
+    lookup = load_module(f"{__package__}.servers.zookeeper_lookup")
+    result = lookup.replace_zookeeper(
+        command_line, at, ["bootstrap-server", *(name for name in aliases if name not in names)]
+    )
+    return list(result)
 
 
 def _position_of(command_line: Sequence[str], name: str) -> int | None:
@@ -157,6 +149,9 @@ def _print_help(name: str, spec: Spec, write: Callable[[str], None]) -> None:
     write(f"{'------':<{_LEFT}} -----------")
     for option, flag in sorted({**spec.flags, **COMMON}.items()):
         write(f"{_usage(option, flag):<{_LEFT}} {flag.help}".rstrip())
+    for option, old in sorted(spec.old.items()):
+        meaning = old.notice.partition("; ")[2].format(new=old.new) or f"the same as --{old.new}."
+        write(f"{f'--{option}':<{_LEFT}} Of an earlier version: {meaning}")
 
 
 def _usage(name: str, flag: Flag) -> str:

@@ -39,12 +39,15 @@ class Flag(NamedTuple):
 class Old(NamedTuple):
     """The successor of a flag of an earlier generation, and the notice that names it.
 
-    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently. A switch without
-    effect has no successor: `new` is empty.
+    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently. A flag without
+    effect has no successor: `new` is empty, and `has_value` says whether an argument follows.
+    `from_zookeeper`: the argument is a ZooKeeper, in which the brokers are looked up.
     """
 
     new: str
     notice: str = "Option --{old} is from an earlier version; use --{new} instead."
+    has_value: bool = False
+    from_zookeeper: bool = False
 
 
 DEPRECATED = (
@@ -53,6 +56,12 @@ DEPRECATED = (
 )
 _OUTPUTS = ("text", "json")
 WITHOUT_EFFECT = Old("", "Option --{old} is from an earlier version; it has no effect.")
+VALUE_WITHOUT_EFFECT = WITHOUT_EFFECT._replace(has_value=True)
+ZOOKEEPER = Old("bootstrap-server", from_zookeeper=True)
+# The TLS file of the ZooKeeper, which the lookup of the brokers has read.
+ZOOKEEPER_FILE = VALUE_WITHOUT_EFFECT._replace(
+    notice="Option --{old} is from an earlier version; it has no effect without --zookeeper."
+)
 # Options that every tool has.
 COMMON: Mapping[str, Flag] = {
     "help": Flag("Print the options."),
@@ -239,8 +248,7 @@ class _Reader:
         typed, has_value, value = text.partition("=")
         name = self._resolve(typed)
         if not name:
-            if has_value:
-                _refuse(f"Option {typed} does not accept an argument")
+            self._skip(typed, bool(has_value))
             return
         flag = self._flags[name]
         if not flag.value:
@@ -259,6 +267,16 @@ class _Reader:
         self._occurrences.append((name, value))
         while flag.is_list and self._has_argument():
             self._occurrences.append((name, self._command_line[self._at]))
+            self._at += 1
+
+    def _skip(self, typed: str, has_value: bool) -> None:
+        """Ignore an option without effect, with its argument."""
+        if not self._old[typed].has_value:
+            if has_value:
+                _refuse(f"Option {typed} does not accept an argument")
+        elif not has_value:
+            if self._at >= len(self._command_line):
+                _refuse(f"Option {typed} requires an argument")
             self._at += 1
 
     def _has_optional(self, flag: Flag) -> bool:

@@ -28,7 +28,17 @@ from ottla.tools.scripts.access.entries import (
 )
 from ottla.tools.scripts.access.patterns import RESOURCE_TYPES, AclRequest
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, CONTROLLERS, Flag, Options, Spec
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    CONTROLLERS,
+    VALUE_WITHOUT_EFFECT,
+    ZOOKEEPER,
+    ZOOKEEPER_FILE,
+    Flag,
+    Options,
+    Spec,
+)
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
 from ottla.tools.scripts.session import cluster
 
@@ -64,8 +74,28 @@ SPEC = Spec(
         "idempotent": Flag("With --producer: the ACL that idempotence needs."),
         "force": Flag("Do not ask for confirmation."),
     },
+    {
+        "zookeeper": ZOOKEEPER,
+        "authorizer": VALUE_WITHOUT_EFFECT,
+        "authorizer-properties": VALUE_WITHOUT_EFFECT,
+        "zk-tls-config-file": ZOOKEEPER_FILE,
+    },
 )  # fmt: skip
 _ACTIONS = ("add", "remove", "list")
+_CONNECT = "zookeeper.connect="
+
+
+def rewrite(command_line: list[str]) -> list[str]:
+    """Read `--authorizer-properties zookeeper.connect=…` of 3.9 and before as `--zookeeper …`."""
+    result: list[str] = []
+    for word in command_line:
+        if word.startswith(f"--authorizer-properties={_CONNECT}"):
+            result += ["--zookeeper", word.partition(_CONNECT)[2]]
+        elif result[-1:] == ["--authorizer-properties"] and word.startswith(_CONNECT):
+            result[-1:] = ["--zookeeper", word.removeprefix(_CONNECT)]
+        else:
+            result.append(word)
+    return result
 
 
 def run(options: Options) -> int:

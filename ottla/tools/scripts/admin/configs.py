@@ -13,8 +13,9 @@ from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTROLLERS,
+    ZOOKEEPER,
+    ZOOKEEPER_FILE,
     Flag,
-    Old,
     Options,
     Spec,
 )
@@ -52,7 +53,7 @@ SPEC = Spec(
         "client-metrics": Flag("The metrics subscription.", "name"),
         "group": Flag("The group.", "id"),
     },
-    {"zookeeper": Old("bootstrap-server")},
+    {"zookeeper": ZOOKEEPER, "zk-tls-config-file": ZOOKEEPER_FILE},
 )  # fmt: skip
 _TYPES = (
     "topics",

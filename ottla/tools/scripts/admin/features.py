@@ -50,6 +50,7 @@ SPEC = Spec(
 )
 HELP_CODE = 0
 
+_OLD_DESCRIBE = "--describe"
 _LOCAL = ("version-mapping", "feature-dependencies")
 _ENDPOINTS = ("server", "controller")
 _BOTH = "argument --bootstrap-controller: not allowed with argument --bootstrap-server"
@@ -57,7 +58,10 @@ _NEITHER = "You must specify either --bootstrap-controller or --bootstrap-server
 
 
 def rewrite(command_line: list[str]) -> list[str]:
-    """Read the subcommand as an option."""
+    """Read the subcommand as an option; before 3.3 it was one, `--describe`."""
+    if _OLD_DESCRIBE in command_line and not any(map(command_line.__contains__, _ACTIONS)):
+        err(f"Option {_OLD_DESCRIBE} is from an earlier version; use the command describe instead.")
+        command_line = ["describe" if word == _OLD_DESCRIBE else word for word in command_line]
     return first_as_option(
         command_line,
         _ACTIONS,

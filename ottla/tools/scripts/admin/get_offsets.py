@@ -8,7 +8,16 @@ from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, long
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    VALUE_WITHOUT_EFFECT,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    long,
+)
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import check_bootstrap, cluster
 
@@ -28,7 +37,11 @@ SPEC = Spec(
         ),
         "exclude-internal-topics": Flag("Leave out internal topics."),
     },
-    {"broker-list": Old("bootstrap-server")},
+    {
+        "broker-list": Old("bootstrap-server"),
+        "offsets": VALUE_WITHOUT_EFFECT,
+        "max-wait-ms": VALUE_WITHOUT_EFFECT,
+    },
 )
 _NAMES = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-local": -4,
           "latest-tiered": -5, "earliest-pending-upload": -6}  # fmt: skip

@@ -18,8 +18,10 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    WITHOUT_EFFECT,
+    ZOOKEEPER,
+    ZOOKEEPER_FILE,
     Flag,
-    Old,
     Options,
     Spec,
     integer,
@@ -56,7 +58,12 @@ SPEC = Spec(
             "The largest number of partitions of one response.", "partitions", integer
         ),
     },
-    {"zookeeper": Old("bootstrap-server")},
+    {
+        "zookeeper": ZOOKEEPER,
+        "disable-rack-aware": WITHOUT_EFFECT,
+        "force": WITHOUT_EFFECT,
+        "zk-tls-config-file": ZOOKEEPER_FILE,
+    },
 )
 _ID_BYTES = 16
 _ACTIONS = ("create", "list", "alter", "describe", "delete")

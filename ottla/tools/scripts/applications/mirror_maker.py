@@ -22,7 +22,15 @@ from ottla.client.security.options import security_of, security_options
 from ottla.tools.positions import Anchor, Position
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import WITHOUT_EFFECT, Flag, Old, Options, Spec, integer
+from ottla.tools.scripts.flags import (
+    VALUE_WITHOUT_EFFECT,
+    WITHOUT_EFFECT,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    integer,
+)
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import StopSignals
@@ -72,6 +80,9 @@ SPEC = Spec(
     {
         "whitelist": Old("include"),
         "new.consumer": WITHOUT_EFFECT,
+        "new.producer": WITHOUT_EFFECT,
+        "num.producers": VALUE_WITHOUT_EFFECT,
+        "queue.size": VALUE_WITHOUT_EFFECT,
     },
 )
 

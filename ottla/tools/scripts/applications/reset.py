@@ -11,7 +11,17 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, long
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    VALUE_WITHOUT_EFFECT,
+    WITHOUT_EFFECT,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    long,
+)
 from ottla.tools.scripts.groups.resetting import parse_age, parse_date_time
 from ottla.tools.scripts.groups.streams.topic_names import is_internal
 from ottla.tools.scripts.java_order import hash_order, name_order, partition_hash
@@ -50,6 +60,9 @@ SPEC = Spec(
     },
     {
         "bootstrap-servers": Old("bootstrap-server", "Option --{old} is deprecated; use --{new}."),
+        # Apache Kafka has ignored both since 1.0 and 3.0.
+        "zookeeper": VALUE_WITHOUT_EFFECT,
+        "execute": WITHOUT_EFFECT,
     },
 )
 

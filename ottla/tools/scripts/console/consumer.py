@@ -26,7 +26,9 @@ from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    VALUE_WITHOUT_EFFECT,
     WITHOUT_EFFECT,
+    ZOOKEEPER,
     Flag,
     Old,
     Options,
@@ -73,8 +75,11 @@ SPEC = Spec(
         "group": Flag("Read as a member of this group.", "consumer group id"),
     },
     {
-        "zookeeper": Old("bootstrap-server"),
+        "zookeeper": ZOOKEEPER,
         "new-consumer": WITHOUT_EFFECT,
+        "delete-consumer-offsets": WITHOUT_EFFECT,
+        "csv-reporter-enabled": WITHOUT_EFFECT,
+        "metrics-dir": VALUE_WITHOUT_EFFECT,
         "whitelist": Old("include"),
     },
 )

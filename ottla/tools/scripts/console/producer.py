@@ -17,6 +17,8 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    VALUE_WITHOUT_EFFECT,
+    WITHOUT_EFFECT,
     Flag,
     Old,
     Options,
@@ -61,7 +63,21 @@ SPEC = Spec(
         "producer.config": Flag("Use --command-config instead.", "config file"),
         "command-config": COMMAND_CONFIG,
     },
-    {"broker-list": Old("bootstrap-server")},
+    {
+        "broker-list": Old("bootstrap-server"),
+        **dict.fromkeys(("new-producer", "old-producer"), WITHOUT_EFFECT),
+        # Of the producer that Apache Kafka 2.0 removed; its encoders kept text as it is.
+        **dict.fromkeys(
+            (
+                "key-serializer",
+                "value-serializer",
+                "queue-size",
+                "queue-enqueuetimeout-ms",
+                "metadata-fetch-timeout-ms",
+            ),
+            VALUE_WITHOUT_EFFECT,
+        ),
+    },
 )
 _READERS = (
     "org.apache.kafka.tools.LineMessageReader",

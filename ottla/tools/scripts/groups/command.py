@@ -19,8 +19,8 @@ from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     WITHOUT_EFFECT,
+    ZOOKEEPER,
     Flag,
-    Old,
     Options,
     Spec,
     long,
@@ -63,7 +63,7 @@ SPEC = Spec(
         "validate-regex": Flag("Check a regular expression for RE2, without a cluster.", "regex"),
         "type": Flag("Show the type; with --list, only groups of these types.", "type", is_optional=True, only_with=("list",)),
     },
-    {"new-consumer": WITHOUT_EFFECT, "zookeeper": Old("bootstrap-server")},
+    {"new-consumer": WITHOUT_EFFECT, "zookeeper": ZOOKEEPER},
 )  # fmt: skip
 _ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 _STATES = ("PreparingRebalance", "Empty", "Stable", "Assigning", "Dead", "CompletingRebalance", "Reconciling")  # fmt: skip

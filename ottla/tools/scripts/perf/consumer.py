@@ -15,7 +15,9 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    VALUE_WITHOUT_EFFECT,
     WITHOUT_EFFECT,
+    ZOOKEEPER,
     Flag,
     Old,
     Options,
@@ -57,7 +59,12 @@ SPEC = Spec(
         "threads": Flag("Accepted, without effect.", "count", integer),
         "plot": Flag("Write the rate as a picture (an extension of Ottla).", "FILE.svg"),
     },
-    {"broker-list": Old("bootstrap-server"), "new-consumer": WITHOUT_EFFECT},
+    {
+        "broker-list": Old("bootstrap-server"),
+        "zookeeper": ZOOKEEPER,
+        "new-consumer": WITHOUT_EFFECT,
+        "num-fetch-threads": VALUE_WITHOUT_EFFECT,
+    },
 )  # fmt: skip
 _DEPRECATED = {"messages": "num-records", "consumer.config": "command-config"}
 _COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"

@@ -3,7 +3,15 @@
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin.replicas import ElectionType, try_elections
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    ZOOKEEPER,
+    Flag,
+    Options,
+    Spec,
+    integer,
+)
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, java_exception, out
@@ -27,7 +35,7 @@ SPEC = Spec(
             "election type",
         ),
     },
-    {"zookeeper": Old("bootstrap-server")},
+    {"zookeeper": ZOOKEEPER},
 )
 _SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
 TopicPartition = tuple[str, int]

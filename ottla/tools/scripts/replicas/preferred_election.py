@@ -9,6 +9,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
+    ZOOKEEPER,
     Flag,
     Old,
     Options,
@@ -36,7 +37,7 @@ SPEC = Spec(
             "list of partitions",
         ),
     },
-    {"admin.config": Old("command-config", ""), "zookeeper": Old("bootstrap-server")},
+    {"admin.config": Old("command-config", ""), "zookeeper": ZOOKEEPER},
 )
 _DEPRECATED = (
     "This tool is deprecated. Please use kafka-leader-election tool. Tracking issue: KAFKA-8405"

@@ -17,8 +17,8 @@ from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTROLLERS,
+    ZOOKEEPER,
     Flag,
-    Old,
     Options,
     Spec,
     long,
@@ -67,7 +67,7 @@ SPEC = Spec(
         "disallow-replication-factor-change": Flag("Reject moves that change a replication factor."),
         "preserve-throttles": Flag("Do not remove throttles."),
     },
-    {"zookeeper": Old("bootstrap-server")},
+    {"zookeeper": ZOOKEEPER},
 )  # fmt: skip
 _ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 _REQUIRED = {

@@ -6,8 +6,6 @@
 from contextlib import redirect_stdout
 from io import StringIO
 
-import click
-
 from ottla.base.errors import OttlaError
 from ottla.base.loading import load_module
 from ottla.tools.scripts.printing import collects_sentences, err, out
@@ -41,9 +39,9 @@ def _run(line: list[str]) -> int:
     main = load_module("ottla.tools.main")
     try:
         return int(main.root.main(line, prog_name="ottla", standalone_mode=False))
-    except click.Abort:
+    except main.click.Abort:
         return 130
-    except click.ClickException as error:
+    except main.click.ClickException as error:
         err(error.format_message())
         return 1
     except OttlaError as error:

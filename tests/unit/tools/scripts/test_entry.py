@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base.errors import OttlaError
+from ottla.base.loading import load_module
 from ottla.testing import Cluster
 from ottla.tools import main
 from ottla.tools.scripts import entry
@@ -188,7 +190,7 @@ def test_zookeeper_is_asked_for_the_brokers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The option of old scripts works, and standard error has the modern one."""
-    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: nowhere)
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda *connect: nowhere)
     assert entry.run("kafka-topics", [*command_line, "--list"]) == 1
     printed = capsys.readouterr()
     assert f"use --bootstrap-server {nowhere} instead" in printed.err
@@ -199,7 +201,7 @@ def test_deletion_through_zookeeper_prints_what_it_printed(
     ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The two lines of Apache Kafka 2.8 and before; with --bootstrap-server nothing is printed."""
-    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: ottla_cluster.bootstrap)
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda *connect: ottla_cluster.bootstrap)
     for name in ("first", "second"):
         ottla_cluster.create_topic(name)
     arguments = ["--bootstrap-server", ottla_cluster.bootstrap, "--delete", "--topic", "second"]
@@ -229,7 +231,7 @@ def test_configurations_are_altered_through_zookeeper(
     ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As in Apache Kafka 2.8 and before; standard error has the command line of today."""
-    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: ottla_cluster.bootstrap)
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda *connect: ottla_cluster.bootstrap)
     ottla_cluster.create_topic("altered")
     arguments = ["--alter", "--topic", "altered", "--config", "retention.ms=1000",
                  "--config", "cleanup.policy=compact,delete"]  # fmt: skip
@@ -357,3 +359,73 @@ def test_closed_pipe_is_no_error() -> None:
         f"{program} --version | true", shell=True, capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
+
+
+def test_access_control_through_zookeeper(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The form of Apache Kafka before 4.0, `--authorizer-properties zookeeper.connect=…`."""
+    looked_up: list[object] = []
+
+    def find(*arguments: object) -> str:
+        looked_up.append(arguments)
+        return ottla_cluster.bootstrap
+
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", find)
+    name = "--authorizer-properties"
+    for words in ([f"{name}=zookeeper.connect=zk:1/a"], [name, "zookeeper.connect=zk:1/a"]):
+        words += ["--authorizer", "kafka.security.auth.SimpleAclAuthorizer"]
+        words += ["--authorizer-properties", "zookeeper.ssl.client.enable=true"]
+        # The cluster has no authorizer.
+        assert entry.run("kafka-acls", [*words, "--list"]) == 1
+        assert "SecurityDisabledException" in capsys.readouterr().out
+    assert looked_up == [("zk:1/a", "PLAINTEXT", None)] * 2
+
+
+def test_zookeeper_of_a_secured_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The listeners are those of the client's protocol, and ZooKeeper may need TLS."""
+    looked_up: list[object] = []
+
+    def find(*arguments: object) -> str:
+        looked_up.append(arguments)
+        raise OttlaError("none")
+
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", find)
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_SSL\n")
+    words = ["--zookeeper=zk:1", "--zk-tls-config-file", "tls", "--command-config", str(file)]
+    assert entry.run("kafka-configs", [*words, "--describe", "--topic", "a"]) == 1
+    assert looked_up == [("zk:1", "SASL_SSL", "tls")]
+    assert capsys.readouterr().err == "kafka-configs: none\n"
+
+
+def test_help_has_the_options_of_earlier_versions(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every option that works is in the help, with the modern one."""
+    for name, script in SCRIPTS.items():
+        spec = getattr(load_module(script.module), "SPEC", None)
+        if spec is None:
+            continue
+        entry.run(name, ["--help"])
+        printed = capsys.readouterr()
+        options = {line.split()[0] for line in (printed.out + printed.err).splitlines() if line}
+        assert {f"--{option}" for option in spec.old} <= options
+    entry.run("kafka-console-producer", ["--help"])
+    assert re.search(
+        r"^--broker-list +Of an earlier version: use --bootstrap-server instead\.$",
+        capsys.readouterr().err,
+        re.MULTILINE,
+    )
+
+
+def test_features_are_described_by_an_option(
+    ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The form of Apache Kafka 2.7 to 3.2."""
+    at = ["--bootstrap-server", ottla_cluster.bootstrap]
+    assert entry.run("kafka-features", [*at, "--describe"]) == 0
+    printed = capsys.readouterr()
+    assert "use the command describe instead" in printed.err
+    assert entry.run("kafka-features", [*at, "describe"]) == 0
+    assert capsys.readouterr().out == printed.out

@@ -5,6 +5,7 @@ import pytest
 from ottla.base.loading import load_module
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
+    VALUE_WITHOUT_EFFECT,
     WITHOUT_EFFECT,
     Flag,
     Old,
@@ -122,8 +123,26 @@ def test_flag_without_successor_changes_nothing(capsys: pytest.CaptureFixture[st
         parse(SPEC, ["--new-consumer=true"])
 
 
+def test_flag_without_successor_is_skipped_with_its_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--offsets 1` of GetOffsetShell: the value is no other word of the command line."""
+    spec = SPEC._replace(old={"offsets": VALUE_WITHOUT_EFFECT})
+    for words in (["--offsets", "1"], ["--offsets=1"], ["--offsets", "--list"]):
+        options = parse(spec, [*words, "--topic", "a"])
+        assert list(options.occurrences) == [("topic", "a")]
+        assert capsys.readouterr().err == (
+            "Option --offsets is from an earlier version; it has no effect.\n"
+        )
+    with pytest.raises(UsageError, match=r"^Option offsets requires an argument$"):
+        parse(spec, ["--offsets"])
+
+
 # All other flags of earlier versions have a value.
-_OLD_SWITCHES = {"new-consumer", "new.consumer"}
+_OLD_SWITCHES = {
+    "new-consumer", "new.consumer", "new-producer", "new.producer", "old-producer", "execute",
+    "delete-consumer-offsets", "csv-reporter-enabled", "disable-rack-aware", "force",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
@@ -131,7 +150,7 @@ def test_old_flags_and_their_successors_take_a_value_alike(name: str) -> None:
     """The successor exists; without it, the old flag is a switch without effect."""
     spec = getattr(load_module(SCRIPTS[name].module), "SPEC", Spec("", {}))
     for typed, old in spec.old.items():
-        has_value = bool(spec.flags[old.new].value) if old.new else False
+        has_value = bool(spec.flags[old.new].value) if old.new else old.has_value
         assert has_value == (typed not in _OLD_SWITCHES), typed
 
 
