@@ -323,7 +323,7 @@ def _assignment(options: Options) -> dict[int, list[int]]:
     rows: dict[int, list[int]] = {}
     for index, part in enumerate(text.split(",")):
         try:
-            brokers = [int(broker) for broker in part.split(":")]
+            brokers = [integer(broker) for broker in part.split(":")]
         except ValueError as error:
             raise ValueError(f'For input string: "{part}"') from error
         twice = _duplicates(brokers)

@@ -3,7 +3,8 @@
 Without `--group` the script joins no group: it reads all partitions itself, which starts at once
 and leaves nothing behind. Apache Kafka's tool joins a group with a random name.
 
-Not done: without a group, partitions that are added while the script runs are not read.
+Not done: without a group, partitions that are added while the script runs are not read. The option
+`--blacklist` of Apache Kafka 1.1 and before is refused.
 """
 
 import re

@@ -201,6 +201,8 @@ def test_text_has_the_ends_of_lines_of_python(tmp_path: Path) -> None:
     ("line", "sentence"),
     [
         ("kafka-get-offsets --topic o --time 99999999999999999999", "Malformed time argument"),
+        ("kafka-topics --create --topic p --replica-assignment 2147483648",
+         'For input string: "2147483648"'),
         ("kafka-get-offsets --topic o --time -9223372036854775809", "Malformed time argument"),
         ("kafka-consumer-groups --reset-offsets --group g --topic o --by-duration "
          "P99999999999999999999D", "Text cannot be parsed to a Duration"),
