@@ -27,8 +27,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 demo: $(VENV)/.installed  ## run real flights through broker and Spark into a table and a plot
 	$(BIN)/python -m demo.flights
 
-# Two processes: tests wait for other programs much of the time. tests/conftest.py groups tests into one process.
-PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
+# Three processes on two cores: tests wait for other programs much of the time. tests/conftest.py groups tests into one process.
+PARALLEL := -n 3 --dist loadscope --no-loadscope-reorder
 # Write the bytecode of changed modules and of the tests, as Python does by default: collecting takes a third of the time.
 test quick: export PYTHONDONTWRITEBYTECODE :=
 

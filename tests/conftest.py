@@ -53,6 +53,11 @@ _ONE_BY_ONE = (
 )
 
 
+# These tests wait for other programs much of the time: they run while another process runs those
+# above, and tests that only compute remain for the end.
+_WAITING = ("tests/client/", "tests/compat/", "tests/console/", "tests/process/")
+
+
 # These tests share the parsed files of the whole repository.
 _LAWS = "tests/law/"
 
@@ -85,14 +90,21 @@ class _ByFile(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Return the scheduler that assigns tests to the two processes of `make test`."""
+    """Return the scheduler that assigns tests to the processes of `make test`."""
     return _ByFile(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the longest tests first if two processes run the tests."""
+    """Run the longest tests first if several processes run the tests."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith(_ONE_BY_ONE))
+        items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    """Return 0 for the tests that run one by one, 1 for those that wait, and 2 for the others."""
+    if item.nodeid.startswith(_ONE_BY_ONE):
+        return 0
+    return 1 if item.nodeid.startswith(_WAITING) else 2
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
