@@ -1,9 +1,9 @@
 """The transfer of a cluster's znodes from one coordination tree to another.
 
 The two trees may be of different kinds: a directory that Ottla coordinates itself, and the
-ZooKeeper of Apache Kafka brokers. Ephemeral nodes, and notifications that only live sessions could
-miss, are not copied: in another tree the numbers of later ones would be lower, and ignored. No broker may be running meanwhile, or its partitions would have two
-controllers.
+ZooKeeper of Apache Kafka brokers. Ephemeral nodes and notifications for live sessions are not
+copied: later notifications in the other tree would have lower numbers, and brokers would ignore
+them. No broker may be running meanwhile, or its partitions would have two controllers.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
