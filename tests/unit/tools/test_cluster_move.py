@@ -105,6 +105,8 @@ def test_limits_are_set_on_brokers_that_run(run: Any, cluster: Cluster) -> None:
     # Another broker than the controller may not know the topic yet.
     _until(lambda: run("cluster", "move", "a", "--to", "2,3", "--execute").code == 0)
     _until(lambda: _replicas(run, "a") == [[2, 3]])
+    # A replica that is listed already may still be added.
+    cluster.wait_in_sync("a")
     cluster.kill(3)
     line = ("cluster", "move", "a", "--to", "2,1", "--throttle", "50000000", "--execute")
     # The metadata contains the broker until its session ends.
