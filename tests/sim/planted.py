@@ -295,7 +295,7 @@ def _notice_no_ends(patch: pytest.MonkeyPatch) -> None:
     Otherwise a broker has left before it can register again, and no restart can be overlooked.
     """
 
-    async def wait_for_ever(*arguments: Any) -> None:
+    async def wait_for_ever(*arguments: Any, **options: Any) -> None:
         await asyncio.get_running_loop().create_future()
 
     patch.setattr(remote, "wait_until_gone", wait_for_ever)
