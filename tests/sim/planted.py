@@ -370,7 +370,7 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(accept_old_leader_epochs, "controllers", 4),
         PlantedBug(accept_stale_controllers, "controllers", 4, "controller epoch"),
         PlantedBug(accept_old_leaders, "controllers", 4),
-        PlantedBug(accept_zombie_producers, "network", 50, "fractured transaction"),
+        PlantedBug(accept_zombie_producers, "network", 60, "fractured transaction"),
         PlantedBug(skip_fsync, "power", 0),
         PlantedBug(count_unflushed_records, "blackouts", 0, "durable"),
         PlantedBug(lose_producer_state_on_restart, "deaths", 2),
