@@ -570,7 +570,8 @@ def _translate(error: KafkaError) -> OttlaError:
     if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
         return NotReachable(error.str())
     if code == KafkaError._PURGE_QUEUE:
-        return Closed("the producer was closed before the record was sent")
+        # librdkafka drops queued records after a fatal error, too, which the log has.
+        return Closed("the producer was closed, or could not continue, before the record was sent")
     if code == KafkaError._PURGE_INFLIGHT:
         return Closed(
             "the producer was closed before the record was acknowledged: it may be stored"
