@@ -68,6 +68,7 @@ def test_two_added_replicas_join_the_isr_at_once(seed: int, count: int, stays: b
             },
         )
         await cluster.until(lambda: is_complete(cluster), JOINING_SECONDS)
+        assert is_complete(cluster)
 
     with World(seed) as world:
         cluster = SimCluster(world, 3)
@@ -88,6 +89,7 @@ def test_two_brokers_that_return_join_every_isr_at_once(seed: int) -> None:
         for start in [cluster.begin(key) for key in others]:
             await start
         await cluster.until(lambda: is_complete(cluster), JOINING_SECONDS)
+        assert is_complete(cluster)
 
     with World(seed) as world:
         cluster = SimCluster(world, 3)
@@ -115,6 +117,7 @@ def test_a_broker_that_its_leader_does_not_know_yet_joins_when_the_leader_knows_
         current = cluster.nodes[unaware].broker.current
         await cluster.until(lambda: returning in current.image.brokers)
         await cluster.until(lambda: is_complete(cluster), JOINING_SECONDS)
+        assert is_complete(cluster)
 
     with World(seed) as world:
         cluster = SimCluster(world, 3)

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.znodes import ConfigNode
+from ottla.net.connection import Connection
 from ottla.security.exchanges import (
     OAUTHBEARER,
     PLAIN,
@@ -17,7 +19,7 @@ from ottla.security.exchanges import (
 )
 from ottla.security.scram import ScramCredential, ScramMechanism, parse_credential
 from ottla.security.sessions import Renewal
-from ottla.server.authentication.identity import ClientLogin, Terms
+from ottla.server.authentication.identity import ClientLogin, Terms, may_request_tokens
 
 if TYPE_CHECKING:
     from ottla.server.authentication.bearers import Bearers
@@ -53,6 +55,14 @@ class Logins:
     @functools.cached_property
     def _pepper(self) -> bytes:
         return self._rng.random_bytes(_PEPPER_BYTES)
+
+    def tokens_for(self, connection: Connection) -> "DelegationTokens":
+        """Return the tokens; ApiError if the client may not request them, or none are issued."""
+        if not may_request_tokens(connection):
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        if self.tokens is None:
+            raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+        return self.tokens
 
     def mechanisms(self, listener: str) -> tuple[str, ...]:
         """Return the mechanisms of a listener; empty if it has no SASL."""

@@ -10,9 +10,8 @@ Not done: nothing.
 
 from typing import TYPE_CHECKING
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.principal import Principal
-from ottla.server.authentication.identity import may_request_tokens
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_delegation_token import (
@@ -36,11 +35,10 @@ def handle(
     context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
     """Return the tokens of the principals; all tokens if there is no list, none if it is empty."""
-    tokens = context.broker.logins.tokens
-    if not may_request_tokens(context.connection):
-        return _refusal(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    if tokens is None:
-        return _refusal(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    try:
+        tokens = context.broker.logins.tokens_for(context.connection)
+    except ApiError as error:
+        return _refusal(error.code)
     principals = None
     if request.owners is not None:
         principals = [Principal(row.principal_type, row.principal_name) for row in request.owners]

@@ -8,8 +8,8 @@ secret key the error is DELEGATION_TOKEN_AUTH_DISABLED.
 Not done: nothing.
 """
 
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.server.authentication.identity import may_request_tokens, principal_of
+from ottla.base.errors import ApiError
+from ottla.server.authentication.identity import principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.renew_delegation_token import (
@@ -38,10 +38,6 @@ async def handle(
 
 
 async def _renew(context: RequestContext, request: RenewDelegationTokenRequest) -> int:
-    connection, tokens = context.connection, context.broker.logins.tokens
-    if not may_request_tokens(connection):
-        raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    if tokens is None:
-        raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    principal = principal_of(connection)
+    tokens = context.broker.logins.tokens_for(context.connection)
+    principal = principal_of(context.connection)
     return await tokens.renew(principal, bytes(request.hmac), request.renew_period_ms)
