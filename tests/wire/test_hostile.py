@@ -192,6 +192,7 @@ def overloaded(
     return cls(**{field.name: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", CLASSES, ids=samples.version_id)
 def test_whole_budget_costs_bounded_time_and_memory(cls: type[schema.Message]) -> None:
     """A message with the whole budget in one array costs little for each object of it."""

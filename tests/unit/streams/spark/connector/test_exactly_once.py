@@ -243,6 +243,7 @@ def test_tasks_without_rows_need_no_transaction(brokers: Brokers) -> None:
     assert set(_counts(brokers)) == {f"q/2/1/{number}" for number in range(3)}
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_request_loses_and_duplicates_nothing(
     ottla_cluster: Cluster, brokers: Brokers, reaper: _Reaper
 ) -> None:
