@@ -8,7 +8,7 @@ controller. Follows Kafka's PartitionLeaderElectionAlgorithms and Election.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from ottla.cluster.image import NO_LEADER, LeaderAndIsr
+from ottla.cluster.image import LeaderAndIsr
 
 Live = Collection[int]
 
@@ -47,14 +47,6 @@ def elect_preferred(
     return None if leader is None else state.with_leader(leader, state.isr)
 
 
-def elect_for_reassignment(
-    target: Sequence[int], state: LeaderAndIsr, live: Live
-) -> LeaderAndIsr | None:
-    """Elect among the replicas that remain after a reassignment; the ISR shrinks later."""
-    leader = _first(target, live, state.isr)
-    return None if leader is None else state.with_leader(leader, state.isr)
-
-
 def elect_for_shutdown(
     assignment: Sequence[int], state: LeaderAndIsr, live: Live, shutting_down: Collection[int]
 ) -> LeaderAndIsr | None:
@@ -73,15 +65,3 @@ def initial_state(assignment: Sequence[int], live: Live) -> LeaderAndIsr | None:
     """
     isr = tuple(replica for replica in assignment if replica in live)
     return LeaderAndIsr(leader=isr[0], leader_epoch=0, isr=isr) if isr else None
-
-
-def remove_from_isr(state: LeaderAndIsr, replica: int) -> LeaderAndIsr:
-    """Return the state after a replica has gone offline or is to be deleted.
-
-    If the replica is the leader, the partition has no leader. The last member stays in the ISR,
-    because only that replica has everything that was committed. The leader epoch is always
-    incremented.
-    """
-    leader = NO_LEADER if state.leader == replica else state.leader
-    isr = tuple(member for member in state.isr if member != replica)
-    return state.with_leader(leader, isr or state.isr)

@@ -274,7 +274,3 @@ class ClusterImage:
     def with_controller(self, controller_id: int, controller_epoch: int) -> "ClusterImage":
         """Return the image with another controller."""
         return replace(self, controller_id=controller_id, controller_epoch=controller_epoch)
-
-    def with_cluster_id(self, cluster_id: str) -> "ClusterImage":
-        """Return the image with the cluster's id."""
-        return replace(self, cluster_id=cluster_id)

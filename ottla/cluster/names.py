@@ -27,11 +27,6 @@ def validate_topic_name(name: str) -> None:
         )
 
 
-def is_valid_topic_name(name: str) -> bool:
-    """Return True if the topic name is valid."""
-    return not _refuse(name)
-
-
 def _refuse(name: str) -> str:
     if not name:
         return "it is empty"

@@ -280,6 +280,12 @@ _ADVICE = {
 }
 
 
+_BROKEN = (
+    "a listener with TLS or SASL needs its options (--command-config FILE); "
+    "`ottla doctor` looks for the cause"
+)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
@@ -307,6 +313,8 @@ def explain(error: Exception) -> str:
     """Return the message for an error, with its remedy."""
     text = str(error).rstrip(".")
     if isinstance(error, NotReachable):
+        if isinstance(error.__cause__, ConnectionResetError):
+            return f"{text}: {_BROKEN}"
         return f"{text}: start a broker with `ottla up`, or name another with --bootstrap HOST:PORT"
     if isinstance(error, TimedOut):
         return f"{text}: look at the broker's log, or name another with --bootstrap HOST:PORT"

@@ -201,6 +201,11 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.1f} TB"
 
 
+def count_text(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as `1 topic` and `2 topics`."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 class StatusLine:
     """One line at the bottom of a terminal that is overwritten again and again.
 

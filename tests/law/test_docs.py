@@ -1,11 +1,12 @@
 """The generated pages are up to date, and every option and gap is in them."""
 
+import ast
 import re
 
 from docs import generate
 from ottla.base.options import Scope
 from ottla.cluster import names
-from ottla.cluster.options import option_tables
+from ottla.cluster.options import group_options, option_tables
 from ottla.controller.planning import creation
 from ottla.server.transport.apis import ROWS
 from tests.law import source
@@ -36,24 +37,77 @@ def test_every_handler_lists_what_is_not_done() -> None:
         assert generate.NOT_DONE in (row.handler.__doc__ or ""), row.handler.__name__
 
 
+_OPTIONS = "ottla/cluster/options/"
+_BROKER_SIDE = (
+    "base",
+    "cluster",
+    "controller",
+    "coordinators",
+    "metrics",
+    "net",
+    "replication",
+    "security",
+    "server",
+    "storage",
+    "tools/broker",
+    "wire",
+)
+
+
+def _strings_in_functions(item: source.Source) -> set[str]:
+    """Return the texts that the functions of a module use, also as constants of the module."""
+    constants = {}
+    for node in item.tree.body:
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            constants |= {
+                name.id: value.value
+                for name, value in zip(names, values, strict=False)
+                if isinstance(name, ast.Name) and isinstance(value, ast.Constant)
+            }
+    inside = [node for function in item.functions() for node in ast.walk(function)]
+    texts = {node.value for node in inside if isinstance(node, ast.Constant)}
+    texts |= {constants.get(node.id) for node in inside if isinstance(node, ast.Name)}
+    return {text for text in texts if isinstance(text, str)}
+
+
+def _read_options() -> set[str]:
+    """Return the names of options that code of the broker reads; a row itself does not read."""
+    tables, others = [], []
+    for item in source.sources():
+        if item.path.startswith(_OPTIONS):
+            tables.append(item)
+        elif item.path.startswith(tuple(f"ottla/{package}/" for package in _BROKER_SIDE)):
+            others.append(item)
+    assert tables, f"no rows of options in {_OPTIONS}"
+    names = set().union(*map(_strings_in_functions, tables))
+    for item in others:
+        names |= set(re.findall(r'"([A-Za-z0-9.]+)"', item.text))
+    return names
+
+
 def test_every_option_is_used_or_documented_as_unused() -> None:
     """An option that no code reads must not look effective."""
-    rows = {
-        f"ottla/cluster/{room}_options.py" for room in ("topic", "broker", "coordinator", "metrics")
-    }
-    readers = "\n".join(item.text for item in source.sources() if item.path not in rows)
     # Read as the default of a topic option.
     others = {
         synonym.name
         for name in option_tables.TOPIC_OPTIONS.rows
         for synonym in option_tables.topic_synonyms(name)
     }
+    # Read as the limits of an option of groups.
+    for name in group_options.GROUP_OPTIONS.rows:
+        family, _, suffix = name.partition(".")
+        others |= {f"group.{name}", f"group.{family}.min.{suffix}", f"group.{family}.max.{suffix}"}
+    readers = _read_options()
     silent = [
         f"{row.scope.value} option {name}"
         for table in (option_tables.TOPIC_OPTIONS, option_tables.BROKER_OPTIONS)
         for name, row in table.rows.items()
         if not row.doc.startswith(generate.INERT)
-        and f'"{name}"' not in readers
+        and name not in readers
         and not (row.scope is Scope.BROKER and name in others)
     ]
     assert not silent, f"read these, or say in the row that they have no effect: {silent}"

@@ -103,7 +103,8 @@ class Player:
         before = self.image
         former = before.topics[name]
         request = PartitionsRequest(name, int(count), assignments)
-        topic = creation.plan_partitions(request, former, self.now())
+        placement = creation.place_partitions(request, former, self.now())
+        topic = former.with_partitions(placement.partitions())
         yield from self.write([creation.write_partitions(former, topic, EPOCH)], before)
         yield from notices(planner.plan_notices(before, self.image))
 

@@ -100,10 +100,11 @@ class ControllerModel(RuleBasedStateMachine):
         topic = self.image.topics[data.draw(st.sampled_from(sorted(self.image.topics)))]
         request = PartitionsRequest(topic.name, len(topic.partitions) + 1)
         try:
-            grown = creation.plan_partitions(request, topic, self.now())
+            placement = creation.place_partitions(request, topic, self.now())
         except ApiError:
             assert len(topic.partitions[0].replicas) > len(self.image.brokers)
             return
+        grown = topic.with_partitions(placement.partitions())
         assert grown.partitions[:-1] == topic.partitions
         self.become(self.image.with_topics([grown]))
 

@@ -286,11 +286,6 @@ def encode_topic(topic: TopicImage) -> bytes:
     return TopicNode.encode(topic.topic_id, assignment)
 
 
-def plan_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> TopicImage:
-    """Return the topic with the partitions that `request` adds; ApiError if they cannot be added."""
-    return topic.with_partitions(place_partitions(request, topic, now).partitions())
-
-
 def place_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> Placement:
     """Return the placement of a topic's new partitions; ApiError if they cannot be added."""
     former_count = len(topic.partitions)

@@ -23,13 +23,6 @@ class Rolling:
             with log.disk():
                 self.roll_at(log.log_end_offset, log.clock.time_ms())
 
-    def roll_if_due(self) -> bool:
-        """Start a new segment if the last one is older than segment.ms; return True if it did."""
-        is_due = self._log.active.is_due(self._log.clock.time_ms())
-        if is_due:
-            self.roll()
-        return is_due
-
     def roll_at(self, base_offset: int, now_ms: int) -> Segment:
         """Seal the last segment and return a new one that starts at `base_offset`.
 

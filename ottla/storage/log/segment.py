@@ -166,10 +166,6 @@ class Segment:
         if entries_count >= limit // ENTRY_SIZE or times_count >= limit // TIME_ENTRY.size - 1:
             self._roll_bytes = 0
 
-    def is_due(self, now_ms: int) -> bool:
-        """Return True if the segment has been filled for longer than segment.ms, by either clock."""
-        return bool(self.size_bytes) and (now_ms > self._roll_timestamp or now_ms > self._roll_ms)
-
     def seal(self) -> None:
         """Write the index files; nothing is appended until the segment is opened again."""
         # Fifty unused partitions of a group topic do not need a hundred empty files.

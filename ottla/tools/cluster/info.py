@@ -9,7 +9,7 @@ import click
 from ottla.client.admin import cluster, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import JSON, Output, note
+from ottla.tools.output import JSON, Output, count_text, note
 
 _COLUMNS = ("broker", "address", "rack", "controller", "leaders", "replicas")
 
@@ -41,6 +41,6 @@ def command(brokers: Brokers, output: Output) -> None:
         Output(JSON).done("", **facts, brokers=rows)
         return
     output.rows(rows, _COLUMNS)
-    note(
-        f"Cluster {facts['cluster_id']}: {facts['topics']} topics with {facts['partitions']} partitions."
-    )
+    topics_text = count_text(facts["topics"], "topic")
+    partitions_text = count_text(len(partitions), "partition")
+    note(f"Cluster {described.cluster_id}: {topics_text} with {partitions_text}.")

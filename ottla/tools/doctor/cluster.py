@@ -19,7 +19,7 @@ from ottla.client.security.options import Security
 from ottla.tools.doctor import port
 from ottla.tools.doctor.findings import Finding, State, fail, ok, warn
 from ottla.tools.doctor.machine import DISK_WARN_BYTES, ROOM
-from ottla.tools.output import size_text
+from ottla.tools.output import count_text, size_text
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.wire.messages.fetch import FetchRequest
@@ -57,7 +57,7 @@ def examine(
             described = describe_cluster(brokers)
             yield ok(
                 "cluster",
-                f"id {described.cluster_id}, {len(described.brokers)} broker(s)",
+                f"id {described.cluster_id}, {count_text(len(described.brokers), 'broker')}",
             )
             yield _controller(described)
             for broker in described.brokers:

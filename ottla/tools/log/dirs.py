@@ -6,7 +6,7 @@ from ottla.client.admin import replicas, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.broker_ids import broker_option, running_brokers
-from ottla.tools.output import Output, note, size_text
+from ottla.tools.output import Output, count_text, note, size_text
 
 _COLUMNS = ("broker", "directory", "topic", "partition", "size", "offset_lag", "future")
 
@@ -58,7 +58,7 @@ def _state(directory: replicas.LogDirectory) -> str:
     if directory.error_code:
         return "offline: replace the disk, and restart the broker"
     size = size_text(sum(replica.size for replica in directory.replicas.values()))
-    text = f"{len(directory.replicas)} replicas with {size}"
+    text = f"{count_text(len(directory.replicas), 'replica')} with {size}"
     if directory.usable_bytes < 0:
         return text
     free, total = map(size_text, (directory.usable_bytes, directory.total_bytes))

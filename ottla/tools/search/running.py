@@ -13,7 +13,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.transport import ConsumedRecord
 from ottla.server.search.filters import Filters, Matcher
 from ottla.tools.http_addresses import parse_address
-from ottla.tools.output import Output, Progress, note
+from ottla.tools.output import Output, Progress, count_text, note
 from ottla.tools.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools.record.formats import compile_format, json_format
 from ottla.tools.search.local import LocalSearch
@@ -112,7 +112,6 @@ def _report(result: Result, output: Output, *, in_brokers: bool, is_stopped: boo
         note(json.dumps(facts))
         return
     where = "in the brokers" if in_brokers else "by reading the topic"
-    note(
-        f"{result.matches} matches; {result.records} records decoded {where} in "
-        f"{result.seconds:.1f} s."
-    )
+    matches = count_text(result.matches, "match", "matches")
+    records = count_text(result.records, "record")
+    note(f"{matches}; {records} decoded {where} in {result.seconds:.1f} s.")

@@ -6,7 +6,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import Output
+from ottla.tools.output import Output, count_text
 
 
 @click.command("create")
@@ -54,9 +54,8 @@ def command(
             output.done(f"Topic {name} exists.", name=name, created=False)
             return
         raise
-    noun = "partition" if topic.partitions == 1 else "partitions"
     output.done(
-        f"Created topic {name} with {topic.partitions} {noun}, "
+        f"Created topic {name} with {count_text(topic.partitions, 'partition')}, "
         f"replication factor {topic.replication_factor}.",
         name=name,
         created=True,

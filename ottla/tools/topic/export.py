@@ -11,7 +11,7 @@ from ottla.base.loading import deferred
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import Output
+from ottla.tools.output import Output, count_text
 from ottla.tools.positions import Anchor, parse_position, resolve
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
@@ -69,7 +69,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     with watched(f"Exporting {settings.topic}") as show:
         count = exporting.export(spark, _access_of(brokers), settings, show)
     output.done(
-        f"{count} records of {settings.topic} are in {folder}.",
+        f"Exported {count_text(count, 'record')} of {settings.topic} to {folder}.",
         topic=settings.topic,
         folder=str(folder),
         records=count,

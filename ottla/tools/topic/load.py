@@ -9,7 +9,7 @@ from ottla.base.loading import deferred
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import Output
+from ottla.tools.output import Output, count_text
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 
@@ -70,7 +70,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     spark = needed.open_session(f"load {topic}", {})
     with watched(f"Loading {topic}") as show:
         count = loading.load(spark, _access_of(brokers), files, settings, show)
-    output.done(f"{count} records are in {topic}.", topic=topic, records=count)
+    output.done(f"Loaded {count_text(count, 'record')} into {topic}.", topic=topic, records=count)
 
 
 def _format_of(files: tuple[str, ...]) -> str:

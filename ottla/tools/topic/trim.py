@@ -14,7 +14,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin import offsets, records, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import Output, is_terminal, note
+from ottla.tools.output import Output, count_text, is_terminal, note
 from ottla.tools.positions import Anchor, Position, parse_position, resolve
 from ottla.tools.scripts.json_files import read_offsets
 from ottla.tools.topic_partitions import Partition, parse_topic_partitions
@@ -67,7 +67,9 @@ def command(
     count = sum(max(0, target - starts[key].offset) for key, target in targets.items())
     listed = ", ".join(sorted({topic for topic, _ in targets}))
     if count and not (yes or dry_run) and is_terminal():
-        click.confirm(f"Delete up to {count} records of {listed}?", abort=True, err=True)
+        click.confirm(
+            f"Delete up to {count_text(count, 'record')} of {listed}?", abort=True, err=True
+        )
     result: Mapping[Partition, int] = {
         key: max(target, starts[key].offset) for key, target in targets.items()
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cluster import election
-from ottla.cluster.image import NO_LEADER, LeaderAndIsr
+from ottla.cluster.image import LeaderAndIsr
 
 
 def state(leader: int, *isr: int) -> LeaderAndIsr:
@@ -58,13 +58,6 @@ def test_preferred_replica_is_elected_only_alive_and_in_sync(
     assert after == (LeaderAndIsr(1, 8, isr, partition_epoch=3) if is_elected else None)
 
 
-def test_reassignment_elects_among_the_target_replicas() -> None:
-    """The old leader stays in the ISR until it is removed from the assignment."""
-    after = election.elect_for_reassignment((4, 5), state(1, 1, 5), {1, 4, 5})
-    assert after == LeaderAndIsr(5, 8, (1, 5), partition_epoch=3)
-    assert election.elect_for_reassignment((4,), state(1, 1, 5), {1, 4, 5}) is None
-
-
 def test_shutdown_moves_leadership_and_shrinks_the_isr() -> None:
     """A broker that stops leaves the ISR; the last member in sync keeps the leadership."""
     after = election.elect_for_shutdown((1, 2, 3), state(1, 1, 2, 3), {1, 2, 3}, {1})
@@ -76,19 +69,3 @@ def test_new_partition_starts_with_its_live_replicas() -> None:
     """The first live replica of the assignment becomes the leader in epoch 0."""
     assert election.initial_state((3, 1, 2), {1, 2}) == LeaderAndIsr(1, 0, (1, 2))
     assert election.initial_state((3,), {1, 2}) is None
-
-
-@pytest.mark.parametrize(
-    ("before", "gone", "leader", "isr"),
-    [
-        (state(1, 1, 2), 2, 1, (1,)),
-        (state(1, 1, 2), 1, NO_LEADER, (2,)),
-        (state(1, 1), 1, NO_LEADER, (1,)),
-    ],
-)
-def test_offline_replica_leaves_the_isr_unless_it_is_the_last(
-    before: LeaderAndIsr, gone: int, leader: int, isr: tuple[int, ...]
-) -> None:
-    """The last member has the committed records, so it stays while there is no leader."""
-    after = election.remove_from_isr(before, gone)
-    assert (after.leader, after.isr, after.leader_epoch) == (leader, isr, 8)

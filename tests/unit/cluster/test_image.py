@@ -105,7 +105,7 @@ def test_one_topic_among_ten_thousand_is_changed_in_less_than_a_millisecond() ->
 
 def test_cluster_id_and_controller_are_part_of_the_image() -> None:
     """Each of them changes without the rest."""
-    image = ClusterImage().with_cluster_id("c").with_controller(2, 9)
+    image = ClusterImage("c").with_controller(2, 9)
     assert (image.cluster_id, image.controller_id, image.controller_epoch) == ("c", 2, 9)
 
 

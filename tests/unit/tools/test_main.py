@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -156,6 +157,21 @@ def test_cluster_address_comes_from_the_environment(
 def test_each_kind_of_error_has_a_sentence(error: Exception, sentence: str) -> None:
     """The advice comes after the colon."""
     assert main.explain(error).startswith(sentence)
+
+
+def test_a_listener_that_closes_the_connection_may_need_tls(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Something listens there, so the advice is not to start a broker."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closer = threading.Thread(target=lambda: server.accept()[0].close())
+        closer.start()
+        port = server.getsockname()[1]
+        assert main.run(["topic", "list", "--bootstrap", f"127.0.0.1:{port}"]) == 1
+        closer.join()
+    printed = capsys.readouterr().err
+    assert "TLS or SASL needs its options (--command-config FILE)" in printed
+    assert "start a broker" not in printed
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.tools import output
-from ottla.tools.output import Output, Progress, render_table
+from ottla.tools.output import Output, Progress, count_text, render_table
 
 ROWS = [{"name": "a", "count": 1, "extra": "x"}, {"name": "long", "count": None, "extra": []}]
 
@@ -91,3 +91,12 @@ def test_no_bar_is_written_to_a_pipe(
         clock[0] = 5.0
         progress.advance(10)
     assert (capsys.readouterr().err, imported) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 matches"), (1, "1 match"), (2, "2 matches"), (1000, "1000 matches")]
+)
+def test_numbers_agree_with_their_nouns(count: int, text: str) -> None:
+    """One match, but no or two matches."""
+    assert count_text(count, "match", "matches") == text
+    assert count_text(count, "topic").endswith("topic") == (count == 1)

@@ -131,7 +131,8 @@ def test_leftover_settings_of_a_deleted_topic_are_overwritten() -> None:
 def extend(request: PartitionsRequest, brokers: int = 3) -> TopicImage:
     """Plan more partitions for a topic with two."""
     topic = plan(TopicRequest("t", assignments=((0, (2, 3)), (1, (3, 1)))))
-    return creation.plan_partitions(request, topic, environment(brokers))
+    placement = creation.place_partitions(request, topic, environment(brokers))
+    return topic.with_partitions(placement.partitions())
 
 
 def test_leaders_of_new_partitions_continue_the_round_robin() -> None:
@@ -177,7 +178,7 @@ def test_a_topic_that_is_being_reassigned_gets_no_partitions() -> None:
     partition = PartitionImage(0, 1, 0, isr=(1,), replicas=(1, 2), adding_replicas=(2,))
     topic = TopicImage("t", b"i" * 16, (partition,))
     with pytest.raises(ApiError) as caught:
-        creation.plan_partitions(PartitionsRequest("t", 2), topic, environment())
+        creation.place_partitions(PartitionsRequest("t", 2), topic, environment())
     assert caught.value.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 
