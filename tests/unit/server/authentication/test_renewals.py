@@ -130,6 +130,18 @@ async def test_session_of_another_user_is_refused(client: Client) -> None:
     assert session_of(client.connection) is None
 
 
+async def test_unsupported_mechanism_ends_the_session(client: Client) -> None:
+    """The answer comes late, and the connection is closed after it, as in Kafka."""
+    closed: list[str] = []
+    client.connection.close = closed.append
+    later = client.send(HANDSHAKE, SaslHandshakeRequest(mechanism="GSSAPI"))
+    response = await cast("asyncio.Future[Any]", later)
+    assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert closed == ["the client is not authenticated"]
+
+
 async def test_another_mechanism_closes_the_connection(client: Client) -> None:
     """The handshake is accepted, as in Kafka, and the message after it is not answered."""
     assert client.handshake("SCRAM-SHA-256") == 0
