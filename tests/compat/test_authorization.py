@@ -188,6 +188,30 @@ def test_user_without_rights_sees_no_topics(broker: Guarded) -> None:
     assert "hidden" not in admin.list_topics(timeout=10).topics
 
 
+def test_expression_of_a_member_leaves_out_hidden_topics(broker: Guarded) -> None:
+    """A group of the consumer protocol reads the other topics that match, as in Kafka."""
+    for name in ("shown-1", "shown-2"):
+        run_command("topic", "create", name, "-b", broker.address)
+        delivery({"bootstrap.servers": broker.address}, name)
+    reader = ("--consumer", "--allow-principal", "User:ann")
+    broker.acl("add", "--topic", "shown-1", "--group", "expression", *reader)
+    consumer = confluent_kafka.Consumer(
+        {
+            **broker.settings(),
+            "group.id": "expression",
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["^shown-.*"])
+    try:
+        message = consumer.poll(20)
+        assert (message.error(), message.topic()) == (None, "shown-1")
+        assert {partition.topic for partition in consumer.assignment()} == {"shown-1"}
+    finally:
+        consumer.close()
+
+
 def test_change_reaches_every_broker() -> None:
     """A list that one broker has written is enforced by another."""
     options = {"authorizer.class.name": AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}

@@ -31,7 +31,7 @@ async def test_the_mechanism_of_brokers_begins_an_exchange(
 async def test_a_mechanism_of_clients_is_refused(
     broker: LogsBroker, version: int, mechanism: str
 ) -> None:
-    """As Apache Kafka answers on a listener without SASL."""
+    """Apache Kafka gives the same answer on a listener without SASL."""
     response = await broker.ask(sasl_handshake, SaslHandshakeRequest(mechanism=mechanism), version)
     assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert response.mechanisms == []

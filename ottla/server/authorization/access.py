@@ -84,6 +84,10 @@ class Access:
             self.requester, operation, resource_type, name, is_logged=False
         )
 
+    def shows_topic(self, name: str) -> bool:
+        """Return True if a response may contain the topic, which the sender did not name."""
+        return self.shows(ResourceType.TOPIC, name)
+
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         """Return True if the sender may do the operation to the topic."""
         return self.may(operation, ResourceType.TOPIC, name)

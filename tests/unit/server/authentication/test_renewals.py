@@ -105,7 +105,7 @@ async def test_only_the_exchange_is_served_while_a_session_is_renewed(client: Cl
 
 
 async def test_second_renewal_within_a_second_is_refused(client: Client) -> None:
-    """As in Kafka, with the error of a session that does not end; the session continues."""
+    """The error is that of a session that does not end, as in Kafka; the session continues."""
     client.handshake()
     client.authenticate()
     client.clock.now += 0.9
