@@ -32,12 +32,18 @@ class Authorizer:
 
     def __init__(self, rules: Rules, store: AclStore) -> None:
         self.store = store
+        # Increases whenever a list has changed.
+        self.generation = 0
         self._rules = rules
         # Forgotten when a list changes, or when there are too many.
         self._decisions: dict[_Question, bool] = {}
         # The refusals that the log has.
         self._logged: set[_Question] = set()
-        store.on_change.append(self._forget)
+        store.on_change.append(self._changed)
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self._forget()
 
     def _forget(self) -> None:
         self._decisions.clear()
