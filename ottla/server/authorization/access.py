@@ -8,15 +8,12 @@ from typing import TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.net.connection import Connection
-from ottla.net.tls import subject_of
 from ottla.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.security.authorization import Requester
 from ottla.security.broker_proof import ProofToPeer
-from ottla.security.principal import USER, Principal
 from ottla.server.authentication.identity import is_known, principal_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.current import Current
-from ottla.server.quotas.entities import ANONYMOUS
 
 P = TypeVar("P")
 
@@ -46,7 +43,7 @@ class Sender:
         identity = self.identity = connection.identity
         self.is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
         self.requester = Requester(
-            _principal(connection).text(), host_address(connection.peer_address[0])
+            principal_of(connection).text(), host_address(connection.peer_address[0])
         )
         # Operations on topics that this generation of the authorizer's lists allows.
         self._allowed: set[tuple[int, str]] = set()
@@ -171,13 +168,6 @@ class Access:
             if supported >> operation & 1 and self.shows(resource_type, name, operation)
         )
         return bits - (1 << _BITS) if bits & _SIGN else bits
-
-
-def _principal(connection: Connection) -> Principal:
-    """Return the principal of a connection; one with a certificate keeps it during other proofs."""
-    if connection.certificate is not None and not is_known(connection):
-        return Principal(USER, subject_of(connection.certificate) or ANONYMOUS)
-    return principal_of(connection)
 
 
 @lru_cache(maxsize=_HOSTS_MAX)

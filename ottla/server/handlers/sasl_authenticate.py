@@ -58,7 +58,7 @@ def handle(
     try:
         reply = exchange.step(message)
     except ProofError as error:
-        context.connection.identity = None
+        context.connection.identity = exchange.former
         _log.warning(
             "broker not accepted peer=%s reason=%s", context.connection.peer_address, error
         )

@@ -17,7 +17,7 @@ import asyncio
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
 from ottla.security.sessions import Renewal
-from ottla.server.authentication.identity import session_of
+from ottla.server.authentication.identity import certificate_user, session_of
 from ottla.server.authentication.refusals import DELAY, answer_late
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -36,7 +36,7 @@ def handle(
     session = session_of(connection)
     if request.mechanism == MECHANISM and secret is not None and session is None:
         number = context.broker.rng.random_bytes(NUMBER_BYTES)
-        connection.identity = ProofToPeer(secret, number)
+        connection.identity = ProofToPeer(secret, number, certificate_user(connection))
         return SaslHandshakeResponse(mechanisms=[MECHANISM])
     logins, listener = context.broker.logins, connection.listener_name
     mechanisms, now = logins.mechanisms(listener), context.broker.clock.monotonic()

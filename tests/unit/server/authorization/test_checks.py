@@ -59,7 +59,7 @@ class Sender:
     def __init__(self, authorizer: Authorizer, version: int = 9) -> None:
         self.authorizer = authorizer
         self.connection: Any = SimpleNamespace(
-            identity=None, peer_address=("10.0.0.1", 1), certificate=None, known_sender=None
+            identity=None, peer_address=("10.0.0.1", 1), known_sender=None
         )
         self.api_version = version
         self.access: Access | None = None
