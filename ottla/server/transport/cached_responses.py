@@ -36,10 +36,16 @@ class CachedResponses:
         self._size_bytes = 0
 
     def keep(self, source: object, request: tuple[Any, ...], response: bytes) -> None:
-        """Store a response unless the image has changed meanwhile or the cache is full."""
-        if source is not self._source or len(response) > _RESPONSE_BYTES_MAX:
+        """Store a response unless the image has changed meanwhile or it is too large.
+
+        A request may be much larger than its response, and it is stored, too.
+        """
+        size_bytes = len(response) + sum(
+            len(part) for part in request if isinstance(part, bytes | str)
+        )
+        if source is not self._source or size_bytes > _RESPONSE_BYTES_MAX:
             return
-        if self._size_bytes + len(response) > _BYTES_MAX:
+        if self._size_bytes + size_bytes > _BYTES_MAX:
             self.clear()
         self._responses[request] = response
-        self._size_bytes += len(response)
+        self._size_bytes += size_bytes
