@@ -143,6 +143,7 @@ class Connection(SendHalf):
         "connected_at",
         "frames_count",
         "identity",
+        "known_sender",
         "listener_name",
         "local_address",
         "memo",
@@ -166,6 +167,8 @@ class Connection(SendHalf):
         self.memo: Any = None
         # How the peer has proven its identity; None if it has not. The handlers' own state, too.
         self.identity: Any = None
+        # The peer as the authorizer knows it; None without one. The handlers' own state, too.
+        self.known_sender: Any = None
         self.local_address: tuple[str, int] = ("", 0)
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()

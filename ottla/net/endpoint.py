@@ -6,6 +6,7 @@ Two background tasks serve all connections, so a connection needs no timer of it
 import asyncio
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable
 
 from ottla.base.clock import RealClock
@@ -50,7 +51,7 @@ class Endpoint:
         tasks: Tasks | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls = None if tls is None else port.ListenerTls(tls, self)
         self.is_encrypted = tls is not None
         self.name = name
         self.limits = limits
@@ -71,6 +72,9 @@ class Endpoint:
         # In order of arrival: the order of a set differs from process to process.
         self._connections: dict[Connection, None] = {}
         self._by_host: dict[str, int] = {}
+        # Handshakes of TLS, which are not connections yet.
+        self._handshakes: Counter[str] = Counter()
+        self._handshakes_count = 0
         self._unsent_bytes: dict[Connection, int] = {}
         self._net: port.Net | None = None
         self._listener: port.Listener | None = None
@@ -117,6 +121,25 @@ class Endpoint:
 
     def _accept(self) -> Connection:
         return Connection(self)
+
+    def begin(self, host: str) -> bool:
+        """Count a TLS handshake unless max.connections(.per.ip) are open or in a handshake."""
+        is_admitted = (
+            len(self._connections) + self._handshakes_count < self.limits.connections_max
+            and self._by_host.get(host, 0) + self._handshakes[host]
+            < self.limits.connections_per_host_max
+        )
+        if is_admitted:
+            self._handshakes[host] += 1
+            self._handshakes_count += 1
+        return is_admitted
+
+    def end(self, host: str) -> None:
+        """Remove a handshake: it has failed, or is a connection now."""
+        self._handshakes_count -= 1
+        self._handshakes[host] -= 1
+        if not self._handshakes[host]:
+            del self._handshakes[host]
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection unless max.connections(.per.ip) are open."""

@@ -23,7 +23,7 @@ from typing import Any, cast
 from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
-from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
+from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 from ottla.net.tls import HANDSHAKE_SECONDS
 
 # Connections that may wait in the kernel while the loop is busy.
@@ -108,7 +108,7 @@ class RealListener:
         self,
         sockets: list[_Socket],
         factory: ProtocolFactory,
-        tls: ssl.SSLContext | None = None,
+        tls: ListenerTls | None = None,
     ) -> None:
         self._tls = tls
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -249,7 +249,7 @@ class RealListener:
     def _connect(self, accepted: socket.socket) -> None:
         """Create the transport of a connection, without a task, which would cost as much again."""
         if self._tls is not None:
-            handshake = self._loop.create_task(self._secure(accepted, self._tls))
+            handshake = self._loop.create_task(self._admit(accepted, self._tls))
             self._handshakes.add(handshake)
             handshake.add_done_callback(self._handshakes.discard)
             return
@@ -262,6 +262,23 @@ class RealListener:
             _log.info("connection not established reason=%s", error.strerror or error)
         else:
             self._connecting.append((connecting, connected))
+
+    async def _admit(self, accepted: socket.socket, tls: ListenerTls) -> None:
+        """Begin the handshake of a connection, unless its address has too many."""
+        try:
+            host = accepted.getpeername()[0]
+        except OSError:
+            # The peer has already disconnected.
+            accepted.close()
+            return
+        if not tls.handshakes.begin(host):
+            accepted.close()
+            _log.info("connection closed peer=%s reason=%s", host, "too many connections")
+            return
+        try:
+            await self._secure(accepted, tls.context)
+        finally:
+            tls.handshakes.end(host)
 
     async def _secure(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
         """Create the transport of a connection with TLS, which waits for the handshake."""
@@ -368,7 +385,7 @@ class RealNet:
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-        tls: ssl.SSLContext | None = None,
+        tls: ListenerTls | None = None,
     ) -> RealListener:
         """Accept on host and port; an empty host means every address of the machine."""
         try:

@@ -24,6 +24,25 @@ class SocketBuffers(NamedTuple):
 SYSTEM_BUFFERS = SocketBuffers()
 
 
+class Handshakes(Protocol):
+    """The count of TLS handshakes that are not complete: each may become a connection."""
+
+    def begin(self, host: str) -> bool:
+        """Count a handshake with an address; return False if it may have no other connection."""
+        ...
+
+    def end(self, host: str) -> None:
+        """Remove a handshake that `begin` has counted."""
+        ...
+
+
+class ListenerTls(NamedTuple):
+    """How the connections of a listener are encrypted."""
+
+    context: ssl.SSLContext
+    handshakes: Handshakes
+
+
 class Listener(Protocol):
     """A listening address; `port` is the assigned port if 0 was requested."""
 
@@ -73,7 +92,7 @@ class Net(Protocol):
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-        tls: ssl.SSLContext | None = None,
+        tls: ListenerTls | None = None,
     ) -> Listener:
         """Accept on host and port, with a protocol from `factory` for each connection.
 

@@ -63,10 +63,14 @@ class ProofOfBroker:
 
 
 class ProofToPeer:
-    """The side of the broker that is connected to; `broker_id` is the proven id, -1 before."""
+    """The side of the broker that is connected to; `broker_id` is the proven id, -1 before.
 
-    def __init__(self, secret: bytes, number: bytes) -> None:
+    `former` is the identity that the peer has until then, and after a wrong proof.
+    """
+
+    def __init__(self, secret: bytes, number: bytes, former: object = None) -> None:
         self.broker_id = -1
+        self.former = former
         self._secret = secret
         self._number = number
         self._claim: tuple[int, bytes] | None = None

@@ -12,7 +12,7 @@ import threading
 from typing import Any, Protocol, cast
 
 from ottla.net.listener import RealListener, RealNet
-from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
+from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 
 # Closed connections are forgotten after this number of accepted ones.
 _PRUNED_AFTER = 1_000
@@ -219,7 +219,7 @@ class BrokerNet(RealNet):
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-        tls: ssl.SSLContext | None = None,
+        tls: ListenerTls | None = None,
     ) -> RealListener:
         """Accept on host and port."""
         self._loop = asyncio.get_running_loop()

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from ottla.testing import Cluster
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 from ottla.tools.broker.processes import free_port
+from tests.certificates import self_signed
 from tests.compat import java, zookeeper
 
 pytestmark = [
@@ -35,15 +36,20 @@ class Guarded:
     """A broker with users; the one without a name, on the plain listener, is a super user."""
 
     def __init__(self, folder: Path) -> None:
-        plain, sasl = java.free_ports(2)
-        self.address, self.sasl = f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}"
+        plain, sasl, tls = (f"127.0.0.1:{port}" for port in java.free_ports(3))
+        self.address, self.sasl, self.tls = plain, sasl, tls
+        self.server, self.client = self_signed(folder), self_signed(folder, name="client")
         rows = {
-            "listeners": f"PLAINTEXT://{self.address},SASL_PLAINTEXT://{self.sasl}",
+            "listeners": f"PLAINTEXT://{plain},SASL_PLAINTEXT://{sasl},SSL://{tls}",
             "log.dirs": str(folder / "data"),
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
                 f'{_LOGIN} user_ann="a" user_ben="b";'
             ),
+            "ssl.keystore.location": str(self.server),
+            "ssl.truststore.location": str(self.client.with_suffix(".crt")),
+            "ssl.client.auth": "required",
+            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U,DEFAULT",
             "authorizer.class.name": AUTHORIZER,
             "super.users": "User:ANONYMOUS",
         }
@@ -58,6 +64,16 @@ class Guarded:
             "sasl.mechanism": "PLAIN",
             "sasl.username": user,
             "sasl.password": user[0],
+        }
+
+    def certified(self) -> dict[str, str]:
+        """Return the options of a client with a certificate."""
+        return {
+            "bootstrap.servers": self.tls,
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(self.server.with_suffix(".crt")),
+            "ssl.certificate.location": str(self.client),
+            "ssl.key.location": str(self.client),
         }
 
     def acl(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -186,6 +202,41 @@ def test_user_without_rights_sees_no_topics(broker: Guarded) -> None:
     broker.acl("add", "--deny-principal", "User:ben", "--topic", "hidden")
     run_command("topic", "create", "hidden", "-b", broker.address)
     assert "hidden" not in admin.list_topics(timeout=10).topics
+
+
+def test_expression_of_a_member_leaves_out_hidden_topics(broker: Guarded) -> None:
+    """A group of the consumer protocol reads the other topics that match, as in Kafka."""
+    for name in ("shown-1", "shown-2"):
+        run_command("topic", "create", name, "-b", broker.address)
+        delivery({"bootstrap.servers": broker.address}, name)
+    reader = ("--consumer", "--allow-principal", "User:ann")
+    broker.acl("add", "--topic", "shown-1", "--group", "expression", *reader)
+    consumer = confluent_kafka.Consumer(
+        {
+            **broker.settings(),
+            "group.id": "expression",
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["^shown-.*"])
+    try:
+        message = consumer.poll(20)
+        assert (message.error(), message.topic()) == (None, "shown-1")
+        assert {partition.topic for partition in consumer.assignment()} == {"shown-1"}
+    finally:
+        consumer.close()
+
+
+def test_rules_return_the_principal_of_a_certificate(broker: Guarded) -> None:
+    """Lists name the user that ssl.principal.mapping.rules makes of CN=client."""
+    run_command("topic", "create", "certified", "-b", broker.address)
+    error = delivery(broker.certified(), "certified")
+    assert error is not None
+    assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    right = ("--allow-principal", "User:CLIENT", "--operation", "Write")
+    broker.acl("add", "--topic", "certified", *right)
+    assert delivery(broker.certified(), "certified") is None
 
 
 def test_change_reaches_every_broker() -> None:

@@ -328,10 +328,11 @@ def test_large_request_before_authentication_closes_the_connection(broker: Secur
 
 
 def test_mechanism_that_the_listener_lacks_is_refused(broker: Secured) -> None:
-    """The error lists those that it has."""
+    """The error lists those that it has; the connection is closed after it, as in Kafka."""
     with connected(broker) as line:
         line.sendall(frame(17, 1, b"\0\x06GSSAPI"))
         response = answered(line)
+        assert answered(line) == b""
     assert response[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_SASL_MECHANISM)
     assert b"SCRAM-SHA-512" in response
 

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofOfBroker
+from ottla.server.authentication.identity import CertificateUser, user_of
 from ottla.server.handlers import fetch, sasl_authenticate, sasl_handshake
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -46,6 +47,22 @@ async def test_a_wrong_proof_ends_the_exchange(broker: LogsBroker) -> None:
     assert step(context, b"x" * 32).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert not context.is_from_broker(OTHER)
     assert step(context, b"x" * 32).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+async def test_claim_to_be_a_broker_keeps_the_user_of_a_certificate(broker: LogsBroker) -> None:
+    """The user counts before the proof and after a wrong one, also for its quotas."""
+    context = broker.context(sasl_authenticate, 2)
+    context.connection.identity = CertificateUser("CN=ann")
+    proof = ProofOfBroker(broker.secret, OTHER, NUMBER)
+    for _ in range(2):
+        sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=MECHANISM))
+        assert user_of(context.connection) == "CN=ann"
+        step(context, proof.first())
+    assert step(context, b"x" * 32).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert context.connection.identity == CertificateUser("CN=ann")
+    assert introduce(context, broker.secret, OTHER) == 0
+    assert context.is_from_broker(OTHER)
+    assert user_of(context.connection) == "ANONYMOUS"
 
 
 async def test_a_proven_broker_fetches_as_that_follower_only(broker: LogsBroker) -> None:

@@ -1,5 +1,7 @@
 """SaslHandshake: the mechanism of brokers on any listener, those of clients where there is SASL."""
 
+import asyncio
+
 import pytest
 
 from ottla.base.errors import ErrorCode
@@ -29,7 +31,7 @@ async def test_the_mechanism_of_brokers_begins_an_exchange(
 async def test_a_mechanism_of_clients_is_refused(
     broker: LogsBroker, version: int, mechanism: str
 ) -> None:
-    """As Apache Kafka answers on a listener without SASL."""
+    """Apache Kafka gives the same answer on a listener without SASL."""
     response = await broker.ask(sasl_handshake, SaslHandshakeRequest(mechanism=mechanism), version)
     assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert response.mechanisms == []
@@ -50,11 +52,18 @@ async def test_mechanism_of_the_listener_begins_an_exchange(
 
 
 async def test_mechanism_that_the_listener_lacks_is_refused(broker: LogsBroker) -> None:
-    """The response has those that it has."""
+    """The response has those that it has; it comes late, and then the connection is closed."""
+    closed: list[str] = []
     context = broker.context(sasl_handshake, 1, listener="SASL")
-    response = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism="GSSAPI"))
+    context.connection.close = closed.append
+    later = sasl_handshake.handle(context, SaslHandshakeRequest(mechanism="GSSAPI"))
+    assert asyncio.isfuture(later)
+    response = await later
     assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert response.mechanisms == ["PLAIN", "SCRAM-SHA-256"]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert closed == ["the client is not authenticated"]
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", MECHANISM])

@@ -9,19 +9,26 @@ small letters before it.
 
 Not done: GSSAPI; keys of OAUTHBEARER over HTTP (`sasl.oauthbearer.jwks.endpoint.url`); certificates
 that are read again after a change; a JAAS file in place of the option; key stores of Java (JKS,
-PKCS12); `ssl.principal.mapping.rules`.
+PKCS12).
 """
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot
 from ottla.cluster.options.option_rows import Rows
 from ottla.net.tls import TlsFiles
 from ottla.security import jaas
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
+
+if TYPE_CHECKING:
+    from ottla.security import principal_rules
+else:
+    # Few listeners have rules.
+    principal_rules = deferred_module("ottla.security.principal_rules")
 
 _broker = Rows(Scope.BROKER, dynamic=False).row
 STRING = OptionType.STRING
@@ -41,6 +48,9 @@ _SKEW_ROW = _broker(
 )
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
+_NAMES = "ssl.principal.mapping.rules"
+_AS_IS = "DEFAULT"
+_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 _SESSION_ROW = _broker(
     _SESSION,
     OptionType.LONG,
@@ -48,6 +58,13 @@ _SESSION_ROW = _broker(
     "How long a client with SASL may use its connection before it authenticates again, in "
     "milliseconds. The connection is closed if a request arrives later. 0 is no limit.",
 )
+
+
+def _reason(name: str) -> str | None:
+    if name in ("", _BUILDER):
+        return None
+    return f"Ottla runs no classes of Java; write {_NAMES} for rules from certificates to users"
+
 
 ROWS = (
     _broker(
@@ -175,6 +192,20 @@ ROWS = (
         choices=("none", "requested", "required"),
     ),
     _broker(
+        _NAMES,
+        STRING,
+        _AS_IS,
+        "Rules from the subject of a client's certificate to its user, such as "
+        "RULE:^CN=(.*?),OU=Users.*$/$1/L,DEFAULT. The first one that matches decides.",
+    ),
+    _broker(
+        "principal.builder.class",
+        STRING,
+        "",
+        "The class that finds the user of a client: Kafka's default, which is the same as none (empty).",
+        check=_reason,
+    ),
+    _broker(
         "ssl.endpoint.identification.algorithm",
         STRING,
         "https",
@@ -206,7 +237,8 @@ class BearerOptions(NamedTuple):
 class ListenerSecurity(NamedTuple):
     """The mechanisms of a listener with SASL, the passwords of PLAIN by user, and its TLS.
 
-    `session_ms` has the longest session of mechanisms that have a limit, in milliseconds.
+    `session_ms` has the longest session of mechanisms that have a limit, in milliseconds. `names`
+    are the rules from the subjects of certificates to users, None if each subject is a user.
     """
 
     mechanisms: tuple[str, ...] = ()
@@ -214,6 +246,7 @@ class ListenerSecurity(NamedTuple):
     tls: TlsFiles | None = None
     session_ms: Mapping[str, int] = {}
     bearer: BearerOptions | None = None
+    names: "principal_rules.Rules | None" = None
 
 
 class Named(Protocol):
@@ -254,7 +287,10 @@ def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
     passwords = values.passwords() if PLAIN in mechanisms else {}
     tls = values.tls() if listener.protocol.endswith("SSL") else None
     bearer = values.bearer() if OAUTHBEARER in mechanisms else None
-    return ListenerSecurity(mechanisms, passwords, tls, values.session_ms(mechanisms), bearer)
+    names = None if tls is None else values.names()
+    return ListenerSecurity(
+        mechanisms, passwords, tls, values.session_ms(mechanisms), bearer, names
+    )
 
 
 def token_secret_key(options: Snapshot) -> str:
@@ -378,6 +414,15 @@ class _Values:
                 row = dataclasses.replace(_SESSION_ROW, name=self._prefix + name)
                 return int(row.parse(text))
         return self._options.integer(_SESSION)
+
+    def names(self) -> "principal_rules.Rules | None":
+        text = self._text(_NAMES)
+        if text == _AS_IS:
+            return None
+        try:
+            return principal_rules.parse_rules(text)
+        except ValueError as error:
+            raise self._refusal(_NAMES, f"cannot be read: {error}") from error
 
     def tls(self) -> TlsFiles:
         for name in ("ssl.keystore.type", "ssl.truststore.type"):

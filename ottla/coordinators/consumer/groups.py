@@ -6,7 +6,7 @@ expired deadline or a finished lookup are appended here without a waiting reques
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from ottla.base.clock import Clock
@@ -151,7 +151,13 @@ class ConsumerGroups:
             self._checked[group_id] = (transition.topics.image, transition.checked_at_epoch)
         if transition.regexes_wanted:
             self._lookups.add(group_id)
-            start = partial(self._look_up, group_id, transition.regexes_wanted)
+            lookup = Lookup(
+                transition.topics,
+                transition.now_ms,
+                transition.regexes_wanted,
+                transition.may_describe,
+            )
+            start = partial(self._look_up, group_id, lookup)
             self._host.timers.set((_LookingUp, group_id), 0, start)
         if transition.is_target_wanted and group_id not in self._assigning:
             self._assigning.add(group_id)
@@ -256,15 +262,12 @@ class ConsumerGroups:
 
     # -- lookups of regular expressions
 
-    def _look_up(self, group_id: str, regexes: Iterable[str]) -> None:
-        self._look_up_some(group_id, Lookup(self._topics(), self._clock.time_ms(), regexes))
-
-    def _look_up_some(self, group_id: str, lookup: Lookup) -> None:
+    def _look_up(self, group_id: str, lookup: Lookup) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
         while lookup.has_more and self._clock.monotonic() < ends:
             lookup.look_at_some()
         if lookup.has_more:
-            again = partial(self._look_up_some, group_id, lookup)
+            again = partial(self._look_up, group_id, lookup)
             self._host.timers.set((_LookingUp, group_id), 0, again)
             return
         self._lookups.discard(group_id)

@@ -1,5 +1,6 @@
 """One decision about a group: its inputs, and the changes and deadlines that it collects."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -44,10 +45,14 @@ class CancelTimer(NamedTuple):
 
 
 class Client(NamedTuple):
-    """The client of a request: its client id, and its address in Java's format."""
+    """The client of a request: its client id, and its address in Java's format.
+
+    `may_describe` returns True for a topic that the client may see; None if it may see every topic.
+    """
 
     client_id: str
     client_host: str
+    may_describe: Callable[[str], bool] | None = None
 
 
 class Topics(NamedTuple):
@@ -77,8 +82,9 @@ class Transition:
     checked_at_epoch: int | None = None
     # The target of the group's new epoch is to be computed later.
     is_target_wanted: bool = False
-    # The regular expressions to look up now.
+    # The regular expressions to look up now, and the topics that the result may contain.
     regexes_wanted: frozenset[str] = frozenset()
+    may_describe: Callable[[str], bool] | None = None
 
     def note(self, text: str) -> None:
         """Write a line to the broker's log, one per decision."""

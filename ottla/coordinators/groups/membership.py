@@ -46,9 +46,18 @@ class Membership:
         self._rng = rng
 
     def join_group(
-        self, request: JoinGroupRequest, *, api_version: int, client_id: str, client_host: str
+        self,
+        request: JoinGroupRequest,
+        *,
+        api_version: int,
+        client_id: str,
+        client_host: str,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> Reply[JoinGroupResponse]:
-        """Join or rejoin a group; the response is sent when the generation has all its members."""
+        """Join or rejoin a group; the response is sent when the generation has all its members.
+
+        `may_describe` is that of `Client`.
+        """
 
         def refuse(code: ErrorCode) -> JoinGroupResponse:
             return JoinGroupResponse(error_code=group_error(code), member_id=request.member_id)
@@ -67,7 +76,8 @@ class Membership:
             return refuse(shard)
         if _uses_consumer_protocol(shard, request.group_id, replaces_empty=not request.member_id):
             fresh_uuid = uuid_text(random_uuid(self._rng))
-            joiner = classic.Joiner(Client(client_id, client_host), api_version, fresh_uuid)
+            client = Client(client_id, client_host, may_describe)
+            joiner = classic.Joiner(client, api_version, fresh_uuid)
             return decide_on(
                 shard.host,
                 shard,

@@ -7,9 +7,10 @@ SaslHandshake).
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ProtocolError
+from ottla.base.loading import deferred_module
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection, FrameHandler
 from ottla.net.tls import subject_of
@@ -22,6 +23,12 @@ from ottla.server.authentication.identity import (
 )
 from ottla.server.quotas.entities import ANONYMOUS
 from ottla.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from ottla.security import principal_rules
+else:
+    # Few listeners have rules.
+    principal_rules = deferred_module("ottla.security.principal_rules")
 
 _BEFORE = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _IN_A_RENEWAL = frozenset({ApiKey.SASL_AUTHENTICATE})
@@ -54,6 +61,7 @@ class Gate:
         self._dispatcher = dispatcher
         self._now = now
         self._has_sasl = bool(security.mechanisms)
+        self._names = security.names
         self._limits = limits
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
@@ -64,8 +72,7 @@ class Gate:
             self._dispatcher.frame(connection, frame)
             return
         if not self._has_sasl:
-            subject = subject_of(connection.certificate)
-            connection.identity = CertificateUser(subject or ANONYMOUS)
+            connection.identity = CertificateUser(self._user(connection.certificate))
             self._admit(connection)
             self._dispatcher.frame(connection, frame)
             return
@@ -80,6 +87,18 @@ class Gate:
             self._dispatcher.frame(connection, frame)
         if is_known(connection):
             self._admit(connection)
+
+    def _user(self, certificate: object) -> str:
+        """Return the user of a certificate; ProtocolError if it has none, as in Kafka."""
+        subject = subject_of(certificate)
+        if not subject:
+            return ANONYMOUS
+        user = subject if self._names is None else principal_rules.name_of(self._names, subject)
+        if not user:
+            raise ProtocolError(
+                f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
+            )
+        return user
 
     def _admit(self, connection: Connection) -> None:
         session = session_of(connection)

@@ -77,9 +77,23 @@ class ClientLogin:
         return reply
 
 
-def user_of(connection: Connection) -> str:
-    """Return the name of the user of a connection, for quotas."""
+def certificate_user(connection: Connection) -> CertificateUser | None:
+    """Return the user of the peer's certificate, also after a claim to be a broker."""
     identity = connection.identity
+    if isinstance(identity, ProofToPeer):
+        identity = identity.former
+    return identity if isinstance(identity, CertificateUser) else None
+
+
+def user_of(connection: Connection) -> str:
+    """Return the name of the user of a connection.
+
+    A certificate counts until the peer has proven to be a broker: a client cannot choose to be
+    ANONYMOUS, which may have other rights and quotas.
+    """
+    identity = connection.identity
+    if isinstance(identity, ProofToPeer) and identity.broker_id < 0:
+        identity = identity.former
     is_client = isinstance(identity, ClientLogin | CertificateUser)
     return (identity.user if is_client else "") or ANONYMOUS
 

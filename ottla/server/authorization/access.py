@@ -8,19 +8,17 @@ from typing import TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.net.connection import Connection
-from ottla.net.tls import subject_of
 from ottla.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.security.authorization import Requester
 from ottla.security.broker_proof import ProofToPeer
-from ottla.security.principal import USER, Principal
 from ottla.server.authentication.identity import is_known, principal_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.current import Current
-from ottla.server.quotas.entities import ANONYMOUS
 
 P = TypeVar("P")
 
 _HOSTS_MAX = 4096
+_ALLOWED_MAX = 1000
 _BITS = 32
 _SIGN = 1 << (_BITS - 1)
 _ERRORS = {
@@ -33,22 +31,63 @@ _ERRORS = {
 }
 
 
+class Sender:
+    """The sender of the requests of a connection, as long as its identity is the same.
+
+    A broker that has proven to be one may do everything.
+    """
+
+    __slots__ = ("_allowed", "_generation", "identity", "is_broker", "requester")
+
+    def __init__(self, connection: Connection) -> None:
+        identity = self.identity = connection.identity
+        self.is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+        self.requester = Requester(
+            principal_of(connection).text(), host_address(connection.peer_address[0])
+        )
+        # Operations on topics that this generation of the authorizer's lists allows.
+        self._allowed: set[tuple[int, str]] = set()
+        self._generation = -1
+
+    def is_allowed(self, generation: int, operation: int, topic: str) -> bool:
+        """Return True if `remember` was called since the lists have changed."""
+        return generation == self._generation and (operation, topic) in self._allowed
+
+    def remember(self, generation: int, operation: int, topic: str) -> None:
+        """Remember that the sender may do the operation to the topic."""
+        if generation != self._generation or len(self._allowed) >= _ALLOWED_MAX:
+            self._generation = generation
+            self._allowed.clear()
+        self._allowed.add((operation, topic))
+
+
+def sender_of(connection: Connection) -> Sender:
+    """Return the sender of the requests of a connection."""
+    known = connection.known_sender
+    if known is not None and known.identity is connection.identity:
+        sender: Sender = known
+        return sender
+    sender = Sender(connection)
+    if sender.identity is None or is_known(connection):
+        # An exchange that is not complete changes its own state.
+        connection.known_sender = sender
+    return sender
+
+
 class Access:
-    """The rights of a connection; a broker that has proven to be one may do everything."""
+    """The rights of the sender of a request."""
 
     __slots__ = ("_current", "_is_broker", "authorizer", "connection", "requester", "version")
 
     def __init__(
         self, authorizer: Authorizer, connection: Connection, version: int, current: Current
     ) -> None:
-        identity = connection.identity
-        self._is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+        sender = sender_of(connection)
+        self._is_broker = sender.is_broker
         self._current = current
         self.authorizer = authorizer
         self.connection = connection
-        self.requester = Requester(
-            _principal(connection).text(), host_address(connection.peer_address[0])
-        )
+        self.requester = sender.requester
         self.version = version
 
     @property
@@ -83,6 +122,10 @@ class Access:
         return self._is_broker or self.authorizer.allows(
             self.requester, operation, resource_type, name, is_logged=False
         )
+
+    def shows_topic(self, name: str) -> bool:
+        """Return True if a response may contain the topic, which the sender did not name."""
+        return self.shows(ResourceType.TOPIC, name)
 
     def may_topic(self, operation: AclOperation, name: str) -> bool:
         """Return True if the sender may do the operation to the topic."""
@@ -125,13 +168,6 @@ class Access:
             if supported >> operation & 1 and self.shows(resource_type, name, operation)
         )
         return bits - (1 << _BITS) if bits & _SIGN else bits
-
-
-def _principal(connection: Connection) -> Principal:
-    """Return the principal of a connection; one with a certificate keeps it during other proofs."""
-    if connection.certificate is not None and not is_known(connection):
-        return Principal(USER, subject_of(connection.certificate) or ANONYMOUS)
-    return principal_of(connection)
 
 
 @lru_cache(maxsize=_HOSTS_MAX)

@@ -22,6 +22,8 @@ from ottla.server.authorization.store import AclStore
 _log = logging.getLogger(__name__)
 
 _DECISIONS_MAX = 100_000
+# Names of topics are shorter. Clients choose longer ones, of which the log has the beginning.
+_NAME_MAX = 249
 _ANY_NAME = None
 
 _Question = tuple[Requester, AclOperation, ResourceType, str | None]
@@ -32,12 +34,18 @@ class Authorizer:
 
     def __init__(self, rules: Rules, store: AclStore) -> None:
         self.store = store
+        # Increases whenever a list has changed.
+        self.generation = 0
         self._rules = rules
         # Forgotten when a list changes, or when there are too many.
         self._decisions: dict[_Question, bool] = {}
         # The refusals that the log has.
         self._logged: set[_Question] = set()
-        store.on_change.append(self._forget)
+        store.on_change.append(self._changed)
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self._forget()
 
     def _forget(self) -> None:
         self._decisions.clear()
@@ -77,15 +85,21 @@ class Authorizer:
         return decision
 
     def _remember(self, question: _Question, decision: bool) -> None:
+        if len(question[-1] or "") > _NAME_MAX:
+            return
         if len(self._decisions) >= _DECISIONS_MAX:
             self._forget()
         self._decisions[question] = decision
 
     def _log(self, question: _Question) -> None:
-        if question in self._logged:
-            return
-        self._logged.add(question)
         requester, operation, resource_type, name = question
+        name = (name or "")[:_NAME_MAX]
+        shortened = (requester, operation, resource_type, name)
+        if shortened in self._logged:
+            return
+        if len(self._logged) >= _DECISIONS_MAX:
+            self._logged.clear()
+        self._logged.add(shortened)
         _log.info(
             "denied principal=%s host=%s operation=%s resource=%s:%s",
             requester.principal,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ottla.coordinators.replies import shaped
 from ottla.net.connection import Connection
 from ottla.security.acls import AclOperation
-from ottla.server.authorization.access import Access
+from ottla.server.authorization.access import Access, sender_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.current import Current
 
@@ -52,11 +52,25 @@ def topic_right(
     operation: AclOperation, authorizer: Authorizer, current: Current
 ) -> Callable[[Connection, str], bool]:
     """Return the function that returns True if a sender may do the operation to a topic."""
+    number = int(operation)
 
     def may(connection: Connection, topic: str) -> bool:
-        return Access(authorizer, connection, _ANY_VERSION, current).may_topic(operation, topic)
+        sender, generation = sender_of(connection), authorizer.generation
+        if sender.is_allowed(generation, number, topic):
+            return True
+        access = Access(authorizer, connection, _ANY_VERSION, current)
+        if not access.may_topic(operation, topic):
+            return False
+        sender.remember(generation, number, topic)
+        return True
 
     return may
+
+
+def identity_key(connection: Connection) -> tuple[Any, ...]:
+    """Return a key: responses to connections with the same key show the same topics."""
+    sender = sender_of(connection)
+    return sender.requester, sender.is_broker
 
 
 def guarded(handle: Handle, check: Check, authorizer: Authorizer, current: Current) -> Handle:

@@ -43,6 +43,7 @@ def handle(
         context.client_id or "",
         # Java prints an address without a host name like this, and tools show it unchanged.
         f"/{context.connection.peer_address[0]}",
+        None if context.access is None else context.access.shows_topic,
     )
     return groups.membership.consumer_heartbeat(
         request, api_version=context.api_version, client=client

@@ -27,6 +27,7 @@ def handle(context: RequestContext, request: JoinGroupRequest) -> Reply[JoinGrou
         client_id=context.client_id or "",
         # Java prints an address without a host name like this, and tools show it unchanged.
         client_host=f"/{context.connection.peer_address[0]}",
+        may_describe=None if context.access is None else context.access.shows_topic,
     )
     return reply if context.api_version < _FIRST_VERSION_WITH_NULL else shaped(reply, _without_name)
 

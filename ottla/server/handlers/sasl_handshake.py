@@ -3,7 +3,8 @@
 v0: the messages of the exchange follow as they are; v1: in SaslAuthenticate requests (KIP-152).
 Brokers of one cluster use the mechanism OTTLA-BROKER on any listener (ottla.security.broker_proof).
 As in Kafka, another mechanism on a listener without SASL is refused with ILLEGAL_SASL_STATE. One
-that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with those that it has.
+that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with those that it has: this response
+comes after connection.failed.authentication.delay.ms, and the connection is closed.
 
 A client whose session ends begins another exchange on its connection (KIP-368), at most once in a
 second. ILLEGAL_SASL_STATE for one whose session does not end.
@@ -11,10 +12,13 @@ second. ILLEGAL_SASL_STATE for one whose session does not end.
 Not done: nothing.
 """
 
+import asyncio
+
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
 from ottla.security.sessions import Renewal
-from ottla.server.authentication.identity import session_of
+from ottla.server.authentication.identity import certificate_user, session_of
+from ottla.server.authentication.refusals import DELAY, answer_late
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -24,21 +28,29 @@ MIN_VERSION = 0
 MAX_VERSION = 1
 
 
-def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+def handle(
+    context: RequestContext, request: SaslHandshakeRequest
+) -> "SaslHandshakeResponse | asyncio.Future[SaslHandshakeResponse]":
     """Begin the exchange; SaslAuthenticate requests continue it."""
     secret, connection = context.broker.secret, context.connection
     session = session_of(connection)
     if request.mechanism == MECHANISM and secret is not None and session is None:
         number = context.broker.rng.random_bytes(NUMBER_BYTES)
-        connection.identity = ProofToPeer(secret, number)
+        connection.identity = ProofToPeer(secret, number, certificate_user(connection))
         return SaslHandshakeResponse(mechanisms=[MECHANISM])
     logins, listener = context.broker.logins, connection.listener_name
     mechanisms, now = logins.mechanisms(listener), context.broker.clock.monotonic()
     if not mechanisms or (session is not None and not session.may_be_renewed(now)):
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
     if request.mechanism not in mechanisms:
-        return SaslHandshakeResponse(
+        refusal = SaslHandshakeResponse(
             error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
+        )
+        return answer_late(
+            context.connection,
+            refusal,
+            f"unsupported SASL mechanism {request.mechanism!r}",
+            context.broker.options.integer(DELAY),
         )
     connection.identity = logins.begin(
         listener,

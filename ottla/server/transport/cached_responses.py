@@ -2,7 +2,8 @@
 
 Clients repeat the same Metadata requests; the response to a request that was seen since the image
 last changed is one lookup instead of an encoding of every partition. Bounded, and cleared by the
-next image.
+next image. With an authorizer the request contains its sender, and a change of access control lists
+clears the cache.
 """
 
 from typing import Any
@@ -24,18 +25,27 @@ class CachedResponses:
     def find(self, source: object, request: tuple[Any, ...]) -> bytes | None:
         """Return the response created from this very image; None if there is none."""
         if source is not self._source:
-            self._responses.clear()
-            self._size_bytes = 0
+            self.clear()
             self._source = source
             return None
         return self._responses.get(request)
 
+    def clear(self) -> None:
+        """Remove every response: one depends on something else that has changed."""
+        self._responses.clear()
+        self._size_bytes = 0
+
     def keep(self, source: object, request: tuple[Any, ...], response: bytes) -> None:
-        """Store a response unless the image has changed meanwhile or the cache is full."""
-        if source is not self._source or len(response) > _RESPONSE_BYTES_MAX:
+        """Store a response unless the image has changed meanwhile or it is too large.
+
+        A request may be much larger than its response, and it is stored, too.
+        """
+        size_bytes = len(response) + sum(
+            len(part) for part in request if isinstance(part, bytes | str)
+        )
+        if source is not self._source or size_bytes > _RESPONSE_BYTES_MAX:
             return
-        if self._size_bytes + len(response) > _BYTES_MAX:
-            self._responses.clear()
-            self._size_bytes = 0
+        if self._size_bytes + size_bytes > _BYTES_MAX:
+            self.clear()
         self._responses[request] = response
-        self._size_bytes += len(response)
+        self._size_bytes += size_bytes

@@ -64,7 +64,6 @@ class Route:
         "has_records",
         "header",
         "is_async",
-        "is_cached",
         "is_plain",
         "probe",
         "requests_count",
@@ -90,8 +89,6 @@ class Route:
         self.requests_count = 0
         # A request is timed if its number has none of these bits.
         self.sampled_mask = probe.weight - 1
-        # Responses to principals with different rights differ.
-        self.is_cached = row.is_cached and authorizer is None
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
         if authorizer is not None:
@@ -101,7 +98,7 @@ class Route:
             self.handle = for_brokers_only(self.handle)
         if row.needs_metadata:
             self.handle = once_informed(self.handle)
-        self.is_plain = not (self.is_async or self.is_cached)
+        self.is_plain = not (self.is_async or row.is_cached)
         self.response: type[Any] = api.response
         # The fields that this version has.
         self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
@@ -181,6 +178,7 @@ class Dispatcher:
         """Check every request from now on; call this before the first one."""
         assert not self._routes, "requests have been handled without a check"
         self._authorizer = authorizer
+        authorizer.store.on_change.append(self._cached_responses.clear)
 
     def enforce(self, quotas: ClientQuotas) -> None:
         """Enforce quotas whenever there are any."""
@@ -316,12 +314,15 @@ class Dispatcher:
     ) -> None:
         """Answer from the cache, or call the handler and store its plain response."""
         connection, image = context.connection, self._current.image
-        key = (
+        key: tuple[Any, ...] = (
             route.version,
             connection.listener_name,
             connection.local_address,
             bytes(frame[position:]),
         )
+        if self._authorizer is not None:
+            # Responses to principals with different rights differ.
+            key += guarding.identity_key(connection)
         header = route.header(context.correlation_id)
         body = self._cached_responses.find(image, key)
         if body is None:

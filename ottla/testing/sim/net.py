@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Iterable
 
 from ottla.base.rng import Rng
-from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
+from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 from ottla.testing.sim.loop import Process, current_process
 from ottla.testing.sim.trace import Trace
 from ottla.testing.sim.transport import Address, Pipe, SimFileSocket, SimTransport
@@ -70,7 +70,7 @@ class SimNet:
         port: int,
         factory: ProtocolFactory,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-        tls: ssl.SSLContext | None = None,
+        tls: ListenerTls | None = None,
     ) -> SimListener:
         """Accept connections on a port of this host; raises OSError if it is in use."""
         assert tls is None, "simulated connections have no TLS"

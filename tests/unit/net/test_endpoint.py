@@ -1,8 +1,10 @@
 """An endpoint on real sockets: admission, timeouts, draining."""
 
 import asyncio
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from unittest.mock import PropertyMock
 
 import pytest
@@ -15,7 +17,9 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
 from ottla.net.listener import RealNet
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.tls import TlsFiles, client_context, server_context
 from ottla.net.unsent import UnsentBudget
+from tests.certificates import self_signed
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -36,7 +40,7 @@ class Echo:
 class Site:
     """An open endpoint and the clients that connected to it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, tls: ssl.SSLContext | None = None) -> None:
         self.echo = Echo()
         self.tasks = Tasks()
         self.endpoint = Endpoint(
@@ -46,11 +50,13 @@ class Site:
             unsent=UnsentBudget(10**8),
             buffers=ReceiveBuffers(),
             tasks=self.tasks,
+            tls=tls,
         )
         self.clients: list[asyncio.StreamWriter] = []
 
-    async def connect(self) -> Streams:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.endpoint.port)
+    async def connect(self, tls: ssl.SSLContext | None = None) -> Streams:
+        port = self.endpoint.port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
         self.clients.append(writer)
         return reader, writer
 
@@ -60,8 +66,8 @@ async def open_site() -> AsyncIterator[Callable[[Limits], "asyncio.Future[Site]"
     """Open an endpoint on a free port of loopback with these limits."""
     sites: list[Site] = []
 
-    async def open_with(limits: Limits) -> Site:
-        site = Site(limits)
+    async def open_with(limits: Limits, tls: ssl.SSLContext | None = None) -> Site:
+        site = Site(limits, tls)
         sites.append(site)
         await site.endpoint.open(RealNet(), "127.0.0.1", 0)
         site.endpoint.serve(site.echo)
@@ -111,6 +117,34 @@ async def test_one_address_has_its_own_limit(open_site) -> None:
     assert await ask(await site.connect(), b"1") == b"1"
     second = await site.connect()
     assert await second[0].read() == b""
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(connections_per_host_max=2), Limits(connections_max=2)],
+    ids=["max.connections.per.ip", "max.connections"],
+)
+async def test_handshake_of_tls_counts_as_a_connection(
+    open_site, tmp_path: Path, limits: Limits
+) -> None:
+    """A client that begins many handshakes and completes none is limited, too."""
+    chain = self_signed(tmp_path)
+    files = TlsFiles(str(chain), "", str(chain.with_suffix(".crt")), "none", checks_host=True)
+    site = await open_site(limits, server_context(files))
+    first, _ = await site.connect(), await site.connect()
+    third = await site.connect()
+    assert await third[0].read() == b""
+    first[1].close()
+    await first[1].wait_closed()
+    # The broker may not have noticed yet that the first one has gone.
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                streams = await site.connect(client_context(files))
+                break
+            except OSError:
+                continue
+    assert await ask(streams, b"4") == b"4"
 
 
 @pytest.mark.parametrize(

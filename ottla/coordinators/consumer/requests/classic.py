@@ -65,6 +65,7 @@ def join(
 ) -> JoinGroupResponse:
     """Handle a JoinGroup; `downgrade` makes the group classic if only classic members are left."""
     group = transition.group
+    transition.may_describe = joiner.client.may_describe
     is_new = not request.member_id
     member_id = request.member_id or joiner.fresh_id
     check_room(transition, member_id, request.group_instance_id)

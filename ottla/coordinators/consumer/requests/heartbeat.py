@@ -85,6 +85,7 @@ def heartbeat(
     `is_looking_up` is True if a lookup of the group's regular expressions is already running.
     """
     check_room(transition, request.member_id, request.instance_id)
+    transition.may_describe = client.may_describe
     old = member_of(transition, request)
     member = _updated(old, request, client)
     has_new_names = epochs.store_member(transition, old, member)

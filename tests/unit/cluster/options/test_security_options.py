@@ -10,6 +10,7 @@ from ottla.cluster.options.security_options import (
     security_of,
     token_secret_key,
 )
+from ottla.security.principal_rules import name_of
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
 _SASL = "listener.name.sasl_plaintext."
@@ -207,6 +208,14 @@ def test_sasl_that_is_incomplete_is_an_error(settings: dict[str, str], sentence:
         ),
         ({"ssl.keystore.type": "JKS"}, "it must be one of: PEM"),
         ({"listener.name.ssl.ssl.keystore.type": "JKS"}, "is not PEM, the only format"),
+        (
+            {"ssl.keystore.location": "k", "ssl.principal.mapping.rules": "RULE:a/b"},
+            "ssl.principal.mapping.rules cannot be read: 'RULE:a/b' does not begin with a rule",
+        ),
+        (
+            {"principal.builder.class": "org.example.Builder"},
+            "Ottla runs no classes of Java; write ssl.principal.mapping.rules",
+        ),
     ],
 )
 def test_tls_that_is_incomplete_is_an_error(settings: dict[str, str], sentence: str) -> None:
@@ -214,3 +223,23 @@ def test_tls_that_is_incomplete_is_an_error(settings: dict[str, str], sentence: 
     with pytest.raises(ConfigError) as caught:
         parsed({"listeners": "SSL://h:1", **settings})
     assert sentence in str(caught.value)
+
+
+def test_rules_of_certificates_are_those_of_the_listener() -> None:
+    """The rules without a prefix are for the other listeners."""
+    found = parsed(
+        {
+            "listeners": "SSL://h:1,INNER://h:2",
+            "listener.security.protocol.map": "SSL:SSL,INNER:SSL",
+            "ssl.keystore.location": "k",
+            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U",
+            "listener.name.inner.ssl.principal.mapping.rules": "DEFAULT",
+            "principal.builder.class": (
+                "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+            ),
+        }
+    )
+    (outer, inner) = (security.names for security in found)
+    assert outer is not None
+    assert name_of(outer, "CN=ann") == "ANN"
+    assert inner is None

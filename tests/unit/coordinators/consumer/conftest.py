@@ -40,6 +40,8 @@ class Consumers:
         self.world = world
         self.options = BROKER_OPTIONS.parse({})
         self.group_options = {}
+        # The topics that the clients of later requests may see: None for every topic.
+        self.may_describe = None
         self.image = ClusterImage().with_topics(
             [
                 topic_image(OFFSETS_TOPIC, bytes(15) + b"\x07", 1),
@@ -105,7 +107,7 @@ class Consumers:
             group_id="g", member_id=member_id, member_epoch=epoch, **fields
         )
         return self.coordinator.membership.consumer_heartbeat(
-            request, api_version=version, client=Client("client", "/127.0.0.1")
+            request, api_version=version, client=Client("client", "/127.0.0.1", self.may_describe)
         )
 
     # -- members of the classic protocol
@@ -131,7 +133,11 @@ class Consumers:
             **fields,
         )
         return self.coordinator.membership.join_group(
-            request, api_version=version, client_id="client", client_host="/127.0.0.1"
+            request,
+            api_version=version,
+            client_id="client",
+            client_host="/127.0.0.1",
+            may_describe=self.may_describe,
         )
 
     def sync(self, member_id, generation, **fields):

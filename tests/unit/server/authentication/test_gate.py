@@ -12,6 +12,7 @@ from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection
 from ottla.security.broker_proof import ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed
+from ottla.security.principal_rules import parse_rules
 from ottla.server.authentication.gate import Gate, Limits
 from ottla.server.authentication.identity import CertificateUser, is_known, user_of
 from ottla.server.authentication.logins import Logins
@@ -109,6 +110,21 @@ def test_user_of_a_certificate_is_its_subject(certificate: object, user: str) ->
     assert pass_frame(line, METADATA, ListenerSecurity()) == [METADATA]
     assert user_of(cast(Connection, line)) == user
     assert line.passed == [1000]
+
+
+def test_rules_return_the_user_of_a_certificate() -> None:
+    """A client whose certificate no rule matches is disconnected, as in Kafka."""
+    security = ListenerSecurity(names=parse_rules("RULE:^CN=(a.*?),O=.*$/$1/U"))
+    names = ((("organizationName", "x"),), (("commonName", "ann"),))
+    line = Line(certificate={"subject": names})
+    assert pass_frame(line, METADATA, security) == [METADATA]
+    assert user_of(cast(Connection, line)) == "ANN"
+    stranger = Line(certificate={"subject": ((("commonName", "ben"),),)})
+    with pytest.raises(ProtocolError, match=r"ssl\.principal\.mapping\.rules .* 'CN=ben'"):
+        pass_frame(stranger, METADATA, security)
+    without = Line()
+    pass_frame(without, METADATA, security)
+    assert user_of(cast(Connection, without)) == "ANONYMOUS"
 
 
 def test_broker_is_known_after_its_proof() -> None:

@@ -105,7 +105,7 @@ async def test_only_the_exchange_is_served_while_a_session_is_renewed(client: Cl
 
 
 async def test_second_renewal_within_a_second_is_refused(client: Client) -> None:
-    """As in Kafka, with the error of a session that does not end; the session continues."""
+    """The error is that of a session that does not end, as in Kafka; the session continues."""
     client.handshake()
     client.authenticate()
     client.clock.now += 0.9
@@ -128,6 +128,18 @@ async def test_session_of_another_user_is_refused(client: Client) -> None:
         "Cannot change principals during re-authentication from User.ann: User.bob"
     )
     assert session_of(client.connection) is None
+
+
+async def test_unsupported_mechanism_ends_the_session(client: Client) -> None:
+    """The answer comes late, and the connection is closed after it, as in Kafka."""
+    closed: list[str] = []
+    client.connection.close = closed.append
+    later = client.send(HANDSHAKE, SaslHandshakeRequest(mechanism="GSSAPI"))
+    response = await cast("asyncio.Future[Any]", later)
+    assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert closed == ["the client is not authenticated"]
 
 
 async def test_another_mechanism_closes_the_connection(client: Client) -> None:

@@ -14,7 +14,7 @@ from ottla.security.authorization import Rules
 from ottla.security.broker_proof import ProofToPeer
 from ottla.server import operations
 from ottla.server.authentication.identity import CertificateUser
-from ottla.server.authorization.access import Access, host_address
+from ottla.server.authorization.access import Access, host_address, sender_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.current import Current
 from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
@@ -22,11 +22,9 @@ from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 READ = AclOperation.READ
 
 
-async def access_of(stores: Stores, identity: Any = None, certificate: Any = None) -> Access:
+async def access_of(stores: Stores, identity: Any = None) -> Access:
     """Return the rights of a connection."""
-    connection = SimpleNamespace(
-        identity=identity, peer_address=("10.0.0.1", 1), certificate=certificate
-    )
+    connection = SimpleNamespace(identity=identity, peer_address=("10.0.0.1", 1), known_sender=None)
     current = Current(
         image=ClusterImage(topic_names={b"i" * 16: "t"}), options=BROKER_OPTIONS.parse({})
     )
@@ -43,9 +41,9 @@ async def test_principal_is_the_user(stores: Stores) -> None:
 
 async def test_claim_to_be_a_broker_does_not_hide_the_certificate(stores: Stores) -> None:
     """Otherwise a client could choose to be ANONYMOUS, which may have other rights."""
-    certificate = {"subject": ((("commonName", "ann"),),)}
-    for identity in (None, ProofToPeer(b"s" * 32, b"n" * 16)):
-        access = await access_of(stores, identity, certificate)
+    ann = CertificateUser("CN=ann")
+    for identity in (ann, ProofToPeer(b"s" * 32, b"n" * 16, ann)):
+        access = await access_of(stores, identity)
         assert access.requester.principal == "User:CN=ann"
 
 
@@ -58,6 +56,20 @@ async def test_proven_broker_may_do_everything(stores: Stores) -> None:
     assert broker.may_topic(READ, "t")
     assert broker.may_some(AclOperation.WRITE, ResourceType.TOPIC)
     broker.require(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
+
+
+def test_sender_is_remembered_until_the_identity_changes() -> None:
+    """During an exchange each request finds its sender again."""
+    peer = SimpleNamespace(identity=None, peer_address=("10.0.0.1", 1), known_sender=None)
+    connection = cast(Connection, peer)
+    anonymous = sender_of(connection)
+    assert sender_of(connection) is anonymous
+    proof = peer.identity = ProofToPeer(b"s" * 32, b"n" * 16)
+    assert not sender_of(connection).is_broker
+    proof.broker_id = 2
+    assert sender_of(connection).is_broker
+    peer.identity = CertificateUser("CN=ann")
+    assert sender_of(connection).requester.principal == "User:CN=ann"
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,23 @@ async def test_denial_is_logged_once(stores: Stores, caplog: pytest.LogCaptureFi
     ]
 
 
+async def test_long_names_are_not_remembered(
+    stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that invents names fills neither the memory nor the log; the decision is right."""
+    authorizer = await authorizer_of(stores)
+    prefix = ResourcePattern(ResourceType.TOPIC, "t", PatternType.PREFIXED)
+    await authorizer.create([AclBinding(prefix, entry())])
+    with caplog.at_level(logging.INFO):
+        for number in range(3):
+            name = "x" * 300 + str(number)
+            assert not authorizer.allows(ANN, READ, ResourceType.TOPIC, name)
+            assert authorizer.allows(ANN, READ, ResourceType.TOPIC, "t" + name)
+    assert not authorizer._decisions
+    (line,) = [record.getMessage() for record in caplog.records if "denied" in record.message]
+    assert line.endswith(f"resource=TOPIC:{'x' * 249}")
+
+
 @pytest.mark.parametrize(
     ("pattern", "principal", "reason"),
     [

@@ -9,10 +9,11 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.security.acls import AclBinding, AclOperation, ResourcePattern, ResourceType
+from ottla.security.acls import ANY, AclBinding, AclOperation, ResourcePattern, ResourceType
 from ottla.security.authorization import Rules
-from ottla.server.authorization import groups, records
-from ottla.server.authorization.access import Access
+from ottla.server.authentication.identity import CertificateUser
+from ottla.server.authorization import access, groups, records
+from ottla.server.authorization.access import Access, sender_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.authorization.checks import CHECKS, OF_SHORTCUTS
 from ottla.server.authorization.guarding import allow_everyone, guarded, topic_right
@@ -58,7 +59,7 @@ class Sender:
     def __init__(self, authorizer: Authorizer, version: int = 9) -> None:
         self.authorizer = authorizer
         self.connection: Any = SimpleNamespace(
-            identity=None, peer_address=("10.0.0.1", 1), certificate=None
+            identity=None, peer_address=("10.0.0.1", 1), known_sender=None
         )
         self.api_version = version
         self.access: Access | None = None
@@ -170,6 +171,26 @@ async def test_right_to_a_topic_follows_the_lists(sender: Sender) -> None:
     await sender.authorizer.create([AclBinding(TOPIC, entry("User:ANONYMOUS"))])
     assert may(sender.connection, "t")
     assert not may(sender.connection, "u")
+    write = topic_right(AclOperation.WRITE, sender.authorizer, sender.current)
+    assert not write(sender.connection, "t")
+    sender.connection.identity = CertificateUser("CN=ann")
+    assert not may(sender.connection, "t")
+    sender.connection.identity = None
+    assert may(sender.connection, "t")
+    await sender.authorizer.delete([ANY])
+    assert not may(sender.connection, "t")
+
+
+async def test_remembered_rights_are_bounded(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that uses very many topics asks the authorizer again."""
+    monkeypatch.setattr(access, "_ALLOWED_MAX", 2)
+    known = sender_of(sender.connection)
+    for topic in ("t", "u", "v"):
+        known.remember(1, 2, topic)
+        assert known.is_allowed(1, 2, topic)
+    assert not known.is_allowed(1, 2, "t")
 
 
 async def test_follower_needs_the_action_of_the_cluster(sender: Sender) -> None:

@@ -1,5 +1,7 @@
 """Cached responses that are valid as long as their image of the cluster."""
 
+import pytest
+
 from ottla.server.transport import cached_responses
 from ottla.server.transport.cached_responses import CachedResponses
 
@@ -42,3 +44,16 @@ def test_memory_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
         cache.keep(image, (number,), b"x" * 300)
     assert sum(cache.find(image, (number,)) is not None for number in range(10)) <= 3
     assert cache.find(image, (9,)) is not None
+
+
+def test_size_of_requests_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client cannot fill the memory with large requests that have small responses."""
+    monkeypatch.setattr(cached_responses, "_BYTES_MAX", 1000)
+    monkeypatch.setattr(cached_responses, "_RESPONSE_BYTES_MAX", 500)
+    cache, image = CachedResponses(), object()
+    cache.find(image, ())
+    cache.keep(image, (9, b"q" * 500), b"a")
+    assert cache.find(image, (9, b"q" * 500)) is None
+    for number in range(4):
+        cache.keep(image, (number, b"q" * 400), b"a")
+    assert sum(cache.find(image, (number, b"q" * 400)) is not None for number in range(4)) == 2

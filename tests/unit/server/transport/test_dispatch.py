@@ -14,6 +14,11 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.net.limits import Limits
+from ottla.security.acls import ANY, AclBinding
+from ottla.security.authorization import Rules
+from ottla.security.broker_proof import ProofToPeer
+from ottla.server.authentication.identity import CertificateUser
+from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.context import Broker
 from ottla.server.current import Current
 from ottla.server.transport import informed
@@ -36,6 +41,7 @@ from ottla.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from tests.unit.net.conftest import HandHousehold, Wire
+from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 
 Handle = Callable[[Any, Any], Any]
 
@@ -313,6 +319,74 @@ async def test_cached_responses_do_not_call_the_handler(tasks: Tasks) -> None:
     desk.send(MetadataRequest(topics=None), 9, 4)
     assert calls == [1, 3, 4]
     assert [number for number, _ in desk.answers(MetadataResponse, 9)] == [1, 2, 3, 4]
+
+
+def proven_broker() -> ProofToPeer:
+    proof = ProofToPeer(b"s" * 32, b"n" * 16)
+    proof.broker_id = 2
+    return proof
+
+
+class Guarded(Desk):
+    """A dispatcher with an authorizer: cached metadata of a topic `t` that the sender may see."""
+
+    def __init__(self, tasks: Tasks, authorizer: Authorizer) -> None:
+        self.calls = 0
+        row = Row(handler(ApiKey.METADATA, self.handle), is_cached=True)
+        super().__init__(tasks, row)
+        self.authorizer = authorizer
+        self.dispatcher.authorize_by(authorizer)
+
+    def handle(self, _context: Any, _request: MetadataRequest) -> MetadataResponse:
+        self.calls += 1
+        return MetadataResponse(topics=[MetadataResponseTopic(name="t")])
+
+    def topics(self) -> list[str | None]:
+        """Return the topics of a new response."""
+        self.send(MetadataRequest(topics=None), 9)
+        (_, response) = self.answers(MetadataResponse, 9)[-1]
+        return [topic.name for topic in response.topics]
+
+    async def allow(self, principal: str) -> None:
+        await self.authorizer.create([AclBinding(TOPIC, entry(principal))])
+
+
+@pytest.fixture
+async def guarded(tasks: Tasks) -> AsyncIterator[Guarded]:
+    """Return a dispatcher whose authorizer has no list."""
+    stores = Stores()
+    yield Guarded(tasks, Authorizer(Rules(), await stores.store()))
+    await stores.tasks.close()
+    await stores.tree.close()
+
+
+async def test_cached_response_is_for_one_principal_and_host(guarded: Guarded) -> None:
+    """A broker has all rights, although its principal may have none."""
+    await guarded.allow("User:ann")
+    wire = guarded.wire.connection
+    expected: list[tuple[Any, str, list[str]]] = [
+        (None, "10.0.0.1", []),
+        (CertificateUser("ann"), "10.0.0.1", ["t"]),
+        (CertificateUser("ann"), "10.0.0.2", ["t"]),
+        (CertificateUser("ben"), "10.0.0.1", []),
+        (proven_broker(), "10.0.0.1", ["t"]),
+    ]
+    for _ in range(2):
+        for identity, host, topics in expected:
+            wire.identity, wire.peer_address = identity, (host, 1)
+            assert guarded.topics() == topics
+    assert guarded.calls == len(expected)
+
+
+async def test_change_of_a_list_clears_the_cache(guarded: Guarded) -> None:
+    """The next response has the new rights; so does one after a change of the topics."""
+    assert [guarded.topics(), guarded.topics(), guarded.calls] == [[], [], 1]
+    await guarded.allow("User:ANONYMOUS")
+    assert [guarded.topics(), guarded.topics(), guarded.calls] == [["t"], ["t"], 2]
+    await guarded.authorizer.delete([ANY])
+    assert [guarded.topics(), guarded.topics(), guarded.calls] == [[], [], 3]
+    guarded.current.image = ClusterImage()
+    assert [guarded.topics(), guarded.topics(), guarded.calls] == [[], [], 4]
 
 
 async def test_lost_connection_cancels_its_own_work(tasks: Tasks) -> None:

@@ -39,6 +39,43 @@ def test_expressions_match_whole_names(world, consumers):
     run(world, scenario())
 
 
+def test_expression_does_not_match_topics_that_the_member_may_not_describe(world, consumers):
+    """They are left out, as in Kafka; the next lookup has the rights of the time then."""
+
+    async def scenario():
+        consumers.start()
+        consumers.may_describe = lambda name: name != "u"
+        consumers.beat("a", subscribed_topic_regex="[tu]")
+        await consumers.sleep(0.001)
+        assert partitions_in(consumers.beat("a", 1)) == {T: [0, 1, 2, 3]}
+        consumers.may_describe = None
+        consumers.grow("v", V, 1)
+        await consumers.sleep(10.001)
+        consumers.beat("a", 2)
+        await consumers.sleep(0.001)
+        assert partitions_in(consumers.beat("a", 2)) == {T: [0, 1, 2, 3], U: [0, 1, 2, 3]}
+
+    run(world, scenario())
+
+
+def test_lookup_of_a_classic_member_leaves_out_topics_that_it_may_not_describe(world, consumers):
+    """Its join may begin the lookup of the expressions of other members."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", subscribed_topic_regex="[tuv]")
+        await consumers.sleep(0.001)
+        assert partitions_in(consumers.beat("a", 1)) == {T: [0, 1, 2, 3], U: [0, 1, 2, 3]}
+        consumers.may_describe = lambda name: name != "u"
+        consumers.grow("v", V, 1)
+        await consumers.sleep(10.001)
+        consumers.join()
+        await consumers.sleep(0.001)
+        assert consumers.group.regexes["[tuv]"].topics == {"t", "v"}
+
+    run(world, scenario())
+
+
 def test_new_topics_are_found_after_ten_seconds(world, consumers):
     """All expressions of a group are resolved together, at most every ten seconds."""
 
