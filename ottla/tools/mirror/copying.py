@@ -104,10 +104,9 @@ class Mirror:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
-        goal.assign(self._positions)
         while self._run_with_clients(goal, stop, advance):
             # A producer that is open does not know new partitions of the target yet.
-            goal.assign(self._positions)
+            pass
         if settings.groups:
             self._translate()
 
@@ -123,7 +122,11 @@ class Mirror:
             self._open_producer() as producer,
             RecordConsumer(self._source.bootstrap, settings=properties) as consumer,
         ):
+            if self._settings.exactly_once:
+                producer.init_transactions()
+                self._resume()
             consumer.assign(self._positions)
+            goal.assign(self._positions)
             translated = time.monotonic()
             while not (goal.is_reached or stop.requested):
                 before = self.copied
@@ -136,15 +139,22 @@ class Mirror:
                     return True
         return False
 
+    def _resume(self) -> None:
+        """Continue at the last points, which another mirror may have stored until it was fenced."""
+        for route, known in self._points.items():
+            points, self._points_end[route] = read_points(
+                self._target, route, self._points_end[route]
+            )
+            for point in points:
+                known.add(point)
+                self._positions[route.source, point.partition] = point.source_offset
+
     def _prepare(self, route: Route) -> list[Key]:
         """Return the partitions of a route that is new, or whose source may have grown."""
         numbers = prepare(self._source, self._target, route)
         if route not in self._points:
-            key = (route.offsets_topic, 0)
-            self._points_end[route] = offsets.list_offsets(self._target, {key: offsets.LATEST})[
-                key
-            ].offset
-            self._points[route] = Points(read_points(self._target, route))
+            points, self._points_end[route] = read_points(self._target, route)
+            self._points[route] = Points(points)
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
@@ -259,6 +269,7 @@ class Mirror:
                 if attempt == _ATTEMPTS:
                     raise
                 self._read, self._last, self._count, self._failure = {}, {}, 0, None
+                self._resume()
                 consumer.assign(self._positions)
                 goal.assign(self._positions)
         self._finish()

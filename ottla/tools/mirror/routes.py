@@ -84,33 +84,35 @@ def _create(
     return True
 
 
-def read_points(target: Brokers, route: Route) -> list[Point]:
-    """Return the committed points of a route, in the order in which they were stored."""
+def read_points(target: Brokers, route: Route, start: int = 0) -> tuple[list[Point], int]:
+    """Return the committed points of a route from an offset on, as stored, and the offset of the
+    next one.
+    """
     key = (route.offsets_topic, 0)
-    starts = offsets.list_offsets(target, {key: offsets.EARLIEST})
+    earliest = offsets.list_offsets(target, {key: offsets.EARLIEST})[key].offset
     ends = offsets.list_offsets(
         target, {key: offsets.LATEST}, isolation_level=offsets.READ_COMMITTED
     )
     points: list[Point] = []
     end = ends[key].offset
-    if starts[key].offset >= end:
-        return points
+    if max(earliest, start) >= end:
+        return points, end
     settings = {
         **target.settings,
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": "10",
     }
     with RecordConsumer(target.bootstrap, settings=settings) as consumer:
-        consumer.assign({key: starts[key].offset})
+        consumer.assign({key: max(earliest, start)})
         while True:
             for record in consumer.poll(_POLL_S, limit=_BATCH):
                 if isinstance(record, EndOfPartition):
-                    return points
+                    return points, end
                 point = Point.decode(route.source, record.key, record.value)
-                if point is not None:
+                if point is not None and record.offset < end:
                     points.append(point)
                 if record.offset + 1 >= end:
-                    return points
+                    return points, end
 
 
 class Points:

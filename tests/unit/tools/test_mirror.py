@@ -97,7 +97,7 @@ def test_exactly_once_repeats_an_aborted_transaction(
         )
         mirror.run(stop, lambda _: None)
         assert mirror.copied == 3
-        points = routes.read_points(brokers, Route("a", "b"))
+        points, _ = routes.read_points(brokers, Route("a", "b"))
     assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
     # The first attempt left three records and a marker before them.
     assert points == [Point(0, 3, 7)]
@@ -286,6 +286,27 @@ def test_mirror_with_transactions_fences_another_of_its_group(ottla_cluster: Clu
             _following(first, step)
     assert read_all(ottla_cluster, "b") == [b"1"]
     assert read_all(ottla_cluster, "d") == [b"1"]
+
+
+def test_exactly_once_continues_where_the_fenced_mirror_stopped(ottla_cluster: Cluster) -> None:
+    """Records that another instance commits until it is fenced are not copied a second time."""
+    produce(ottla_cluster, "a", [b"1"])
+    settings = replace(_FOLLOW, exactly_once=True)
+    later: list[Mirror] = []
+    with ottla_cluster.admin() as brokers:
+
+        def step(mirror: Mirror, stop: _Stop) -> None:
+            if mirror.copied == 1 and not later:
+                # It knows the first position only.
+                rest = replace(settings, follow=False)
+                later.append(Mirror(brokers, brokers, [Route("a", "b")], rest, print))
+                produce(ottla_cluster, "a", [b"2"])
+            stop.requested = mirror.copied == 2
+
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, print), step)
+        later[0].run(cast(StopSignals, _Stop()), lambda _: None)
+        assert later[0].copied == 0
+    assert read_all(ottla_cluster, "b") == [b"1", b"2"]
 
 
 @pytest.mark.parametrize(
