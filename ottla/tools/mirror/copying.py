@@ -277,7 +277,9 @@ class Mirror:
     def _fill(
         self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: StopSignals
     ) -> None:
-        deadline = min(time.monotonic() + self._settings.interval_s, self._refresh_at)
+        deadline = time.monotonic() + self._settings.interval_s
+        if self._settings.follow:
+            deadline = min(deadline, self._refresh_at)
         while not (goal.is_reached or stop.requested):
             events = (
                 consumer.poll(_POLL_S, limit=_BATCH)

@@ -18,6 +18,7 @@ from ottla.tools.mirror import routes
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Points, Route
 from ottla.tools.positions import Anchor, Position
+from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
 
@@ -307,6 +308,26 @@ def test_exactly_once_continues_where_the_fenced_mirror_stopped(ottla_cluster: C
         later[0].run(cast(StopSignals, _Stop()), lambda _: None)
         assert later[0].copied == 0
     assert read_all(ottla_cluster, "b") == [b"1", b"2"]
+
+
+def test_batches_of_a_long_copy_stay_large(ottla_cluster: Cluster) -> None:
+    """A copy that ends looks for no new topics, so the time of that look does not end a batch."""
+    produce(ottla_cluster, "a", [b"1", b"2", b"3"])
+    row = records_of(ottla_cluster, "a")[0]
+
+    class Records:
+        polls = 0
+
+        def poll(self, _: float, *, limit: int) -> list[Any]:
+            self.polls += 1
+            return [row._replace(offset=self.polls - 1)]
+
+    with ottla_cluster.admin() as brokers, Producer(bootstrap_servers=ottla_cluster.bootstrap) as producer:  # fmt: skip
+        mirror = Mirror(brokers, brokers, [Route("a", "b")], MirrorSettings(refresh_s=-1.0), print)
+        goal = Goal(stops={("a", 0): 3})
+        goal.assign({("a", 0): 0})
+        mirror._fill(producer, cast(RecordConsumer, Records()), goal, cast(StopSignals, _Stop()))
+        assert mirror._count == 3
 
 
 @pytest.mark.parametrize(
