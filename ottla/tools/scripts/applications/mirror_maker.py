@@ -33,7 +33,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import read_properties
-from ottla.tools.signals import StopSignals
+from ottla.tools.signals import PATIENCE_S, StopSignals
 from ottla.tools.text_files import is_number
 
 _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
@@ -117,7 +117,7 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
     with (
         Brokers(addresses[0], security=security_of(consumer)) as source,
         Brokers(addresses[1], security=security_of(producer)) as target,
-        StopSignals() as stop,
+        StopSignals(patience_s=PATIENCE_S) as stop,
     ):
         # The points are read from the target, too.
         target.settings = librdkafka_settings(security_options(producer))

@@ -376,3 +376,26 @@ def test_mirror_maker_copies_topics_that_match_later(
     errors = capsys.readouterr().err
     assert "No topic matches orders.* yet." in errors
     assert "Copying orders-2-0, too, from the beginning." in errors
+
+
+def test_ctrl_c_ends_a_mirror_whose_target_is_down(
+    ottla_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for acknowledgements: the next run copies those records again."""
+    produce(ottla_cluster, "orders", [b"a"])
+    store = Mirror._store
+    with Cluster() as target:
+
+        def then_lose_the_target(self: Mirror, producer: Any) -> None:
+            target.kill(1)
+            signal.raise_signal(signal.SIGINT)
+            store(self, producer)
+
+        monkeypatch.setattr(Mirror, "_store", then_lose_the_target)
+        files = _mirror_files(ottla_cluster, target, tmp_path)
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders"]) == 130
+        monkeypatch.undo()
+        target.restart(1)
+        line = [*files, "--include", "orders", "--until-end"]
+        assert entry.run("kafka-mirror-maker", line) == 0
+        assert set(read_all(target, "orders")) == {b"a"}
