@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.client.errors import TransactionAborted
+from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.futures import DeliveryFuture
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
@@ -39,6 +39,9 @@ _RECORDS_MAX = 20_000
 _POLL_S = 0.2
 _GROUPS_S = 10.0
 _ATTEMPTS = 5
+_PAUSE_S = 1.0
+# As MirrorMaker, a mirror that follows waits for its target without limit.
+_PATIENT = {"delivery.timeout.ms": str(2**31 - 1), "max.block.ms": str(2**63 - 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,16 +107,26 @@ class Mirror:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
-        while self._run_with_clients(goal, stop, advance):
-            # A producer that is open does not know new partitions of the target yet.
-            pass
+        goes_on = True
+        while goes_on:
+            try:
+                goes_on = self._run_with_clients(goal, stop, advance)
+            except (NotReachable, TimedOut, TransactionAborted) as error:
+                if not (settings.follow and settings.exactly_once):
+                    raise
+                self._note_once(f"Copying is repeated: {error}")
+                self._forget()
+                stop.wait(_PAUSE_S)
+                goes_on = not stop.requested
         if settings.groups:
             self._translate()
 
     def _run_with_clients(
         self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]
     ) -> bool:
-        """Copy until the end or until stopped; return True, earlier, if there are new partitions."""
+        """Copy until the end or until stopped; return True, earlier, if there are new partitions,
+        because a producer that is open does not know those of the target yet.
+        """
         properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
         if not self._settings.follow:
             properties["fetch.wait.max.ms"] = "10"
@@ -134,7 +147,7 @@ class Mirror:
                 advance(self.copied - before)
                 if self._settings.groups and time.monotonic() - translated > _GROUPS_S:
                     translated = time.monotonic()
-                    self._translate()
+                    self._try_to_translate()
                 if self._is_refresh_due() and self._refresh():
                     return True
         return False
@@ -235,6 +248,7 @@ class Mirror:
             "bootstrap.servers": self._target.bootstrap,
             "acks": "all",
             "enable.idempotence": "true",
+            **(_PATIENT if self._settings.follow and not self._settings.exactly_once else {}),
             **self._target.settings,
             **self._settings.producer,
         }
@@ -268,7 +282,7 @@ class Mirror:
             except TransactionAborted:
                 if attempt == _ATTEMPTS:
                     raise
-                self._read, self._last, self._count, self._failure = {}, {}, 0, None
+                self._forget()
                 self._resume()
                 consumer.assign(self._positions)
                 goal.assign(self._positions)
@@ -354,6 +368,10 @@ class Mirror:
                 "twice. Stop one of them: mirrors, also of one group, do not divide the partitions."
             )
 
+    def _forget(self) -> None:
+        """Drop what was read and sent: its transaction was aborted."""
+        self._read, self._last, self._count, self._failure = {}, {}, 0, None
+
     def _finish(self) -> None:
         """Take over what is stored."""
         for (topic, number), next_offset in self._read.items():
@@ -370,12 +388,18 @@ class Mirror:
         rows = {key: offsets.CommittedOffset(offset) for key, offset in self._read.items()}
         try:
             offsets.commit_offsets(self._source, group, rows)
-        except ApiError as error:
-            if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
-                raise
-            self._note(
-                f"Group {group!r} has members: its offsets do not show this mirror's position."
+        except OttlaError as error:
+            is_used = isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID
+            reason = "it has members" if is_used else error
+            self._note_once(
+                f"The offsets of group {group!r} do not show this mirror's position: {reason}"
             )
+
+    def _try_to_translate(self) -> None:
+        try:
+            self._translate()
+        except OttlaError as error:
+            self._note_once(f"Offsets of groups are not translated now: {error}")
 
     def _translate(self) -> None:
         self.moved_groups = translate_groups(

@@ -9,12 +9,12 @@ import pytest
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import offsets, topics
-from ottla.client.errors import TransactionAborted
+from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.transport import EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point
 from ottla.testing import Cluster
-from ottla.tools.mirror import routes
+from ottla.tools.mirror import copying, routes
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Points, Route
 from ottla.tools.positions import Anchor, Position
@@ -196,6 +196,9 @@ class _Stop:
 
     requested = False
 
+    def wait(self, seconds: float) -> None:
+        """Return at once."""
+
 
 def _following(
     mirror: Mirror, step: Callable[[Mirror, _Stop], None], *, seconds: float = 30.0
@@ -328,6 +331,60 @@ def test_batches_of_a_long_copy_stay_large(ottla_cluster: Cluster) -> None:
         goal.assign({("a", 0): 0})
         mirror._fill(producer, cast(RecordConsumer, Records()), goal, cast(StopSignals, _Stop()))
         assert mirror._count == 3
+
+
+def test_exactly_once_survives_a_target_that_is_down_for_long(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that could not be written in time is repeated by a mirror that follows."""
+    produce(ottla_cluster, "a", [b"1"])
+    stored = Mirror._store
+    notes: list[str] = []
+
+    def fail_once(self: Mirror, producer: Producer) -> None:
+        stored(self, producer)
+        if not notes:
+            raise TimedOut("the cluster did not take the records in time")
+
+    def step(mirror: Mirror, stop: _Stop) -> None:
+        stop.requested = mirror.copied == 1
+
+    monkeypatch.setattr(Mirror, "_store", fail_once)
+    settings = replace(_FOLLOW, exactly_once=True)
+    with ottla_cluster.admin() as brokers:
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, notes.append), step)
+    assert read_all(ottla_cluster, "b") == [b"1"]
+    assert notes == ["Copying is repeated: the cluster did not take the records in time"]
+
+
+def test_mirror_outlives_requests_for_groups_that_fail(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The offsets of groups are not worth the end of a mirror: each failure is reported once."""
+    produce(ottla_cluster, "a", [b"1"])
+    notes: list[str] = []
+
+    def fail(*_: Any) -> None:
+        raise NotReachable("nothing listens")
+
+    def step(mirror: Mirror, stop: _Stop) -> None:
+        if mirror.copied == 1 and read_all(ottla_cluster, "a") == [b"1"]:
+            produce(ottla_cluster, "a", [b"2"])
+        stop.requested = mirror.copied == 2
+
+    monkeypatch.setattr(copying, "translate_groups", fail)
+    monkeypatch.setattr(copying.offsets, "commit_offsets", fail)
+    monkeypatch.setattr(copying, "_GROUPS_S", 0.0)
+    settings = replace(_FOLLOW, group="mirror", groups=("g",))
+    with ottla_cluster.admin() as brokers:
+        mirror = Mirror(brokers, brokers, [Route("a", "b")], settings, notes.append)
+        with pytest.raises(NotReachable):
+            _following(mirror, step)
+    assert read_all(ottla_cluster, "b") == [b"1", b"2"]
+    assert sorted(notes) == [
+        "Offsets of groups are not translated now: nothing listens",
+        "The offsets of group 'mirror' do not show this mirror's position: nothing listens",
+    ]
 
 
 @pytest.mark.parametrize(
