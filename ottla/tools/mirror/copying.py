@@ -214,6 +214,7 @@ class Mirror:
 
     def _starts(self, keys: list[Key], start: Position) -> dict[Key, int]:
         earliest = offsets.list_offsets(self._source, dict.fromkeys(keys, offsets.EARLIEST))
+        latest = offsets.list_offsets(self._source, dict.fromkeys(keys, offsets.LATEST))
         default = resolve(self._source, keys, start)
         group = self._settings.group
         committed = offsets.committed_offsets(self._source, group) if group else {}
@@ -223,7 +224,13 @@ class Mirror:
             if known is None and (topic, number) in committed:
                 known = committed[topic, number].offset
             next_offset = default[topic, number] if known is None or known < 0 else known
-            first = earliest[topic, number].offset
+            first, end = earliest[topic, number].offset, latest[topic, number].offset
+            if next_offset > end:
+                self._note(
+                    f"{topic}-{number}: the stored position {next_offset} is after the end {end}, "
+                    f"so {topic} was created again; it is copied from its beginning."
+                )
+                next_offset = first
             if next_offset < first:
                 self._note(
                     f"{topic}-{number}: records {next_offset} to {first - 1} were deleted before "

@@ -18,6 +18,13 @@ from ottla.streams.pipelines.translation import Point, Translation
 _SUFFIX = ".mirror-offsets"
 _POINTS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 _IDLE = ("Empty", "Dead", "")
+# What depends on a cluster, as in MirrorMaker 2 (DefaultConfigPropertyFilter).
+_NOT_COPIED = frozenset({
+    "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms", "message.timestamp.type", "unclean.leader.election.enable",
+    "min.insync.replicas",
+})  # fmt: skip
 # Of each partition; older points are thinned out.
 _POINTS_MAX = 10_000
 _BATCH = 1000
@@ -42,7 +49,7 @@ def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
     copy.
 
     A new target has the number of partitions and the configuration of the source. Raises
-    ConfigError if an existing one has fewer partitions.
+    ConfigError if an existing one has fewer partitions, or is the source.
     """
     described = topics.describe_topic(source, route.source)
     count = len(described.partitions)
@@ -51,18 +58,32 @@ def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
         own = {
             entry.name: entry.value
             for entry in configs.describe_config(source, resource)
-            if entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG and entry.value is not None
+            if entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG
+            and entry.value is not None
+            and entry.name not in _NOT_COPIED
         }
         _create(target, route.target, count, own)
-    _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
-    target_count = len(topics.describe_topic(target, route.target).partitions)
-    if target_count < count:
+    existing = topics.describe_topic(target, route.target)
+    if _is_same(source, described, target, existing):
         raise ConfigError(
-            f"topic {route.target!r} has {target_count} partitions and {route.source!r} has {count}, but a copy "
-            f"keeps partitions: add some with kafka-topics --alter --topic {route.target} "
-            f"--partitions {count}"
+            f"source and target of {route.source!r} are the same topic: name another target or "
+            "another cluster"
         )
+    if len(existing.partitions) < count:
+        raise ConfigError(
+            f"topic {route.target!r} has {len(existing.partitions)} partitions and "
+            f"{route.source!r} has {count}, but a copy keeps partitions: add some with "
+            f"kafka-topics --alter --topic {route.target} --partitions {count}"
+        )
+    _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
     return [row.partition for row in described.partitions]
+
+
+def _is_same(source: Brokers, one: topics.Topic, target: Brokers, other: topics.Topic) -> bool:
+    """Return True if it is one topic; brokers before Kafka 2.8 give topics no ids."""
+    if one.name != other.name or any(one.topic_id) or any(other.topic_id):
+        return one.name == other.name and one.topic_id == other.topic_id
+    return source.metadata([]).cluster_id == target.metadata([]).cluster_id
 
 
 def _create(

@@ -180,6 +180,48 @@ def test_copy_onto_itself_is_refused(run: Any, command_line: list[str]) -> None:
     assert "--to" in done.errors
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_copy_onto_itself_by_another_address_is_refused(
+    run: Any, ottla_cluster: Cluster, other: bool
+) -> None:
+    """The topic's id shows it; otherwise the copies would be copied again, without end."""
+    produce(ottla_cluster, "a", [b"1"])
+    address = ottla_cluster.bootstrap.replace("127.0.0.1", "localhost")
+    done = run("topic", "copy", "a", *(["b"] if other else []), "--to", address)
+    if other:
+        assert done.code == 0
+        return
+    assert done.code == 1
+    assert "source and target of 'a' are the same topic: name another target" in done.errors
+    assert [row["name"] for row in run("topic", "list", "--output", "json").json] == ["a"]
+
+
+def test_settings_of_the_source_cluster_are_not_copied(run: Any, ottla_cluster: Cluster) -> None:
+    """Throttles, minimum in-sync replicas and the type of timestamps depend on the cluster.
+
+    The exceptions are those of MirrorMaker 2. The timestamps of a copy are those of its source.
+    """
+    own = {"min.insync.replicas": "2", "message.timestamp.type": "LogAppendTime"}
+    throttle = {"leader.replication.throttled.replicas": "0:1"}
+    ottla_cluster.create_topic("a", config={**own, **throttle, "segment.bytes": "1048576"})
+    assert run("topic", "copy", "a", "b").code == 0
+    config = {row["name"]: row["value"] for row in run("topic", "config", "b", "--output", "json").json}  # fmt: skip
+    assert config == {"segment.bytes": "1048576"}
+
+
+def test_topic_that_was_created_again_is_copied_from_its_beginning(
+    run: Any, ottla_cluster: Cluster
+) -> None:
+    """Its stored position is after its end, which is reported."""
+    produce(ottla_cluster, "a", [b"1", b"2"])
+    run("topic", "copy", "a", "b")
+    run("topic", "delete", "a", "--yes")
+    produce(ottla_cluster, "a", [b"3"])
+    done = run("topic", "copy", "a", "b")
+    assert "a-0: the stored position 2 is after the end 1, so a was created again" in done.errors
+    assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
+
+
 def test_memory_of_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Older points are thinned out; an offset is then translated to an earlier one."""
     monkeypatch.setattr(routes, "_POINTS_MAX", 10)
