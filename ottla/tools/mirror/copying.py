@@ -52,7 +52,7 @@ class MirrorSettings:
     source show the position; copying begins there if the target has no points yet. `start`: where
     copying begins if there is neither (default: the beginning). `end`: where it stops. `refresh_s`:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
-    which one fences the others; default: those of the same topics.
+    one source of which one fences the others; default: those of the same topics.
     """
 
     exactly_once: bool = False
@@ -86,6 +86,7 @@ class Mirror:
         self.copied = 0
         self.moved_groups: dict[str, int] = {}
         self._source, self._target = source, target
+        self._cluster_id = source.metadata([]).cluster_id or ""
         self._settings = settings
         self._note = note
         self._noted: set[str] = set()
@@ -155,19 +156,21 @@ class Mirror:
     def _resume(self) -> None:
         """Continue at the last points, which another mirror may have stored until it was fenced."""
         for route, known in self._points.items():
-            points, self._points_end[route] = read_points(
-                self._target, route, self._points_end[route]
-            )
-            for point in points:
+            for point in self._new_points(route):
                 known.add(point)
                 self._positions[route.source, point.partition] = point.source_offset
+
+    def _new_points(self, route: Route) -> list[Point]:
+        """Return the points of this source and target since the last call."""
+        start = self._points_end.get(route, 0)
+        points, self._points_end[route] = read_points(self._target, route, self._cluster_id, start)
+        return points
 
     def _prepare(self, route: Route) -> list[Key]:
         """Return the partitions of a route that is new, or whose source may have grown."""
         numbers = prepare(self._source, self._target, route)
         if route not in self._points:
-            points, self._points_end[route] = read_points(self._target, route)
-            self._points[route] = Points(points)
+            self._points[route] = Points(self._new_points(route))
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
@@ -261,7 +264,7 @@ class Mirror:
         }
         if self._settings.exactly_once:
             names = ",".join(sorted(f"{route.source}>{route.target}" for route in self._points))
-            identity = self._settings.identity or names
+            identity = f"{self._cluster_id}:{self._settings.identity or names}"
             digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
             settings.setdefault("transactional.id", f"ottla-mirror-{digest}")
         return Producer(settings)
@@ -353,7 +356,9 @@ class Mirror:
         for (topic, number), next_offset in self._read.items():
             written = self._last[topic, number].result()
             route = self._routes[topic]
-            key, value = Point(number, next_offset, written.offset + 1).encode(topic)
+            key, value = Point(number, next_offset, written.offset + 1).encode(
+                topic, self._cluster_id
+            )
             future = producer.send(
                 route.offsets_topic, value, key=key, partition=0, on_delivery=self._delivered
             )
@@ -366,17 +371,19 @@ class Mirror:
                 self._look_for_others(route, [future.result().offset for future in futures])
 
     def _look_for_others(self, route: Route, written: list[int]) -> None:
-        """Report another mirror if there are points between those of this one."""
+        """Report another mirror of this source if there are points between those of this one."""
         end = self._points_end[route]
-        self._points_end[route] = max(written) + 1
-        if written != list(range(end, end + len(written))):
+        is_alone = written == list(range(end, end + len(written)))
+        if is_alone:
+            self._points_end[route] = max(written) + 1
+        elif len(self._new_points(route)) > len(written):
             self._note_once(
                 f"Another mirror copies {route.source} to {route.target}, too: records are copied "
                 "twice. Stop one of them: mirrors, also of one group, do not divide the partitions."
             )
 
     def _forget(self) -> None:
-        """Drop what was read and sent: its transaction was aborted."""
+        """Drop the records of an aborted transaction."""
         self._read, self._last, self._count, self._failure = {}, {}, 0, None
 
     def _finish(self) -> None:

@@ -15,10 +15,11 @@ from ottla.client.brokers import Brokers
 from ottla.client.transport import EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point, Translation
 
-_SUFFIX = ".mirror-offsets"
+POINTS_SUFFIX = ".mirror-offsets"
+"""The end of the names of topics with matching offsets."""
 _POINTS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 _IDLE = ("Empty", "Dead", "")
-# What depends on a cluster, as in MirrorMaker 2 (DefaultConfigPropertyFilter).
+# Options that depend on a cluster, as in MirrorMaker 2 (DefaultConfigPropertyFilter).
 _NOT_COPIED = frozenset({
     "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
     "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms",
@@ -41,7 +42,7 @@ class Route:
     @property
     def offsets_topic(self) -> str:
         """The topic with the matching offsets, on the target's cluster."""
-        return f"{self.target}{_SUFFIX}"
+        return f"{self.target}{POINTS_SUFFIX}"
 
 
 def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
@@ -105,9 +106,11 @@ def _create(
     return True
 
 
-def read_points(target: Brokers, route: Route, start: int = 0) -> tuple[list[Point], int]:
+def read_points(
+    target: Brokers, route: Route, cluster_id: str, start: int = 0
+) -> tuple[list[Point], int]:
     """Return the committed points of a route from an offset on, as stored, and the offset of the
-    next one.
+    next one. `cluster_id` is that of the source.
     """
     key = (route.offsets_topic, 0)
     earliest = offsets.list_offsets(target, {key: offsets.EARLIEST})[key].offset
@@ -129,7 +132,7 @@ def read_points(target: Brokers, route: Route, start: int = 0) -> tuple[list[Poi
             for record in consumer.poll(_POLL_S, limit=_BATCH):
                 if isinstance(record, EndOfPartition):
                     return points, end
-                point = Point.decode(route.source, record.key, record.value)
+                point = Point.decode(route.source, record.key, record.value, cluster_id)
                 if point is not None and record.offset < end:
                     points.append(point)
                 if record.offset + 1 >= end:

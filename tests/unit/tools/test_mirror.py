@@ -98,7 +98,7 @@ def test_exactly_once_repeats_an_aborted_transaction(
         )
         mirror.run(stop, lambda _: None)
         assert mirror.copied == 3
-        points, _ = routes.read_points(brokers, Route("a", "b"))
+        points, _ = routes.read_points(brokers, Route("a", "b"), ottla_cluster.cluster_id)
     assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
     # The first attempt left three records and a marker before them.
     assert points == [Point(0, 3, 7)]
@@ -367,7 +367,8 @@ def test_batches_of_a_long_copy_stay_large(ottla_cluster: Cluster) -> None:
             self.polls += 1
             return [row._replace(offset=self.polls - 1)]
 
-    with ottla_cluster.admin() as brokers, Producer(bootstrap_servers=ottla_cluster.bootstrap) as producer:  # fmt: skip
+    address = ottla_cluster.bootstrap
+    with ottla_cluster.admin() as brokers, Producer(bootstrap_servers=address) as producer:
         mirror = Mirror(brokers, brokers, [Route("a", "b")], MirrorSettings(refresh_s=-1.0), print)
         goal = Goal(stops={("a", 0): 3})
         goal.assign({("a", 0): 0})

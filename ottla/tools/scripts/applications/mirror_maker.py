@@ -6,15 +6,18 @@ metadata.max.age.ms, by default 10 s, and copied from their beginning. Instances
 divide the partitions: with `--exactly-once` the newest fences the others, without it each reports
 the others.
 
+Several clusters may be mirrored to one, also into topics of the same names. The topics with
+positions (TOPIC.mirror-offsets) are never mirrored.
+
 `--exactly-once`, `--target-topic`, `--groups` and `--until-end` are extensions. The position is in
 the target (TOPIC.mirror-offsets), and shown by the group of the consumer's configuration.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import OttlaError
-from ottla.base.loading import deferred
+from ottla.base.loading import deferred, deferred_module
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.librdkafka import librdkafka_settings
@@ -36,9 +39,13 @@ from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import PATIENCE_S, StopSignals
 from ottla.tools.text_files import is_number
 
+# Errors of the command line do not load librdkafka.
+if TYPE_CHECKING:
+    from ottla.tools.mirror import routes
+else:
+    routes = deferred_module("ottla.tools.mirror.routes")
 _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
 _mirror = deferred("ottla.tools.mirror.copying", "Mirror")
-_route = deferred("ottla.tools.mirror.routes", "Route")
 
 # Apache Kafka's notice; the copy here reads every partition itself.
 _WARNING = (
@@ -121,12 +128,12 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
     ):
         # The points are read from the target, too.
         target.settings = librdkafka_settings(security_options(producer))
-        routes = _routes(options, source, is_same=addresses[0] == addresses[1])
+        found = _routes(options, source, is_same=addresses[0] == addresses[1])
         follows = "until-end" not in options
-        if not routes and not follows:
+        if not found and not follows:
             err(f"No topic matches {options['include']}.")
             return 1
-        if not routes:
+        if not found:
             err(f"No topic matches {options['include']} yet.")
         group = consumer.pop("group.id", None)
         is_latest = consumer.pop("auto.offset.reset", "latest") == "latest"
@@ -146,7 +153,7 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
         find = (
             None if "target-topic" in options else lambda: _routes(options, source, is_same=False)
         )
-        mirror = _mirror(source, target, routes, settings, err, find)
+        mirror = _mirror(source, target, found, settings, err, find)
         mirror.run(stop, lambda _: None)
     if options.is_json:
         as_json({"records": mirror.copied, "groups": mirror.moved_groups})
@@ -161,7 +168,7 @@ def _refresh_s(consumer: Mapping[str, str]) -> float:
     return max(int(text), _REFRESH_MIN_MS) / 1000
 
 
-def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
+def _routes(options: Options, source: Brokers, *, is_same: bool) -> "list[routes.Route]":
     try:
         pattern = topic_pattern(options["include"])
     except ValueError as error:
@@ -169,11 +176,15 @@ def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
     names = [
         topic.name
         for topic in topics.list_topics(source)
-        if pattern is not None and pattern.fullmatch(topic.name) and not topic.is_internal
+        if pattern is not None
+        and pattern.fullmatch(topic.name)
+        and not topic.is_internal
+        # The positions of another mirror are of no use elsewhere.
+        and not topic.name.endswith(routes.POINTS_SUFFIX)
     ]
     other = options["target-topic"]
     if other is not None and len(names) != 1:
         raise UsageError(f"--target-topic needs one topic, and --include matches {len(names)}")
     if is_same and other in (None, *names):
         raise UsageError("source and target are the same cluster: name another --target-topic")
-    return [_route(name, other or name) for name in names]
+    return [routes.Route(name, other or name) for name in names]

@@ -399,3 +399,34 @@ def test_ctrl_c_ends_a_mirror_whose_target_is_down(
         line = [*files, "--include", "orders", "--until-end"]
         assert entry.run("kafka-mirror-maker", line) == 0
         assert set(read_all(target, "orders")) == {b"a"}
+
+
+def test_positions_of_other_mirrors_are_not_mirrored(
+    ottla_cluster: Cluster, tmp_path: Path
+) -> None:
+    """In a chain of mirrors, each keeps its own positions; others would mislead it."""
+    produce(ottla_cluster, "orders", [b"a", b"b"])
+    ottla_cluster.create_topic("orders.mirror-offsets")
+    with Cluster() as target:
+        files = _mirror_files(ottla_cluster, target, tmp_path)
+        line = [*files, "--include", ".*", "--until-end"]
+        assert entry.run("kafka-mirror-maker", line) == 0
+        assert target.topics() == ["orders", "orders.mirror-offsets"]
+        assert read_all(target, "orders") == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("extra", [[], ["--exactly-once"]])
+def test_two_clusters_are_mirrored_into_one_topic(
+    ottla_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: list[str]
+) -> None:
+    """Positions and transactions are those of one source: no record is skipped or repeated."""
+    with Cluster() as other, Cluster() as target:
+        for values in ([b"1", b"2"], [b"3"]):
+            for number, cluster in enumerate((ottla_cluster, other)):
+                produce(cluster, "orders", [b"%d-%s" % (number, value) for value in values])
+                files = _mirror_files(cluster, target, tmp_path)
+                line = [*files, "--include", "orders", "--until-end", *extra]
+                assert entry.run("kafka-mirror-maker", line) == 0
+        copied = read_all(target, "orders")
+    assert copied == [b"0-1", b"0-2", b"1-1", b"1-2", b"0-3", b"1-3"]
+    assert "records are copied twice" not in capsys.readouterr().err
