@@ -16,6 +16,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
@@ -139,6 +140,7 @@ class Mirror:
             if self._settings.exactly_once:
                 producer.init_transactions()
                 self._resume()
+            self._store_starts(producer)
             consumer.assign(self._positions)
             goal.assign(self._positions)
             translated = time.monotonic()
@@ -352,13 +354,41 @@ class Mirror:
         producer.flush()
         if self._failure is not None:
             raise self._failure
+        rows = {key: self._point(key) for key in self._read}
+        self._write_points(producer, rows)
+
+    def _point(self, key: Key) -> Point:
+        """Return the point behind the records that were read and written."""
+        return Point(key[1], self._read[key], self._last[key].result().offset + 1)
+
+    def _store_starts(self, producer: Producer) -> None:
+        """Store a point for each partition that has none: its start, and the end of its copy.
+
+        Offsets of groups in the first batch are translated to it, and a mirror that begins at the
+        end resumes there.
+        """
+        new = [
+            (topic, number)
+            for topic, number in self._positions
+            if self._points[self._routes[topic]].next_offset(number) is None
+        ]
+        copies = {key: (self._routes[key[0]].target, key[1]) for key in new}
+        ends = offsets.list_offsets(self._target, dict.fromkeys(copies.values(), offsets.LATEST))
+        rows = {
+            key: Point(key[1], self._positions[key], ends[copy].offset)
+            for key, copy in copies.items()
+        }
+        if rows:
+            with producer.transaction() if self._settings.exactly_once else nullcontext():
+                self._write_points(producer, rows)
+        for key, point in rows.items():
+            self._points[self._routes[key[0]]].add(point)
+
+    def _write_points(self, producer: Producer, rows: Mapping[Key, Point]) -> None:
         points: dict[Route, list[DeliveryFuture]] = {}
-        for (topic, number), next_offset in self._read.items():
-            written = self._last[topic, number].result()
+        for (topic, _), point in rows.items():
             route = self._routes[topic]
-            key, value = Point(number, next_offset, written.offset + 1).encode(
-                topic, self._cluster_id
-            )
+            key, value = point.encode(topic, self._cluster_id)
             future = producer.send(
                 route.offsets_topic, value, key=key, partition=0, on_delivery=self._delivered
             )
@@ -388,11 +418,9 @@ class Mirror:
 
     def _finish(self) -> None:
         """Take over what is stored."""
-        for (topic, number), next_offset in self._read.items():
-            written = self._last[topic, number].result()
-            point = Point(number, next_offset, written.offset + 1)
-            self._points[self._routes[topic]].add(point)
-            self._positions[topic, number] = next_offset
+        for key, next_offset in self._read.items():
+            self._points[self._routes[key[0]]].add(self._point(key))
+            self._positions[key] = next_offset
         if self._read and self._settings.group:
             self._show_position(self._settings.group)
         self.copied += self._count

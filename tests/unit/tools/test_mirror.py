@@ -101,7 +101,7 @@ def test_exactly_once_repeats_an_aborted_transaction(
         points, _ = routes.read_points(brokers, Route("a", "b"), ottla_cluster.cluster_id)
     assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
     # The first attempt left three records and a marker before them.
-    assert points == [Point(0, 3, 7)]
+    assert points == [Point(0, 0, 0), Point(0, 3, 7)]
 
 
 def test_without_transactions_the_interrupted_part_is_copied_again(
@@ -140,6 +140,38 @@ def test_offsets_of_groups_are_translated(run: Any, ottla_cluster: Cluster) -> N
         ends = {record.value: record.offset + 1 for record in records_of(ottla_cluster, "b")}
         assert offsets.committed_offsets(brokers, "g")["b", 0].offset == ends[b"4"]
         assert offsets.committed_offsets(brokers, "late")["b", 0].offset == ends[b"3"]
+
+
+@pytest.mark.parametrize("extra", [[], ["--exactly-once"]])
+def test_group_that_has_read_little_is_translated(
+    run: Any, ottla_cluster: Cluster, extra: list[str]
+) -> None:
+    """Without an offset in the copy, auto.offset.reset could skip all records that it misses."""
+    produce(ottla_cluster, "b", [b"of others"])
+    produce(ottla_cluster, "a", [b"1", b"2", b"3"])
+    with ottla_cluster.admin() as brokers:
+        offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(1)})
+        assert run("topic", "copy", "a", "b", "--groups", "g", *extra).code == 0
+        assert offsets.committed_offsets(brokers, "g")["b", 0].offset == 1
+    assert read_all(ottla_cluster, "b") == [b"of others", b"1", b"2", b"3"]
+
+
+def test_mirror_that_began_at_the_end_resumes_there(ottla_cluster: Cluster) -> None:
+    """Records that come while it is stopped are copied, also if it has not copied any before."""
+    produce(ottla_cluster, "a", [b"1"])
+    settings = replace(_FOLLOW, start=Position(Anchor.END))
+
+    def stop_at_once(_: Mirror, stop: _Stop) -> None:
+        stop.requested = True
+
+    def stop_after_one(mirror: Mirror, stop: _Stop) -> None:
+        stop.requested = mirror.copied == 1
+
+    with ottla_cluster.admin() as brokers:
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, print), stop_at_once)
+        produce(ottla_cluster, "a", [b"2"])
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, print), stop_after_one)
+    assert read_all(ottla_cluster, "b") == [b"2"]
 
 
 def test_offsets_of_groups_are_never_moved_backwards(run: Any, ottla_cluster: Cluster) -> None:
