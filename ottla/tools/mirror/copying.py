@@ -96,6 +96,9 @@ class Mirror:
         # The offset of the next record in each topic of points, unless another mirror writes there.
         self._points_end: dict[Route, int] = {}
         self._routes: dict[str, Route] = {}
+        # Settings that librdkafka refuses are found before topics are created.
+        with self._open_producer(), self._open_consumer():
+            pass
         keys = [key for route in routes for key in self._prepare(route)]
         self._positions = self._starts(keys, settings.start)
         self._refresh_at = time.monotonic() + settings.refresh_s
@@ -129,14 +132,7 @@ class Mirror:
         """Copy until the end or until stopped; return True, earlier, if there are new partitions,
         because a producer that is open does not know those of the target yet.
         """
-        properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-        if not self._settings.follow:
-            properties["fetch.wait.max.ms"] = "10"
-        properties |= {**self._source.settings, **self._settings.consumer}
-        with (
-            self._open_producer() as producer,
-            RecordConsumer(self._source.bootstrap, settings=properties) as consumer,
-        ):
+        with self._open_producer() as producer, self._open_consumer() as consumer:
             if self._settings.exactly_once:
                 producer.init_transactions()
                 self._resume()
@@ -254,6 +250,13 @@ class Mirror:
             isolation_level=offsets.READ_COMMITTED,
         )
         return {key: row.offset for key, row in ends.items()}
+
+    def _open_consumer(self) -> RecordConsumer:
+        properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        if not self._settings.follow:
+            properties["fetch.wait.max.ms"] = "10"
+        properties |= {**self._source.settings, **self._settings.consumer}
+        return RecordConsumer(self._source.bootstrap, settings=properties)
 
     def _open_producer(self) -> Producer:
         settings: dict[str, str] = {

@@ -13,6 +13,7 @@ positions (TOPIC.mirror-offsets) are never mirrored.
 the target (TOPIC.mirror-offsets), and shown by the group of the consumer's configuration.
 """
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred, deferred_module
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.security.options import security_of, security_options
 from ottla.tools.positions import Anchor, Position
@@ -136,14 +138,14 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
         if not found:
             err(f"No topic matches {options['include']} yet.")
         group = consumer.pop("group.id", None)
-        is_latest = consumer.pop("auto.offset.reset", "latest") == "latest"
+        start = _start(consumer.pop("auto.offset.reset", "latest"))
         settings = _settings(
             exactly_once="exactly-once" in options,
             follow=follows,
             interval_s=options["offset.commit.interval.ms"] / 1000,
             group=group,
             groups=tuple(name for name in (options["groups"] or "").split(",") if name),
-            start=Position(Anchor.END if is_latest else Anchor.BEGINNING),
+            start=start,
             refresh_s=_refresh_s(consumer),
             identity=group or options["include"],
             consumer=librdkafka_settings(consumer),
@@ -158,6 +160,18 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
     if options.is_json:
         as_json({"records": mirror.copied, "groups": mirror.moved_groups})
     return 0
+
+
+def _start(reset: str) -> Position:
+    """Return the start of partitions without a position."""
+    age_ms = reset_age_ms(reset)
+    if age_ms is not None:
+        return Position(Anchor.TIME, time.time_ns() // 1_000_000 - age_ms)
+    if reset == "none":
+        raise UsageError(
+            "auto.offset.reset=none gives new topics no beginning: use earliest or latest"
+        )
+    return Position(Anchor.END if reset == "latest" else Anchor.BEGINNING)
 
 
 def _refresh_s(consumer: Mapping[str, str]) -> float:

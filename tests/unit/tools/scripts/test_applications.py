@@ -157,6 +157,50 @@ def test_mirror_maker_refuses(
         assert [topic.name for topic in brokers.metadata().topics] == ["o"]
 
 
+@pytest.mark.parametrize(
+    ("file", "line", "sentence"),
+    [
+        ("consumer", "no.such.option=1", "no.such.option"),
+        ("producer", "acks=2", "acks"),
+        ("consumer", "auto.offset.reset=smallest", "Invalid value smallest"),
+        ("consumer", "auto.offset.reset=none", "use earliest or latest"),
+    ],
+)
+def test_mirror_maker_refuses_settings_before_topics_are_created(
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    file: str,
+    line: str,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The sentence names the option, and the target is unchanged."""
+    produce(ottla_cluster, "orders", [b"a"])
+    with Cluster() as target:
+        files = _mirror_files(ottla_cluster, target, tmp_path)
+        path = tmp_path / f"{file}.properties"
+        path.write_text(path.read_text() + line + "\n")
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders", "--until-end"]) == 1
+        assert sentence in capsys.readouterr().err
+        assert target.topics() == []
+
+
+def test_mirror_maker_reads_files_of_earlier_versions(
+    ottla_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Options of the clients before Kafka 2.0 have no effect, as in later versions of the tool."""
+    produce(ottla_cluster, "orders", [b"a"])
+    with Cluster() as target:
+        former = (
+            "zookeeper.connect=zookeeper:2181\nconsumer.timeout.ms=-1\ndual.commit.enabled=false\n"
+        )
+        files = _mirror_files(ottla_cluster, target, tmp_path, former)
+        path = tmp_path / "producer.properties"
+        path.write_text(path.read_text() + "producer.type=sync\nblock.on.buffer.full=true\n")
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders", "--until-end"]) == 0
+        assert read_all(target, "orders") == [b"a"]
+
+
 def test_replica_verification_reports_until_stopped(
     ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
