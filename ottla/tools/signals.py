@@ -2,22 +2,32 @@
 
 An exception could be raised after a record was written but before its position was stored. The
 first signal sets the flag and wakes a blocked read of the input; a second one has the default
-effect.
+effect. So has the first one, if the command does not end within its patience: it may wait for a
+broker that is down.
 """
 
 import os
 import select
 import signal
+import threading
 from types import FrameType, TracebackType
 
+PATIENCE_S = 0.5
+"""The patience of a command that stores a position when it is stopped."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """A context manager for the main thread; `requested` is True after the first signal."""
+    """A context manager for the main thread; `requested` is True after the first signal.
 
-    def __init__(self) -> None:
+    `patience_s`: the seconds from the first signal to KeyboardInterrupt; without limit by default.
+    """
+
+    def __init__(self, patience_s: float | None = None) -> None:
         self.requested = False
+        self._patience_s = patience_s
+        self._timer: threading.Timer | None = None
+        self._is_ended = False
         self._wake_read = self._wake_write = self._former_fd = -1
         self._former: dict[signal.Signals, signal.Handlers | object] = {}
 
@@ -48,6 +58,10 @@ class StopSignals:
         trace: TracebackType | None,
     ) -> None:
         """Restore the previous signal handlers."""
+        self._is_ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
         for number, handler in self._former.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._former_fd)
@@ -55,6 +69,14 @@ class StopSignals:
         os.close(self._wake_write)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._is_ended:
+            return
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        if self._patience_s is not None:
+            # The second signal comes from a thread.
+            arguments = (threading.main_thread().ident, number)
+            self._timer = threading.Timer(self._patience_s, signal.pthread_kill, arguments)
+            self._timer.daemon = True
+            self._timer.start()

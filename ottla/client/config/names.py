@@ -80,7 +80,40 @@ RENAMED = {
 }
 """Kafka's names that librdkafka spells in another way."""
 
-IGNORED = frozenset(
+# Of Kafka's clients before 2.0; later ones ignore them with a warning.
+_FORMER = frozenset(
+    {
+        "block.on.buffer.full",
+        "compressed.topics",
+        "consumer.id",
+        "consumer.timeout.ms",
+        "dual.commit.enabled",
+        "key.serializer.class",
+        "metadata.fetch.timeout.ms",
+        "mirror.consumer.numthreads",
+        "mirror.topics.blacklist",
+        "mirror.topics.whitelist",
+        "num.consumer.fetchers",
+        "offsets.channel.backoff.ms",
+        "offsets.channel.socket.timeout.ms",
+        "offsets.commit.max.retries",
+        "offsets.storage",
+        "producer.type",
+        "queue.enqueue.timeout.ms",
+        "queued.max.message.chunks",
+        "rebalance.backoff.ms",
+        "rebalance.max.retries",
+        "refresh.leader.backoff.ms",
+        "serializer.class",
+        "shallow.iterator.enable",
+        "timeout.ms",
+        "zookeeper.connect",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
+        "zookeeper.sync.time.ms",
+    }
+)
+IGNORED = _FORMER | frozenset(
     {
         "auto.include.jmx.reporter",
         "client.dns.lookup.timeout.ms",

@@ -22,25 +22,36 @@ class Point(NamedTuple):
     source_offset: int
     target_offset: int
 
-    def encode(self, topic: str) -> tuple[bytes, bytes]:
-        """Return key and value of the record that stores a point of a source topic."""
-        key = {"topic": topic, "partition": self.partition}
+    def encode(self, topic: str, cluster_id: str = "") -> tuple[bytes, bytes]:
+        """Return key and value of the record that stores a point of a source topic.
+
+        The cluster's id is for a target to which several clusters are mirrored.
+        """
+        key: dict[str, str | int] = {"topic": topic, "partition": self.partition}
+        if cluster_id:
+            key["cluster"] = cluster_id
         value = {"source_offset": self.source_offset, "target_offset": self.target_offset}
         return json.dumps(key).encode(), json.dumps(value).encode()
 
     @classmethod
-    def decode(cls, topic: str, key: bytes | None, value: bytes | None) -> "Point | None":
-        """Return the point in a record; None if it is of another topic or not a point."""
+    def decode(
+        cls, topic: str, key: bytes | None, value: bytes | None, cluster_id: str = ""
+    ) -> "Point | None":
+        """Return the point in a record; None if it is of another topic or cluster, or not a point.
+
+        Points without a cluster are those of any.
+        """
         try:
             origin, offsets = json.loads(key or b""), json.loads(value or b"")
-            if origin["topic"] != topic:
+            stored_id = origin.get("cluster", "")
+            if origin["topic"] != topic or (cluster_id and stored_id not in ("", cluster_id)):
                 return None
             return cls(
                 int(origin["partition"]),
                 int(offsets["source_offset"]),
                 int(offsets["target_offset"]),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
 

@@ -16,12 +16,13 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.client.errors import TransactionAborted
+from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.futures import DeliveryFuture
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
@@ -39,6 +40,9 @@ _RECORDS_MAX = 20_000
 _POLL_S = 0.2
 _GROUPS_S = 10.0
 _ATTEMPTS = 5
+_PAUSE_S = 1.0
+# As MirrorMaker, a mirror that follows waits for its target without limit.
+_PATIENT = {"delivery.timeout.ms": str(2**31 - 1), "max.block.ms": str(2**63 - 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ class MirrorSettings:
     source show the position; copying begins there if the target has no points yet. `start`: where
     copying begins if there is neither (default: the beginning). `end`: where it stops. `refresh_s`:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
-    which one fences the others; default: those of the same topics.
+    one source of which one fences the others; default: those of the same topics.
     """
 
     exactly_once: bool = False
@@ -83,6 +87,7 @@ class Mirror:
         self.copied = 0
         self.moved_groups: dict[str, int] = {}
         self._source, self._target = source, target
+        self._cluster_id = source.metadata([]).cluster_id or ""
         self._settings = settings
         self._note = note
         self._noted: set[str] = set()
@@ -91,6 +96,9 @@ class Mirror:
         # The offset of the next record in each topic of points, unless another mirror writes there.
         self._points_end: dict[Route, int] = {}
         self._routes: dict[str, Route] = {}
+        # Settings that librdkafka refuses are found before topics are created.
+        with self._open_producer(), self._open_consumer():
+            pass
         keys = [key for route in routes for key in self._prepare(route)]
         self._positions = self._starts(keys, settings.start)
         self._refresh_at = time.monotonic() + settings.refresh_s
@@ -104,26 +112,33 @@ class Mirror:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
-        goal.assign(self._positions)
-        while self._run_with_clients(goal, stop, advance):
-            # A producer that is open does not know new partitions of the target yet.
-            goal.assign(self._positions)
+        goes_on = True
+        while goes_on:
+            try:
+                goes_on = self._run_with_clients(goal, stop, advance)
+            except (NotReachable, TimedOut, TransactionAborted) as error:
+                if not (settings.follow and settings.exactly_once):
+                    raise
+                self._note_once(f"Copying is repeated: {error}")
+                self._forget()
+                stop.wait(_PAUSE_S)
+                goes_on = not stop.requested
         if settings.groups:
             self._translate()
 
     def _run_with_clients(
         self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]
     ) -> bool:
-        """Copy until the end or until stopped; return True, earlier, if there are new partitions."""
-        properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-        if not self._settings.follow:
-            properties["fetch.wait.max.ms"] = "10"
-        properties |= {**self._source.settings, **self._settings.consumer}
-        with (
-            self._open_producer() as producer,
-            RecordConsumer(self._source.bootstrap, settings=properties) as consumer,
-        ):
+        """Copy until the end or until stopped; return True, earlier, if there are new partitions,
+        because a producer that is open does not know those of the target yet.
+        """
+        with self._open_producer() as producer, self._open_consumer() as consumer:
+            if self._settings.exactly_once:
+                producer.init_transactions()
+                self._resume()
+            self._store_starts(producer)
             consumer.assign(self._positions)
+            goal.assign(self._positions)
             translated = time.monotonic()
             while not (goal.is_reached or stop.requested):
                 before = self.copied
@@ -131,20 +146,29 @@ class Mirror:
                 advance(self.copied - before)
                 if self._settings.groups and time.monotonic() - translated > _GROUPS_S:
                     translated = time.monotonic()
-                    self._translate()
+                    self._try_to_translate()
                 if self._is_refresh_due() and self._refresh():
                     return True
         return False
+
+    def _resume(self) -> None:
+        """Continue at the last points, which another mirror may have stored until it was fenced."""
+        for route, known in self._points.items():
+            for point in self._new_points(route):
+                known.add(point)
+                self._positions[route.source, point.partition] = point.source_offset
+
+    def _new_points(self, route: Route) -> list[Point]:
+        """Return the points of this source and target since the last call."""
+        start = self._points_end.get(route, 0)
+        points, self._points_end[route] = read_points(self._target, route, self._cluster_id, start)
+        return points
 
     def _prepare(self, route: Route) -> list[Key]:
         """Return the partitions of a route that is new, or whose source may have grown."""
         numbers = prepare(self._source, self._target, route)
         if route not in self._points:
-            key = (route.offsets_topic, 0)
-            self._points_end[route] = offsets.list_offsets(self._target, {key: offsets.LATEST})[
-                key
-            ].offset
-            self._points[route] = Points(read_points(self._target, route))
+            self._points[route] = Points(self._new_points(route))
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
@@ -191,6 +215,7 @@ class Mirror:
 
     def _starts(self, keys: list[Key], start: Position) -> dict[Key, int]:
         earliest = offsets.list_offsets(self._source, dict.fromkeys(keys, offsets.EARLIEST))
+        latest = offsets.list_offsets(self._source, dict.fromkeys(keys, offsets.LATEST))
         default = resolve(self._source, keys, start)
         group = self._settings.group
         committed = offsets.committed_offsets(self._source, group) if group else {}
@@ -200,7 +225,13 @@ class Mirror:
             if known is None and (topic, number) in committed:
                 known = committed[topic, number].offset
             next_offset = default[topic, number] if known is None or known < 0 else known
-            first = earliest[topic, number].offset
+            first, end = earliest[topic, number].offset, latest[topic, number].offset
+            if next_offset > end:
+                self._note(
+                    f"{topic}-{number}: the stored position {next_offset} is after the end {end}, "
+                    f"so {topic} was created again; it is copied from its beginning."
+                )
+                next_offset = first
             if next_offset < first:
                 self._note(
                     f"{topic}-{number}: records {next_offset} to {first - 1} were deleted before "
@@ -220,17 +251,25 @@ class Mirror:
         )
         return {key: row.offset for key, row in ends.items()}
 
+    def _open_consumer(self) -> RecordConsumer:
+        properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        if not self._settings.follow:
+            properties["fetch.wait.max.ms"] = "10"
+        properties |= {**self._source.settings, **self._settings.consumer}
+        return RecordConsumer(self._source.bootstrap, settings=properties)
+
     def _open_producer(self) -> Producer:
         settings: dict[str, str] = {
             "bootstrap.servers": self._target.bootstrap,
             "acks": "all",
             "enable.idempotence": "true",
+            **(_PATIENT if self._settings.follow and not self._settings.exactly_once else {}),
             **self._target.settings,
             **self._settings.producer,
         }
         if self._settings.exactly_once:
             names = ",".join(sorted(f"{route.source}>{route.target}" for route in self._points))
-            identity = self._settings.identity or names
+            identity = f"{self._cluster_id}:{self._settings.identity or names}"
             digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
             settings.setdefault("transactional.id", f"ottla-mirror-{digest}")
         return Producer(settings)
@@ -258,7 +297,8 @@ class Mirror:
             except TransactionAborted:
                 if attempt == _ATTEMPTS:
                     raise
-                self._read, self._last, self._count, self._failure = {}, {}, 0, None
+                self._forget()
+                self._resume()
                 consumer.assign(self._positions)
                 goal.assign(self._positions)
         self._finish()
@@ -266,7 +306,9 @@ class Mirror:
     def _fill(
         self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: StopSignals
     ) -> None:
-        deadline = min(time.monotonic() + self._settings.interval_s, self._refresh_at)
+        deadline = time.monotonic() + self._settings.interval_s
+        if self._settings.follow:
+            deadline = min(deadline, self._refresh_at)
         while not (goal.is_reached or stop.requested):
             events = (
                 consumer.poll(_POLL_S, limit=_BATCH)
@@ -315,11 +357,41 @@ class Mirror:
         producer.flush()
         if self._failure is not None:
             raise self._failure
+        rows = {key: self._point(key) for key in self._read}
+        self._write_points(producer, rows)
+
+    def _point(self, key: Key) -> Point:
+        """Return the point behind the records that were read and written."""
+        return Point(key[1], self._read[key], self._last[key].result().offset + 1)
+
+    def _store_starts(self, producer: Producer) -> None:
+        """Store a point for each partition that has none: its start, and the end of its copy.
+
+        Offsets of groups in the first batch are translated to it, and a mirror that begins at the
+        end resumes there.
+        """
+        new = [
+            (topic, number)
+            for topic, number in self._positions
+            if self._points[self._routes[topic]].next_offset(number) is None
+        ]
+        copies = {key: (self._routes[key[0]].target, key[1]) for key in new}
+        ends = offsets.list_offsets(self._target, dict.fromkeys(copies.values(), offsets.LATEST))
+        rows = {
+            key: Point(key[1], self._positions[key], ends[copy].offset)
+            for key, copy in copies.items()
+        }
+        if rows:
+            with producer.transaction() if self._settings.exactly_once else nullcontext():
+                self._write_points(producer, rows)
+        for key, point in rows.items():
+            self._points[self._routes[key[0]]].add(point)
+
+    def _write_points(self, producer: Producer, rows: Mapping[Key, Point]) -> None:
         points: dict[Route, list[DeliveryFuture]] = {}
-        for (topic, number), next_offset in self._read.items():
-            written = self._last[topic, number].result()
+        for (topic, _), point in rows.items():
             route = self._routes[topic]
-            key, value = Point(number, next_offset, written.offset + 1).encode(topic)
+            key, value = point.encode(topic, self._cluster_id)
             future = producer.send(
                 route.offsets_topic, value, key=key, partition=0, on_delivery=self._delivered
             )
@@ -332,22 +404,26 @@ class Mirror:
                 self._look_for_others(route, [future.result().offset for future in futures])
 
     def _look_for_others(self, route: Route, written: list[int]) -> None:
-        """Report another mirror if there are points between those of this one."""
+        """Report another mirror of this source if there are points between those of this one."""
         end = self._points_end[route]
-        self._points_end[route] = max(written) + 1
-        if written != list(range(end, end + len(written))):
+        is_alone = written == list(range(end, end + len(written)))
+        if is_alone:
+            self._points_end[route] = max(written) + 1
+        elif len(self._new_points(route)) > len(written):
             self._note_once(
                 f"Another mirror copies {route.source} to {route.target}, too: records are copied "
                 "twice. Stop one of them: mirrors, also of one group, do not divide the partitions."
             )
 
+    def _forget(self) -> None:
+        """Drop the records of an aborted transaction."""
+        self._read, self._last, self._count, self._failure = {}, {}, 0, None
+
     def _finish(self) -> None:
         """Take over what is stored."""
-        for (topic, number), next_offset in self._read.items():
-            written = self._last[topic, number].result()
-            point = Point(number, next_offset, written.offset + 1)
-            self._points[self._routes[topic]].add(point)
-            self._positions[topic, number] = next_offset
+        for key, next_offset in self._read.items():
+            self._points[self._routes[key[0]]].add(self._point(key))
+            self._positions[key] = next_offset
         if self._read and self._settings.group:
             self._show_position(self._settings.group)
         self.copied += self._count
@@ -357,12 +433,18 @@ class Mirror:
         rows = {key: offsets.CommittedOffset(offset) for key, offset in self._read.items()}
         try:
             offsets.commit_offsets(self._source, group, rows)
-        except ApiError as error:
-            if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
-                raise
-            self._note(
-                f"Group {group!r} has members: its offsets do not show this mirror's position."
+        except OttlaError as error:
+            is_used = isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID
+            reason = "it has members" if is_used else error
+            self._note_once(
+                f"The offsets of group {group!r} do not show this mirror's position: {reason}"
             )
+
+    def _try_to_translate(self) -> None:
+        try:
+            self._translate()
+        except OttlaError as error:
+            self._note_once(f"Offsets of groups are not translated now: {error}")
 
     def _translate(self) -> None:
         self.moved_groups = translate_groups(

@@ -15,9 +15,17 @@ from ottla.client.brokers import Brokers
 from ottla.client.transport import EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point, Translation
 
-_SUFFIX = ".mirror-offsets"
+POINTS_SUFFIX = ".mirror-offsets"
+"""The end of the names of topics with matching offsets."""
 _POINTS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 _IDLE = ("Empty", "Dead", "")
+# Options that depend on a cluster, as in MirrorMaker 2 (DefaultConfigPropertyFilter).
+_NOT_COPIED = frozenset({
+    "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms", "message.timestamp.type", "unclean.leader.election.enable",
+    "min.insync.replicas",
+})  # fmt: skip
 # Of each partition; older points are thinned out.
 _POINTS_MAX = 10_000
 _BATCH = 1000
@@ -34,7 +42,7 @@ class Route:
     @property
     def offsets_topic(self) -> str:
         """The topic with the matching offsets, on the target's cluster."""
-        return f"{self.target}{_SUFFIX}"
+        return f"{self.target}{POINTS_SUFFIX}"
 
 
 def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
@@ -42,7 +50,7 @@ def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
     copy.
 
     A new target has the number of partitions and the configuration of the source. Raises
-    ConfigError if an existing one has fewer partitions.
+    ConfigError if an existing one has fewer partitions, or is the source.
     """
     described = topics.describe_topic(source, route.source)
     count = len(described.partitions)
@@ -51,18 +59,32 @@ def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
         own = {
             entry.name: entry.value
             for entry in configs.describe_config(source, resource)
-            if entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG and entry.value is not None
+            if entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG
+            and entry.value is not None
+            and entry.name not in _NOT_COPIED
         }
         _create(target, route.target, count, own)
-    _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
-    target_count = len(topics.describe_topic(target, route.target).partitions)
-    if target_count < count:
+    existing = topics.describe_topic(target, route.target)
+    if _is_same(source, described, target, existing):
         raise ConfigError(
-            f"topic {route.target!r} has {target_count} partitions and {route.source!r} has {count}, but a copy "
-            f"keeps partitions: add some with kafka-topics --alter --topic {route.target} "
-            f"--partitions {count}"
+            f"source and target of {route.source!r} are the same topic: name another target or "
+            "another cluster"
         )
+    if len(existing.partitions) < count:
+        raise ConfigError(
+            f"topic {route.target!r} has {len(existing.partitions)} partitions and "
+            f"{route.source!r} has {count}, but a copy keeps partitions: add some with "
+            f"kafka-topics --alter --topic {route.target} --partitions {count}"
+        )
+    _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
     return [row.partition for row in described.partitions]
+
+
+def _is_same(source: Brokers, one: topics.Topic, target: Brokers, other: topics.Topic) -> bool:
+    """Return True if it is one topic; brokers before Kafka 2.8 give topics no ids."""
+    if one.name != other.name or any(one.topic_id) or any(other.topic_id):
+        return one.name == other.name and one.topic_id == other.topic_id
+    return source.metadata([]).cluster_id == target.metadata([]).cluster_id
 
 
 def _create(
@@ -84,33 +106,37 @@ def _create(
     return True
 
 
-def read_points(target: Brokers, route: Route) -> list[Point]:
-    """Return the committed points of a route, in the order in which they were stored."""
+def read_points(
+    target: Brokers, route: Route, cluster_id: str, start: int = 0
+) -> tuple[list[Point], int]:
+    """Return the committed points of a route from an offset on, as stored, and the offset of the
+    next one. `cluster_id` is that of the source.
+    """
     key = (route.offsets_topic, 0)
-    starts = offsets.list_offsets(target, {key: offsets.EARLIEST})
+    earliest = offsets.list_offsets(target, {key: offsets.EARLIEST})[key].offset
     ends = offsets.list_offsets(
         target, {key: offsets.LATEST}, isolation_level=offsets.READ_COMMITTED
     )
     points: list[Point] = []
     end = ends[key].offset
-    if starts[key].offset >= end:
-        return points
+    if max(earliest, start) >= end:
+        return points, end
     settings = {
         **target.settings,
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": "10",
     }
     with RecordConsumer(target.bootstrap, settings=settings) as consumer:
-        consumer.assign({key: starts[key].offset})
+        consumer.assign({key: max(earliest, start)})
         while True:
             for record in consumer.poll(_POLL_S, limit=_BATCH):
                 if isinstance(record, EndOfPartition):
-                    return points
-                point = Point.decode(route.source, record.key, record.value)
-                if point is not None:
+                    return points, end
+                point = Point.decode(route.source, record.key, record.value, cluster_id)
+                if point is not None and record.offset < end:
                     points.append(point)
                 if record.offset + 1 >= end:
-                    return points
+                    return points, end
 
 
 class Points:

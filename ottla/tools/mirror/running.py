@@ -10,7 +10,7 @@ from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Route
 from ottla.tools.output import Output, Progress, note
 from ottla.tools.positions import BEGINNING, Anchor, parse_range
-from ottla.tools.signals import StopSignals
+from ottla.tools.signals import PATIENCE_S, StopSignals
 
 
 def copy_topic(
@@ -38,7 +38,7 @@ def copy_topic(
         start=start or BEGINNING,
         end=end,
     )
-    with StopSignals() as stop:
+    with StopSignals(patience_s=PATIENCE_S) as stop:
         mirror = Mirror(source, target, [route], settings, note)
         with Progress("Copying", None) as progress:
             mirror.run(stop, progress.advance)

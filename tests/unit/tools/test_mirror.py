@@ -9,15 +9,16 @@ import pytest
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import offsets, topics
-from ottla.client.errors import TransactionAborted
+from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.transport import EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point
 from ottla.testing import Cluster
-from ottla.tools.mirror import routes
+from ottla.tools.mirror import copying, routes
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Points, Route
 from ottla.tools.positions import Anchor, Position
+from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
 
@@ -97,10 +98,10 @@ def test_exactly_once_repeats_an_aborted_transaction(
         )
         mirror.run(stop, lambda _: None)
         assert mirror.copied == 3
-        points = routes.read_points(brokers, Route("a", "b"))
+        points, _ = routes.read_points(brokers, Route("a", "b"), ottla_cluster.cluster_id)
     assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
     # The first attempt left three records and a marker before them.
-    assert points == [Point(0, 3, 7)]
+    assert points == [Point(0, 0, 0), Point(0, 3, 7)]
 
 
 def test_without_transactions_the_interrupted_part_is_copied_again(
@@ -141,6 +142,38 @@ def test_offsets_of_groups_are_translated(run: Any, ottla_cluster: Cluster) -> N
         assert offsets.committed_offsets(brokers, "late")["b", 0].offset == ends[b"3"]
 
 
+@pytest.mark.parametrize("extra", [[], ["--exactly-once"]])
+def test_group_that_has_read_little_is_translated(
+    run: Any, ottla_cluster: Cluster, extra: list[str]
+) -> None:
+    """Without an offset in the copy, auto.offset.reset could skip all records that it misses."""
+    produce(ottla_cluster, "b", [b"of others"])
+    produce(ottla_cluster, "a", [b"1", b"2", b"3"])
+    with ottla_cluster.admin() as brokers:
+        offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(1)})
+        assert run("topic", "copy", "a", "b", "--groups", "g", *extra).code == 0
+        assert offsets.committed_offsets(brokers, "g")["b", 0].offset == 1
+    assert read_all(ottla_cluster, "b") == [b"of others", b"1", b"2", b"3"]
+
+
+def test_mirror_that_began_at_the_end_resumes_there(ottla_cluster: Cluster) -> None:
+    """Records that come while it is stopped are copied, also if it has not copied any before."""
+    produce(ottla_cluster, "a", [b"1"])
+    settings = replace(_FOLLOW, start=Position(Anchor.END))
+
+    def stop_at_once(_: Mirror, stop: _Stop) -> None:
+        stop.requested = True
+
+    def stop_after_one(mirror: Mirror, stop: _Stop) -> None:
+        stop.requested = mirror.copied == 1
+
+    with ottla_cluster.admin() as brokers:
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, print), stop_at_once)
+        produce(ottla_cluster, "a", [b"2"])
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, print), stop_after_one)
+    assert read_all(ottla_cluster, "b") == [b"2"]
+
+
 def test_offsets_of_groups_are_never_moved_backwards(run: Any, ottla_cluster: Cluster) -> None:
     """A group that is further in the copy keeps its offset."""
     produce(ottla_cluster, "a", [b"1", b"2"])
@@ -179,6 +212,48 @@ def test_copy_onto_itself_is_refused(run: Any, command_line: list[str]) -> None:
     assert "--to" in done.errors
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_copy_onto_itself_by_another_address_is_refused(
+    run: Any, ottla_cluster: Cluster, other: bool
+) -> None:
+    """The topic's id shows it; otherwise the copies would be copied again, without end."""
+    produce(ottla_cluster, "a", [b"1"])
+    address = ottla_cluster.bootstrap.replace("127.0.0.1", "localhost")
+    done = run("topic", "copy", "a", *(["b"] if other else []), "--to", address)
+    if other:
+        assert done.code == 0
+        return
+    assert done.code == 1
+    assert "source and target of 'a' are the same topic: name another target" in done.errors
+    assert [row["name"] for row in run("topic", "list", "--output", "json").json] == ["a"]
+
+
+def test_settings_of_the_source_cluster_are_not_copied(run: Any, ottla_cluster: Cluster) -> None:
+    """Throttles, minimum in-sync replicas and the type of timestamps depend on the cluster.
+
+    The exceptions are those of MirrorMaker 2. The timestamps of a copy are those of its source.
+    """
+    own = {"min.insync.replicas": "2", "message.timestamp.type": "LogAppendTime"}
+    throttle = {"leader.replication.throttled.replicas": "0:1"}
+    ottla_cluster.create_topic("a", config={**own, **throttle, "segment.bytes": "1048576"})
+    assert run("topic", "copy", "a", "b").code == 0
+    config = {row["name"]: row["value"] for row in run("topic", "config", "b", "--output", "json").json}  # fmt: skip
+    assert config == {"segment.bytes": "1048576"}
+
+
+def test_topic_that_was_created_again_is_copied_from_its_beginning(
+    run: Any, ottla_cluster: Cluster
+) -> None:
+    """Its stored position is after its end, which is reported."""
+    produce(ottla_cluster, "a", [b"1", b"2"])
+    run("topic", "copy", "a", "b")
+    run("topic", "delete", "a", "--yes")
+    produce(ottla_cluster, "a", [b"3"])
+    done = run("topic", "copy", "a", "b")
+    assert "a-0: the stored position 2 is after the end 1, so a was created again" in done.errors
+    assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
+
+
 def test_memory_of_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Older points are thinned out; an offset is then translated to an earlier one."""
     monkeypatch.setattr(routes, "_POINTS_MAX", 10)
@@ -194,6 +269,9 @@ class _Stop:
     """A request to stop that a test makes."""
 
     requested = False
+
+    def wait(self, seconds: float) -> None:
+        """Return at once."""
 
 
 def _following(
@@ -286,6 +364,102 @@ def test_mirror_with_transactions_fences_another_of_its_group(ottla_cluster: Clu
             _following(first, step)
     assert read_all(ottla_cluster, "b") == [b"1"]
     assert read_all(ottla_cluster, "d") == [b"1"]
+
+
+def test_exactly_once_continues_where_the_fenced_mirror_stopped(ottla_cluster: Cluster) -> None:
+    """Records that another instance commits until it is fenced are not copied a second time."""
+    produce(ottla_cluster, "a", [b"1"])
+    settings = replace(_FOLLOW, exactly_once=True)
+    later: list[Mirror] = []
+    with ottla_cluster.admin() as brokers:
+
+        def step(mirror: Mirror, stop: _Stop) -> None:
+            if mirror.copied == 1 and not later:
+                # It knows the first position only.
+                rest = replace(settings, follow=False)
+                later.append(Mirror(brokers, brokers, [Route("a", "b")], rest, print))
+                produce(ottla_cluster, "a", [b"2"])
+            stop.requested = mirror.copied == 2
+
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, print), step)
+        later[0].run(cast(StopSignals, _Stop()), lambda _: None)
+        assert later[0].copied == 0
+    assert read_all(ottla_cluster, "b") == [b"1", b"2"]
+
+
+def test_batches_of_a_long_copy_stay_large(ottla_cluster: Cluster) -> None:
+    """A copy that ends looks for no new topics, so the time of that look does not end a batch."""
+    produce(ottla_cluster, "a", [b"1", b"2", b"3"])
+    row = records_of(ottla_cluster, "a")[0]
+
+    class Records:
+        polls = 0
+
+        def poll(self, _: float, *, limit: int) -> list[Any]:
+            self.polls += 1
+            return [row._replace(offset=self.polls - 1)]
+
+    address = ottla_cluster.bootstrap
+    with ottla_cluster.admin() as brokers, Producer(bootstrap_servers=address) as producer:
+        mirror = Mirror(brokers, brokers, [Route("a", "b")], MirrorSettings(refresh_s=-1.0), print)
+        goal = Goal(stops={("a", 0): 3})
+        goal.assign({("a", 0): 0})
+        mirror._fill(producer, cast(RecordConsumer, Records()), goal, cast(StopSignals, _Stop()))
+        assert mirror._count == 3
+
+
+def test_exactly_once_survives_a_target_that_is_down_for_long(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that could not be written in time is repeated by a mirror that follows."""
+    produce(ottla_cluster, "a", [b"1"])
+    stored = Mirror._store
+    notes: list[str] = []
+
+    def fail_once(self: Mirror, producer: Producer) -> None:
+        stored(self, producer)
+        if not notes:
+            raise TimedOut("the cluster did not take the records in time")
+
+    def step(mirror: Mirror, stop: _Stop) -> None:
+        stop.requested = mirror.copied == 1
+
+    monkeypatch.setattr(Mirror, "_store", fail_once)
+    settings = replace(_FOLLOW, exactly_once=True)
+    with ottla_cluster.admin() as brokers:
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, notes.append), step)
+    assert read_all(ottla_cluster, "b") == [b"1"]
+    assert notes == ["Copying is repeated: the cluster did not take the records in time"]
+
+
+def test_mirror_outlives_requests_for_groups_that_fail(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The offsets of groups are not worth the end of a mirror: each failure is reported once."""
+    produce(ottla_cluster, "a", [b"1"])
+    notes: list[str] = []
+
+    def fail(*_: Any) -> None:
+        raise NotReachable("nothing listens")
+
+    def step(mirror: Mirror, stop: _Stop) -> None:
+        if mirror.copied == 1 and read_all(ottla_cluster, "a") == [b"1"]:
+            produce(ottla_cluster, "a", [b"2"])
+        stop.requested = mirror.copied == 2
+
+    monkeypatch.setattr(copying, "translate_groups", fail)
+    monkeypatch.setattr(copying.offsets, "commit_offsets", fail)
+    monkeypatch.setattr(copying, "_GROUPS_S", 0.0)
+    settings = replace(_FOLLOW, group="mirror", groups=("g",))
+    with ottla_cluster.admin() as brokers:
+        mirror = Mirror(brokers, brokers, [Route("a", "b")], settings, notes.append)
+        with pytest.raises(NotReachable):
+            _following(mirror, step)
+    assert read_all(ottla_cluster, "b") == [b"1", b"2"]
+    assert sorted(notes) == [
+        "Offsets of groups are not translated now: nothing listens",
+        "The offsets of group 'mirror' do not show this mirror's position: nothing listens",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,22 @@ def test_first_signal_sets_the_flag_and_the_second_interrupts(number: int) -> No
             os.kill(os.getpid(), number)
 
 
+def test_patience_interrupts_work_that_does_not_end() -> None:
+    """After the first signal the work has that many seconds to finish."""
+    with StopSignals(patience_s=0.01) as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.requested
+        with pytest.raises(KeyboardInterrupt):
+            threading.Event().wait(30)
+
+
+def test_patience_ends_with_the_work() -> None:
+    """Work that finishes in time is not interrupted later."""
+    with StopSignals(patience_s=30):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)] == []
+
+
 def test_signal_ends_a_wait_for_input() -> None:
     """Otherwise a read from an idle terminal would delay the exit."""
     read, write = os.pipe()

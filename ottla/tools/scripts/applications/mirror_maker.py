@@ -6,17 +6,22 @@ metadata.max.age.ms, by default 10 s, and copied from their beginning. Instances
 divide the partitions: with `--exactly-once` the newest fences the others, without it each reports
 the others.
 
+Several clusters may be mirrored to one, also into topics of the same names. The topics with
+positions (TOPIC.mirror-offsets) are never mirrored.
+
 `--exactly-once`, `--target-topic`, `--groups` and `--until-end` are extensions. The position is in
 the target (TOPIC.mirror-offsets), and shown by the group of the consumer's configuration.
 """
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import OttlaError
-from ottla.base.loading import deferred
+from ottla.base.loading import deferred, deferred_module
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.security.options import security_of, security_options
 from ottla.tools.positions import Anchor, Position
@@ -33,12 +38,16 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import read_properties
-from ottla.tools.signals import StopSignals
+from ottla.tools.signals import PATIENCE_S, StopSignals
 from ottla.tools.text_files import is_number
 
+# Errors of the command line do not load librdkafka.
+if TYPE_CHECKING:
+    from ottla.tools.mirror import routes
+else:
+    routes = deferred_module("ottla.tools.mirror.routes")
 _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
 _mirror = deferred("ottla.tools.mirror.copying", "Mirror")
-_route = deferred("ottla.tools.mirror.routes", "Route")
 
 # Apache Kafka's notice; the copy here reads every partition itself.
 _WARNING = (
@@ -117,26 +126,26 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
     with (
         Brokers(addresses[0], security=security_of(consumer)) as source,
         Brokers(addresses[1], security=security_of(producer)) as target,
-        StopSignals() as stop,
+        StopSignals(patience_s=PATIENCE_S) as stop,
     ):
         # The points are read from the target, too.
         target.settings = librdkafka_settings(security_options(producer))
-        routes = _routes(options, source, is_same=addresses[0] == addresses[1])
+        found = _routes(options, source, is_same=addresses[0] == addresses[1])
         follows = "until-end" not in options
-        if not routes and not follows:
+        if not found and not follows:
             err(f"No topic matches {options['include']}.")
             return 1
-        if not routes:
+        if not found:
             err(f"No topic matches {options['include']} yet.")
         group = consumer.pop("group.id", None)
-        is_latest = consumer.pop("auto.offset.reset", "latest") == "latest"
+        start = _start(consumer.pop("auto.offset.reset", "latest"))
         settings = _settings(
             exactly_once="exactly-once" in options,
             follow=follows,
             interval_s=options["offset.commit.interval.ms"] / 1000,
             group=group,
             groups=tuple(name for name in (options["groups"] or "").split(",") if name),
-            start=Position(Anchor.END if is_latest else Anchor.BEGINNING),
+            start=start,
             refresh_s=_refresh_s(consumer),
             identity=group or options["include"],
             consumer=librdkafka_settings(consumer),
@@ -146,11 +155,23 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
         find = (
             None if "target-topic" in options else lambda: _routes(options, source, is_same=False)
         )
-        mirror = _mirror(source, target, routes, settings, err, find)
+        mirror = _mirror(source, target, found, settings, err, find)
         mirror.run(stop, lambda _: None)
     if options.is_json:
         as_json({"records": mirror.copied, "groups": mirror.moved_groups})
     return 0
+
+
+def _start(reset: str) -> Position:
+    """Return the start of partitions without a position."""
+    age_ms = reset_age_ms(reset)
+    if age_ms is not None:
+        return Position(Anchor.TIME, time.time_ns() // 1_000_000 - age_ms)
+    if reset == "none":
+        raise UsageError(
+            "auto.offset.reset=none gives new topics no beginning: use earliest or latest"
+        )
+    return Position(Anchor.END if reset == "latest" else Anchor.BEGINNING)
 
 
 def _refresh_s(consumer: Mapping[str, str]) -> float:
@@ -161,7 +182,7 @@ def _refresh_s(consumer: Mapping[str, str]) -> float:
     return max(int(text), _REFRESH_MIN_MS) / 1000
 
 
-def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
+def _routes(options: Options, source: Brokers, *, is_same: bool) -> "list[routes.Route]":
     try:
         pattern = topic_pattern(options["include"])
     except ValueError as error:
@@ -169,11 +190,15 @@ def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
     names = [
         topic.name
         for topic in topics.list_topics(source)
-        if pattern is not None and pattern.fullmatch(topic.name) and not topic.is_internal
+        if pattern is not None
+        and pattern.fullmatch(topic.name)
+        and not topic.is_internal
+        # The positions of another mirror are of no use elsewhere.
+        and not topic.name.endswith(routes.POINTS_SUFFIX)
     ]
     other = options["target-topic"]
     if other is not None and len(names) != 1:
         raise UsageError(f"--target-topic needs one topic, and --include matches {len(names)}")
     if is_same and other in (None, *names):
         raise UsageError("source and target are the same cluster: name another --target-topic")
-    return [_route(name, other or name) for name in names]
+    return [routes.Route(name, other or name) for name in names]

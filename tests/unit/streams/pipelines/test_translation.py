@@ -30,6 +30,15 @@ def test_points_are_encoded_and_decoded() -> None:
         assert Point.decode("orders", key, value) is None
 
 
+def test_points_of_another_cluster_are_ignored() -> None:
+    """Points without a cluster, as pipelines write them, are those of any."""
+    point = Point(3, 17, 21)
+    assert Point.decode("orders", *point.encode("orders", "west"), "west") == point
+    assert Point.decode("orders", *point.encode("orders", "west"), "east") is None
+    assert Point.decode("orders", *point.encode("orders", "west")) == point
+    assert Point.decode("orders", *point.encode("orders"), "east") == point
+
+
 @given(
     batches=some.lists(some.lists(some.integers(1, 3), max_size=5), max_size=6),
     gap=some.integers(0, 2),

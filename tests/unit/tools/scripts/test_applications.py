@@ -157,6 +157,50 @@ def test_mirror_maker_refuses(
         assert [topic.name for topic in brokers.metadata().topics] == ["o"]
 
 
+@pytest.mark.parametrize(
+    ("file", "line", "sentence"),
+    [
+        ("consumer", "no.such.option=1", "no.such.option"),
+        ("producer", "acks=2", "acks"),
+        ("consumer", "auto.offset.reset=smallest", "Invalid value smallest"),
+        ("consumer", "auto.offset.reset=none", "use earliest or latest"),
+    ],
+)
+def test_mirror_maker_refuses_settings_before_topics_are_created(
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    file: str,
+    line: str,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The sentence names the option, and the target is unchanged."""
+    produce(ottla_cluster, "orders", [b"a"])
+    with Cluster() as target:
+        files = _mirror_files(ottla_cluster, target, tmp_path)
+        path = tmp_path / f"{file}.properties"
+        path.write_text(path.read_text() + line + "\n")
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders", "--until-end"]) == 1
+        assert sentence in capsys.readouterr().err
+        assert target.topics() == []
+
+
+def test_mirror_maker_reads_files_of_earlier_versions(
+    ottla_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Options of the clients before Kafka 2.0 have no effect, as in later versions of the tool."""
+    produce(ottla_cluster, "orders", [b"a"])
+    with Cluster() as target:
+        former = (
+            "zookeeper.connect=zookeeper:2181\nconsumer.timeout.ms=-1\ndual.commit.enabled=false\n"
+        )
+        files = _mirror_files(ottla_cluster, target, tmp_path, former)
+        path = tmp_path / "producer.properties"
+        path.write_text(path.read_text() + "producer.type=sync\nblock.on.buffer.full=true\n")
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders", "--until-end"]) == 0
+        assert read_all(target, "orders") == [b"a"]
+
+
 def test_replica_verification_reports_until_stopped(
     ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,3 +420,57 @@ def test_mirror_maker_copies_topics_that_match_later(
     errors = capsys.readouterr().err
     assert "No topic matches orders.* yet." in errors
     assert "Copying orders-2-0, too, from the beginning." in errors
+
+
+def test_ctrl_c_ends_a_mirror_whose_target_is_down(
+    ottla_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for acknowledgements: the next run copies those records again."""
+    produce(ottla_cluster, "orders", [b"a"])
+    store = Mirror._store
+    with Cluster() as target:
+
+        def then_lose_the_target(self: Mirror, producer: Any) -> None:
+            target.kill(1)
+            signal.raise_signal(signal.SIGINT)
+            store(self, producer)
+
+        monkeypatch.setattr(Mirror, "_store", then_lose_the_target)
+        files = _mirror_files(ottla_cluster, target, tmp_path)
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders"]) == 130
+        monkeypatch.undo()
+        target.restart(1)
+        line = [*files, "--include", "orders", "--until-end"]
+        assert entry.run("kafka-mirror-maker", line) == 0
+        assert set(read_all(target, "orders")) == {b"a"}
+
+
+def test_positions_of_other_mirrors_are_not_mirrored(
+    ottla_cluster: Cluster, tmp_path: Path
+) -> None:
+    """In a chain of mirrors, each keeps its own positions; others would mislead it."""
+    produce(ottla_cluster, "orders", [b"a", b"b"])
+    ottla_cluster.create_topic("orders.mirror-offsets")
+    with Cluster() as target:
+        files = _mirror_files(ottla_cluster, target, tmp_path)
+        line = [*files, "--include", ".*", "--until-end"]
+        assert entry.run("kafka-mirror-maker", line) == 0
+        assert target.topics() == ["orders", "orders.mirror-offsets"]
+        assert read_all(target, "orders") == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("extra", [[], ["--exactly-once"]])
+def test_two_clusters_are_mirrored_into_one_topic(
+    ottla_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: list[str]
+) -> None:
+    """Positions and transactions are those of one source: no record is skipped or repeated."""
+    with Cluster() as other, Cluster() as target:
+        for values in ([b"1", b"2"], [b"3"]):
+            for number, cluster in enumerate((ottla_cluster, other)):
+                produce(cluster, "orders", [b"%d-%s" % (number, value) for value in values])
+                files = _mirror_files(cluster, target, tmp_path)
+                line = [*files, "--include", "orders", "--until-end", *extra]
+                assert entry.run("kafka-mirror-maker", line) == 0
+        copied = read_all(target, "orders")
+    assert copied == [b"0-1", b"0-2", b"1-1", b"1-2", b"0-3", b"1-3"]
+    assert "records are copied twice" not in capsys.readouterr().err
