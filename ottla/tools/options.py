@@ -96,7 +96,7 @@ def connected(function: Function) -> Function:
             if path:
                 _configure(brokers, path)
             if explain:
-                brokers.on_request = _print_request
+                brokers.on_request = print_request
             return function(brokers, Output(output), **option_values)
 
     return run
@@ -146,7 +146,8 @@ def formatted(function: Function) -> Function:
     return run
 
 
-def _print_request(address: object, request: Message, version: int) -> None:
+def print_request(address: object, request: Message, version: int) -> None:
+    """Print a request on standard error, as --explain does."""
     name, _, fields = _SECRET.sub("hmac=…", repr(request)).partition("(")
     text = f"({fields}" if len(fields) <= _EXPLAINED_MAX else f"({fields[:_EXPLAINED_MAX]}…"
     note(f"{address} <- {name.removesuffix('Request')} v{version} {text}")

@@ -89,8 +89,11 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     help="A properties file with client settings, as for Kafka's tools: bootstrap.servers, …",
 )
 @options.bootstrap
+@options.explain
 @options.formatted
-def command(output: Output, bootstrap: str, config_file: str | None, **option_values: Any) -> None:
+def command(
+    output: Output, bootstrap: str, config_file: str | None, explain: bool, **option_values: Any
+) -> None:
     """Reset an application: remove its checkpoint, internal topics and groups, and set its input
     offsets.
     """
@@ -111,6 +114,8 @@ def command(output: Output, bootstrap: str, config_file: str | None, **option_va
         client_id=config.client_id,
         security=config.security,
     ) as brokers:
+        if explain:
+            brokers.on_request = options.print_request
         _reset(brokers, output, option_values)
 
 
