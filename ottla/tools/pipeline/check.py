@@ -47,9 +47,7 @@ def command(
 
 
 def _topics(pipeline: Pipeline, access: Any, is_explained: bool) -> list[Problem]:
-    with access.brokers() as brokers:
-        if is_explained:
-            brokers.on_request = options.print_request
+    with access.brokers() as brokers, options.requests_of(brokers, is_explained=is_explained):
         return check_topics(pipeline, [topic.name for topic in topics.list_topics(brokers)])
 
 

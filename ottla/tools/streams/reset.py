@@ -108,14 +108,15 @@ def command(
     source = click.get_current_context().get_parameter_source("bootstrap")
     if config_file and source is not ParameterSource.COMMANDLINE and config.bootstrap:
         bootstrap = config.bootstrap
-    with Brokers(
-        bootstrap,
-        timeout_s=config.timeout_s,
-        client_id=config.client_id,
-        security=config.security,
-    ) as brokers:
-        if explain:
-            brokers.on_request = options.print_request
+    with (
+        Brokers(
+            bootstrap,
+            timeout_s=config.timeout_s,
+            client_id=config.client_id,
+            security=config.security,
+        ) as brokers,
+        options.requests_of(brokers, is_explained=explain),
+    ):
         _reset(brokers, output, option_values)
 
 
