@@ -160,7 +160,7 @@ def test_consumer_needs_the_topic_and_the_group(broker: Guarded) -> None:
 
 
 def test_consumer_without_group_needs_the_topic_only(broker: Guarded) -> None:
-    """librdkafka's own group is not used: its refusal is no error. Records are refused by name."""
+    """The group that librdkafka needs is not used: its refusal is no error. Topics are named."""
     run_command("topic", "create", "events", "-b", broker.address)
     delivery({"bootstrap.servers": broker.address}, "events")
     with Consumer(config=broker.settings("ben"), auto_offset_reset="earliest") as consumer:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError
 from ottla.client import transport
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.classes import interceptors_of
@@ -29,7 +29,7 @@ from ottla.client.consumer.options import (
 )
 from ottla.client.consumer.patterns import pattern_text
 from ottla.client.consumer.resets import StartsByAge
-from ottla.client.errors import ClientError, Fenced, RecordsDenied
+from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
 from ottla.client.records import (
     Committed,
@@ -408,25 +408,13 @@ class Consumer(AssignedPartitions):
             self._departures.fenced()
             self._error = Fenced(self._departures.sentence())
         elif code == transport.GROUP_DENIED and self._group is None:
-            self._error = self._error or self._refused_topic()
+            topics = {key.topic for key in self._membership.assignment}
+            self._error = self._error or self._lookups.refused(topics)
         elif transport.is_transient(cause):
             _log.info("the consumer keeps trying: %s", cause.str())
         else:
             error = transport.record_error(cause, message.topic(), transport.READ)
             self._error = self._error or error
-
-    def _refused_topic(self) -> RecordsDenied | None:
-        """Return the error of an assigned topic that the user may not read.
-
-        librdkafka itself waits until the topic is described.
-        """
-        for topic in sorted({key.topic for key in self._membership.assignment}):
-            try:
-                self._lookups.partitions_for(topic)
-            except ApiError as error:
-                if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    return RecordsDenied(topic, transport.READ)
-        return None
 
     def _owned(self, offsets: Offsets | None) -> Committed:
         if self._group is None:

@@ -93,7 +93,7 @@ def _nowhere() -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_json(name: str) -> None:
-    """--output json is an option of all commands."""
+    """Every command has the option --output json."""
     (option,) = (row for row in COMMANDS[name].params if "--output" in row.opts)
     assert isinstance(option.type, click.Choice)
     assert "json" in option.type.choices
@@ -101,7 +101,7 @@ def test_every_command_has_json(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_for_clusters_explains_its_requests(name: str) -> None:
-    """--explain is an option of all commands that send requests to brokers, and of no other."""
+    """Every command that sends requests to brokers has the option --explain, and no other has it."""
     names = {word for parameter in COMMANDS[name].params for word in parameter.opts}
     is_for_clusters = bool(names & {"--bootstrap", "--command-config"})
     assert ("--explain" in names) == (is_for_clusters and name not in WITHOUT_EXPLAIN)

@@ -26,7 +26,7 @@ Run = Callable[[str], Awaitable[list[str]]]
 
 @pytest.fixture
 async def address() -> AsyncIterator[str]:
-    """The address of a server with a tree in memory."""
+    """Return the address of a server with a tree in memory."""
     tree = EmbeddedTree(RealFileSystem(), RealClock(), is_shared=True)
     server = TreeServer(tree, SystemRng())
     await server.open(RealNet(), "127.0.0.1", 0)
@@ -37,7 +37,7 @@ async def address() -> AsyncIterator[str]:
 
 @pytest.fixture
 async def session(address: str) -> AsyncIterator[LiveSession]:
-    """A session with the server."""
+    """Return a session with the server."""
     session = await LiveSession.begin(address)
     yield session
     await session.close()
