@@ -2,6 +2,7 @@
 
 OttlaError
 ├── ApiError           the broker responded with an error code (base/errors.py)
+│   └── RecordsDenied  the user may not read or write the records of a topic
 └── ClientError
     ├── NotReachable   no connection could be opened, or it was closed too early
     ├── TimedOut       the response did not arrive in time
@@ -14,7 +15,19 @@ OttlaError
     └── DeserializationError a record cannot be deserialized
 """
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+
+
+class RecordsDenied(ApiError):
+    """The user is denied the `operation` (Read or Write) on the records of `topic`."""
+
+    def __init__(self, topic: str, operation: str) -> None:
+        super().__init__(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            f"The principal is denied the operation {operation}.",
+            subject=f"Topic {topic!r}",
+        )
+        self.topic, self.operation = topic, operation
 
 
 class ClientError(OttlaError):

@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
-from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, TimedOut
+from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
@@ -176,7 +176,7 @@ class RecordProducer:
         if error is None:
             self.delivered += 1
         elif self._failure is None:
-            self._failure = _translate(error)
+            self._failure = record_error(error, message.topic(), _WRITE)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self._on_down is not None:
@@ -207,6 +207,7 @@ class RecordConsumer:
         self.is_down = False
         self._on_down = on_down
         group = _NO_GROUP if group_id is None else {"group.id": group_id}
+        self._has_group = group_id is not None
         properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
         properties["error_cb"] = self._on_error
         self._consumer = _open(opened or librdkafka.Consumer, properties, settings)
@@ -239,9 +240,10 @@ class RecordConsumer:
         With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
         timeout 0, returns the records that are available.
         """
-        return [self._event(message) for message in self._consumer.consume(limit, timeout_s)]
+        events = map(self._event, self._consumer.consume(limit, timeout_s))
+        return [event for event in events if event is not None]
 
-    def _event(self, message: Any) -> ConsumedRecord | EndOfPartition:
+    def _event(self, message: Any) -> ConsumedRecord | EndOfPartition | None:
         error = message.error()
         if error is None:
             self.is_down = False
@@ -259,7 +261,9 @@ class RecordConsumer:
         if error.code() == KafkaError._PARTITION_EOF:
             self.is_down = False
             return EndOfPartition(message.topic(), message.partition(), message.offset())
-        raise _translate(error)
+        if error.code() == GROUP_DENIED and not self._has_group:
+            return None
+        raise record_error(error, message.topic(), READ)
 
     def store(self, positions: Mapping[TopicPartition, int]) -> None:
         """Mark these positions, the next offsets to read, to be committed soon."""
@@ -319,6 +323,9 @@ MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
 NO_OFFSET = KafkaError._NO_OFFSET
 NO_POSITION = KafkaError._AUTO_OFFSET_RESET
 WRONG_STATE = KafkaError._STATE
+READ, _WRITE = "Read", "Write"
+GROUP_DENIED = KafkaError.GROUP_AUTHORIZATION_FAILED
+"""librdkafka looks up a coordinator even if no group is used: this error is then none."""
 UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
 UNKNOWN_TOPIC = KafkaError._UNKNOWN_TOPIC
 _TRANSIENT = (
@@ -522,6 +529,13 @@ def unsent_error(error: KafkaError, topic: str | None, partition: int | None) ->
     if code == UNKNOWN_TOPIC or is_unknown:
         text = f"There is no topic {topic!r}, and the cluster does not create it."
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return record_error(error, topic, _WRITE)
+
+
+def record_error(error: KafkaError, topic: str | None, operation: str) -> OttlaError:
+    """Return our error for librdkafka's about a record of a topic."""
+    if error.code() == ErrorCode.TOPIC_AUTHORIZATION_FAILED and topic:
+        return RecordsDenied(topic, operation)
     return translate(error)
 
 

@@ -4,14 +4,15 @@ import functools
 import importlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.base.loading import deferred, load
 from ottla.client.brokers import Brokers
 from ottla.tools.output import JSON, TABLE, Output, note
@@ -27,6 +28,7 @@ _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
 _configure = deferred("ottla.tools.profile.client_config", "configure")
 _access_with = deferred("ottla.tools.profile.client_config", "access_with")
+_denied = deferred("ottla.tools.acl.denied", "denied")
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
@@ -95,11 +97,32 @@ def connected(function: Function) -> Function:
             path = command_config or config_of_profile()
             if path:
                 _configure(brokers, path)
-            if explain:
-                brokers.on_request = _print_request
-            return function(brokers, Output(output), **option_values)
+            with requests_of(brokers, is_explained=explain):
+                return function(brokers, Output(output), **option_values)
 
     return run
+
+
+@contextmanager
+def requests_of(brokers: Brokers, *, is_explained: bool) -> Iterator[None]:
+    """Print the requests of a command if they are explained; an error of authorization gets the
+    right that is missing.
+    """
+    request: Message | None = None
+
+    def remember(address: object, sent: Message, version: int) -> None:
+        nonlocal request
+        request = sent
+        if is_explained:
+            print_request(address, sent, version)
+
+    brokers.on_request = remember
+    try:
+        yield
+    except ApiError as error:
+        if error.code.name.endswith("_AUTHORIZATION_FAILED"):
+            raise _denied(error, request, brokers) from error
+        raise
 
 
 def secured(function: Function) -> Function:
@@ -146,7 +169,8 @@ def formatted(function: Function) -> Function:
     return run
 
 
-def _print_request(address: object, request: Message, version: int) -> None:
+def print_request(address: object, request: Message, version: int) -> None:
+    """Print a request on standard error, as --explain does."""
     name, _, fields = _SECRET.sub("hmac=…", repr(request)).partition("(")
     text = f"({fields}" if len(fields) <= _EXPLAINED_MAX else f"({fields[:_EXPLAINED_MAX]}…"
     note(f"{address} <- {name.removesuffix('Request')} v{version} {text}")

@@ -13,6 +13,8 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
+from ottla.client import Consumer
+from ottla.client.errors import RecordsDenied
 from ottla.testing import Cluster
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 from ottla.tools.broker.processes import free_port
@@ -171,6 +173,24 @@ def test_consumer_needs_the_topic_and_the_group(broker: Guarded) -> None:
         )
     )
     consumer.close()
+
+
+def test_consumer_without_group_needs_the_topic_only(broker: Guarded) -> None:
+    """The group that librdkafka needs is not used: its refusal is no error. Topics are named."""
+    run_command("topic", "create", "events", "-b", broker.address)
+    delivery({"bootstrap.servers": broker.address}, "events")
+    with Consumer(config=broker.settings("ben"), auto_offset_reset="earliest") as consumer:
+        consumer.assign([("events", 0)])
+        with pytest.raises(RecordsDenied, match=r"Topic 'events'.* Read") as caught:
+            consumer.poll(20)
+        assert (caught.value.topic, caught.value.operation) == ("events", "Read")
+        reader = ("--allow-principal", "User:ben", "--operation", "Read")
+        assert broker.acl("add", "--topic", "events", *reader).returncode == 0
+    with Consumer(config=broker.settings("ben"), auto_offset_reset="earliest") as consumer:
+        consumer.assign([("events", 0)])
+        assert [record.value for record in consumer.poll(20)] == [b"x"]
+        # A second request for the coordinator is refused, too.
+        assert consumer.poll(1) == []
 
 
 def test_transaction_needs_its_id(broker: Guarded) -> None:

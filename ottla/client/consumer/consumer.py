@@ -382,7 +382,7 @@ class Consumer(AssignedPartitions):
         records = [message for message in messages if message.error() is None]
         for message in messages:
             if message.error() is not None:
-                self._take_error(message.error())
+                self._take_error(message)
         if not records:
             self._raise_error()
         # With records, the next poll does it: an error must not lose them.
@@ -398,7 +398,8 @@ class Consumer(AssignedPartitions):
         if error is not None:
             raise error
 
-    def _take_error(self, cause: Any) -> None:
+    def _take_error(self, message: Any) -> None:
+        cause = message.error()
         code = cause.code()
         if code == transport.POLL_TOO_LATE:
             self._departures.poll_came_late()
@@ -406,10 +407,14 @@ class Consumer(AssignedPartitions):
         elif transport.is_fenced_instance(cause):
             self._departures.fenced()
             self._error = Fenced(self._departures.sentence())
+        elif code == transport.GROUP_DENIED and self._group is None:
+            topics = {key.topic for key in self._membership.assignment}
+            self._error = self._error or self._lookups.refused(topics)
         elif transport.is_transient(cause):
             _log.info("the consumer keeps trying: %s", cause.str())
         else:
-            self._error = self._error or transport.translate(cause)
+            error = transport.record_error(cause, message.topic(), transport.READ)
+            self._error = self._error or error
 
     def _owned(self, offsets: Offsets | None) -> Committed:
         if self._group is None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
-from ottla.client.errors import TimedOut
+from ottla.client.errors import RecordsDenied, TimedOut
 from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
@@ -55,6 +55,19 @@ class Lookups:
             raise transport.LibrdkafkaError(metadata.error)
 
         return self._call(request)
+
+    def refused(self, topics: Iterable[str]) -> RecordsDenied | None:
+        """Return the error of a topic that the user may not read, None if there is none.
+
+        librdkafka itself waits until the topic is described.
+        """
+        for topic in sorted(topics):
+            try:
+                self.partitions_for(topic)
+            except ApiError as error:
+                if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    return RecordsDenied(topic, transport.READ)
+        return None
 
     def ends(self, partitions: Partitions) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset, and the offset after the last record, of each partition."""

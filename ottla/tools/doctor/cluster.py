@@ -14,6 +14,7 @@ from ottla.client.admin.answers import check_leader
 from ottla.client.admin.cluster import Broker, ClusterDescription, describe_cluster
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
+from ottla.client.connection import OnRequest
 from ottla.client.errors import ClientError
 from ottla.client.security.options import Security
 from ottla.tools.doctor import port
@@ -48,10 +49,15 @@ _NEEDED = (
 
 
 def examine(
-    bootstrap: Address, security: Security | None = None, *, may_write: bool
+    bootstrap: Address,
+    security: Security | None = None,
+    *,
+    may_write: bool,
+    on_request: OnRequest | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings about a broker that answers on an address."""
     with Brokers(str(bootstrap), timeout_s=10.0, security=security) as brokers:
+        brokers.on_request = on_request
         try:
             yield _versions(brokers)
             described = describe_cluster(brokers)
@@ -61,7 +67,7 @@ def examine(
             )
             yield _controller(described)
             for broker in described.brokers:
-                yield _advertised(bootstrap, broker, described, security)
+                yield _advertised(brokers, bootstrap, broker, described)
                 yield _directories(brokers, broker.node_id)
             yield _partitions(brokers)
             yield _time(brokers, may_write=may_write)
@@ -102,12 +108,10 @@ def _controller(described: ClusterDescription) -> Finding:
 
 
 def _advertised(
-    bootstrap: Address,
-    broker: Broker,
-    described: ClusterDescription,
-    security: Security | None = None,
+    brokers: Brokers, bootstrap: Address, broker: Broker, described: ClusterDescription
 ) -> Finding:
     """Connect to the address that the broker advertises, as clients do."""
+    security = brokers.security
     about = f"advertised address of broker {broker.node_id}"
     advertised = Address(broker.host, broker.port)
     remedy = (
@@ -137,6 +141,7 @@ def _advertised(
             found=f"the broker advertises {advertised}, but {finding.found}", remedy=remedy
         )
     with Brokers(str(advertised), timeout_s=5.0, security=security) as other:
+        other.on_request = brokers.on_request
         cluster_id = describe_cluster(other).cluster_id
     if cluster_id != described.cluster_id:
         return fail(

@@ -23,6 +23,7 @@ _examine = deferred("ottla.tools.doctor.examination", "examine")
 )
 @click.option("--write", is_flag=True,
               help="Write a record to a temporary topic, to compare clocks.")  # fmt: skip
+@options.explain
 @options.formatted
 def command(output: Output, **option_values: Any) -> Any:
     """Find why clients cannot reach a broker, or why a broker cannot start.

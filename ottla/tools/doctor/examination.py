@@ -6,6 +6,7 @@ from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.client.config.access import ClusterAccess
 from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import security_of
+from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.doctor import cluster, libraries, machine, port
 from ottla.tools.doctor.findings import Finding, State, has_failed
@@ -16,9 +17,15 @@ _LOCAL = ("127.", "::1", "localhost", "0.0.0.0")  # noqa: S104 - compared with
 
 
 def examine(
-    output: Output, access: ClusterAccess, data: str | None, config: str | None, write: bool
+    output: Output,
+    access: ClusterAccess,
+    data: str | None,
+    config: str | None,
+    write: bool,
+    explain: bool,
 ) -> int:
     """Print the findings and return the exit code: 1 if a check failed."""
+    on_request = options.print_request if explain else None
     findings: list[Finding] = []
     security = security_of(access.options)
     for address in parse_bootstrap(access.bootstrap):
@@ -26,7 +33,7 @@ def examine(
         findings.append(answered)
         is_served = answered.state is State.OK
         if is_served:
-            findings += cluster.examine(address, security, may_write=write)
+            findings += cluster.examine(address, security, may_write=write, on_request=on_request)
         findings += _here(address, is_served, data, config)
     findings += libraries.examine()
     output.findings([{**finding._asdict(), "state": finding.state.value} for finding in findings])

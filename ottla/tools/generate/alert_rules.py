@@ -7,6 +7,7 @@ from typing import NamedTuple
 import click
 
 from ottla.tools.generate.writing import destination, write, yaml
+from ottla.tools.output import Output
 
 
 class Rule(NamedTuple):
@@ -167,8 +168,8 @@ def _brokers() -> Iterator[Rule]:
     )
 
 
-def text_of(limits: Limits) -> str:
-    """Return the file of rules."""
+def document_of(limits: Limits) -> dict[str, object]:
+    """Return the file of rules as a mapping."""
     entries = [
         {
             "alert": rule.name,
@@ -179,8 +180,13 @@ def text_of(limits: Limits) -> str:
         }
         for rule in rules(limits)
     ]
+    return {"groups": [{"name": "ottla", "rules": entries}]}
+
+
+def text_of(limits: Limits) -> str:
+    """Return the file of rules."""
     head = "# Written by `ottla generate alert-rules`. Name this file under rule_files of Prometheus.\n"
-    return head + yaml({"groups": [{"name": "ottla", "rules": entries}]})
+    return head + yaml(document_of(limits))
 
 
 @click.command("alert-rules")
@@ -191,10 +197,13 @@ def text_of(limits: Limits) -> str:
 @click.option("--disk-percent", default=15, show_default=True, type=click.IntRange(1, 99),
               help="Warn if less than this percentage of a disk is free.")  # fmt: skip
 @destination
-def command(job: str, lag_seconds: int, disk_percent: int, path: Path | None, force: bool) -> None:
+def command(
+    output: Output, job: str, lag_seconds: int, disk_percent: int, path: Path | None, force: bool
+) -> None:
     """Print alert rules for Prometheus.
 
     \b
     ottla generate alert-rules --to ottla-rules.yml
     """
-    write(text_of(Limits(job, lag_seconds, disk_percent)), path, force=force)
+    limits = Limits(job, lag_seconds, disk_percent)
+    write(output, document_of(limits), text_of(limits), path, force=force)

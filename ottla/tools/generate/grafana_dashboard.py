@@ -1,13 +1,13 @@
 """`ottla generate grafana-dashboard`: a dashboard for one or several clusters of Ottla."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from ottla.tools.generate.panels import Panel, rows
-from ottla.tools.generate.writing import destination, write
+from ottla.tools.generate.writing import destination, json_of, write
+from ottla.tools.output import Output
 
 # Grafana 9 and later read this version and convert it.
 _SCHEMA = 38
@@ -155,11 +155,11 @@ def _lines(panel: Panel) -> Json:
 @click.command("grafana-dashboard")
 @click.option("--title", default="Ottla", show_default=True, help="The title of the dashboard.")
 @destination
-def command(title: str, path: Path | None, force: bool) -> None:
+def command(output: Output, title: str, path: Path | None, force: bool) -> None:
     """Print a dashboard for Grafana, to import as JSON.
 
     \b
     ottla generate grafana-dashboard --to ottla-dashboard.json
     """
-    text = json.dumps(dashboard(title), indent=2, ensure_ascii=False) + "\n"
-    write(text, path, force=force)
+    document = dashboard(title)
+    write(output, document, json_of(document), path, force=force)

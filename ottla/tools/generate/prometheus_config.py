@@ -7,6 +7,7 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.tools.generate.writing import destination, write, yaml
+from ottla.tools.output import Output
 
 _HEAD = """\
 # Written by `ottla generate prometheus-config`.
@@ -19,8 +20,13 @@ CLUSTER_METRICS = (
 )
 
 
-def text_of(cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[str, ...]) -> str:
-    """Return the configuration; `targets` are the metrics listeners of the brokers, as host:port."""
+def document_of(
+    cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[str, ...]
+) -> dict[str, object]:
+    """Return the configuration as a mapping.
+
+    `targets` are the metrics listeners of the brokers, as host:port.
+    """
     configuration: dict[str, object] = {
         "global": {"scrape_interval": interval, "evaluation_interval": interval}
     }
@@ -40,7 +46,12 @@ def text_of(cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[
             ],
         }
     ]
-    return _HEAD + yaml(configuration)
+    return configuration
+
+
+def text_of(cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[str, ...]) -> str:
+    """Return the configuration as the text of a file."""
+    return _HEAD + yaml(document_of(cluster, targets, interval, rules))
 
 
 @click.command("prometheus-config")
@@ -54,6 +65,7 @@ def text_of(cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[
               help="A file of alert rules; may be repeated.")  # fmt: skip
 @destination
 def command(
+    output: Output,
     targets: tuple[str, ...],
     cluster: str,
     interval: str,
@@ -69,5 +81,5 @@ def command(
     for target in targets:
         if parse_address(target) is None:
             raise ConfigError(f"--target {target!r}: it must look like host:port")
-    text = text_of(cluster, targets or ("127.0.0.1:9308",), interval, rules)
-    write(text, path, force=force)
+    values = (cluster, targets or ("127.0.0.1:9308",), interval, rules)
+    write(output, document_of(*values), text_of(*values), path, force=force)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from ottla.tools.generate.writing import destination, write
+from ottla.tools.output import Output
 
 _UNIT = """\
 # systemd unit of one broker, written by `ottla generate systemd`. Copy it to
@@ -58,11 +59,18 @@ def text_of(
               help="A log directory outside of /var/lib; may be repeated.")  # fmt: skip
 @destination
 def command(
-    user: str, program: str, config: str, data: tuple[str, ...], path: Path | None, force: bool
+    output: Output,
+    user: str,
+    program: str,
+    config: str,
+    data: tuple[str, ...],
+    path: Path | None,
+    force: bool,
 ) -> None:
     """Print a systemd unit that runs a broker.
 
     \b
     ottla generate systemd --data /data/ottla --to ottla-broker.service
     """
-    write(text_of(user, program, config, data), path, force=force)
+    text = text_of(user, program, config, data)
+    write(output, {"unit": text}, text, path, force=force)

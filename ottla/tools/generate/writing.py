@@ -1,41 +1,57 @@
-"""Where a generated file goes: standard output, or a file that does not exist yet."""
+"""Where a generated file goes: standard output, or a file that does not exist yet.
 
-from collections.abc import Callable, Iterator, Mapping
+With --output json, standard output has the document as JSON, or the name of the file.
+"""
+
+from collections.abc import Iterator, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.tools.output import note
+from ottla.tools import options
+from ottla.tools.output import Output, note
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def destination(function: F) -> F:
-    """Add the options `--to` and `--force` to a command."""
-    function = click.option("--force", is_flag=True, help="Replace the file of --to if it exists.")(
-        function
-    )
-    return click.option(
-        "--to",
-        "path",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Write to a file instead of standard output.",
-    )(function)
+_force = click.option("--force", is_flag=True, help="Replace the file of --to if it exists.")
+_to = click.option(
+    "--to",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write to a file instead of standard output.",
+)
 
 
-def write(text: str, path: Path | None, *, force: bool) -> None:
-    """Write a generated text; raises ConfigError if the file exists, unless `force`."""
+def destination(function: options.Function) -> options.Function:
+    """Add the options `--to`, `--force` and `--output` to a command."""
+    for add in (options.formatted, _force, _to):
+        function = add(function)
+    return function
+
+
+def write(
+    output: Output, document: Mapping[str, object], text: str, path: Path | None, *, force: bool
+) -> None:
+    """Write a generated text to a file or to standard output; `document` is the same for JSON.
+
+    Raises ConfigError if the file exists, unless `force`.
+    """
     if path is None:
-        click.echo(text, nl=False)
+        click.echo(json_of(document) if output.is_json else text, nl=False)
         return
     if path.exists() and not force:
         raise ConfigError(f"{path} exists: add --force to replace it, or name another file.")
     path.write_text(text, "utf-8")
-    note(f"Wrote {path}.")
+    if output.is_json:
+        output.done("", file=str(path))
+    else:
+        note(f"Wrote {path}.")
+
+
+def json_of(document: Mapping[str, object]) -> str:
+    """Return a document as JSON in several lines."""
+    return dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def yaml(value: Mapping[str, object]) -> str:

@@ -21,9 +21,15 @@ from ottla.tools.spark import needed
 )
 @options.command_config
 @click.option("--deep", is_flag=True, help="Also check SQL, columns and types with Spark.")
+@options.explain
 @options.formatted
 def command(
-    output: Output, file: Path, bootstrap: str | None, command_config: str | None, deep: bool
+    output: Output,
+    file: Path,
+    bootstrap: str | None,
+    command_config: str | None,
+    deep: bool,
+    explain: bool,
 ) -> int:
     """Check a pipeline file. Exit code 1 if it cannot run.
 
@@ -35,13 +41,13 @@ def command(
     problems = list(checked.problems)
     if checked.pipeline is not None and (bootstrap is not None or deep):
         access = files.access(checked.pipeline, bootstrap, command_config)
-        problems += [] if bootstrap is None else _topics(checked.pipeline, access)
+        problems += [] if bootstrap is None else _topics(checked.pipeline, access, explain)
         problems += _deep(checked.pipeline, access) if deep else []
     return 0 if files.report(output, file, sorted(problems)) else 1
 
 
-def _topics(pipeline: Pipeline, access: Any) -> list[Problem]:
-    with access.brokers() as brokers:
+def _topics(pipeline: Pipeline, access: Any, is_explained: bool) -> list[Problem]:
+    with access.brokers() as brokers, options.requests_of(brokers, is_explained=is_explained):
         return check_topics(pipeline, [topic.name for topic in topics.list_topics(brokers)])
 
 

@@ -4,6 +4,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from ottla.base.loading import deferred
+from ottla.tools import options
+from ottla.tools.output import Output
 from ottla.tools.scripts.installing import install, listing
 from ottla.tools.scripts.table import SCRIPTS
 
@@ -28,20 +30,23 @@ def _complete(
 )
 @click.argument("name", shell_complete=_complete)
 @click.argument("words", nargs=-1, metavar="[WORD]…", type=click.UNPROCESSED)
-def _run(name: str, words: tuple[str, ...]) -> int:
+@options.formatted
+def _run(output: Output, name: str, words: tuple[str, ...]) -> int:
     """Run the script NAME, or the one of a Java class, with all further words as its options.
 
-    Output and exit codes are Apache Kafka's; `--output json` is one of the options.
+    Output and exit codes are Apache Kafka's. Every script has the option `--output json`, which may
+    be before NAME, too.
 
     \b
     ottla scripts run kafka-topics --bootstrap-server localhost:9092 --list
     ottla scripts run kafka.tools.GetOffsetShell --bootstrap-server localhost:9092 --topic orders
     """
     _ignore_closed_pipes()
+    line = [*words, "--output", "json"] if output.is_json else list(words)
     if "." in name.removesuffix(".sh"):
         # The class of a tool: `kafka-run-class` knows its script.
-        return int(_run_script("kafka-run-class", [name, *words]))
-    return int(_run_script(name, list(words)))
+        return int(_run_script("kafka-run-class", [name, *line]))
+    return int(_run_script(name, line))
 
 
 command = click.Group(

@@ -3,13 +3,17 @@
 import click
 from click.shell_completion import get_completion_class
 
+from ottla.tools import options
+from ottla.tools.output import Output
+
 _SHELLS = ("bash", "fish", "zsh")
 
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(_SHELLS))
+@options.formatted
 @click.pass_context
-def command(context: click.Context, shell: str) -> None:
+def command(context: click.Context, output: Output, shell: str) -> None:
     """Print a shell's completion script.
 
     \b
@@ -20,4 +24,5 @@ def command(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     root = context.find_root().command
-    click.echo(kind(root, {}, "ottla", "_OTTLA_COMPLETE").source())
+    script = kind(root, {}, "ottla", "_OTTLA_COMPLETE").source()
+    output.done(script, shell=shell, script=script)

@@ -89,8 +89,11 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     help="A properties file with client settings, as for Kafka's tools: bootstrap.servers, …",
 )
 @options.bootstrap
+@options.explain
 @options.formatted
-def command(output: Output, bootstrap: str, config_file: str | None, **option_values: Any) -> None:
+def command(
+    output: Output, bootstrap: str, config_file: str | None, explain: bool, **option_values: Any
+) -> None:
     """Reset an application: remove its checkpoint, internal topics and groups, and set its input
     offsets.
     """
@@ -105,12 +108,15 @@ def command(output: Output, bootstrap: str, config_file: str | None, **option_va
     source = click.get_current_context().get_parameter_source("bootstrap")
     if config_file and source is not ParameterSource.COMMANDLINE and config.bootstrap:
         bootstrap = config.bootstrap
-    with Brokers(
-        bootstrap,
-        timeout_s=config.timeout_s,
-        client_id=config.client_id,
-        security=config.security,
-    ) as brokers:
+    with (
+        Brokers(
+            bootstrap,
+            timeout_s=config.timeout_s,
+            client_id=config.client_id,
+            security=config.security,
+        ) as brokers,
+        options.requests_of(brokers, is_explained=explain),
+    ):
         _reset(brokers, output, option_values)
 
 

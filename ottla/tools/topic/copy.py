@@ -78,6 +78,7 @@ def command(
     if to_config is not None and to is None:
         raise click.UsageError("--to-config is for another cluster: name its address with --to.")
     with Brokers(to or brokers.bootstrap) as other:
+        other.on_request = brokers.on_request
         if to is None:
             other.security, other.settings = brokers.security, brokers.settings
         elif to_config is not None:

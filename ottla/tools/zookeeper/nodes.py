@@ -1,11 +1,10 @@
-"""The commands of `ottla zookeeper shell`, with the flags and the output of ZooKeeper's own shell.
+"""The commands of `ottla zookeeper shell`, with the flags of ZooKeeper's own shell.
 
 Follows org.apache.zookeeper.cli (3.9).
 """
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from ottla.cluster.zk.port import (
     NotEmpty,
     SessionLost,
 )
+from ottla.tools.zookeeper.results import Event, Result
 
 _SENTENCES: Mapping[type[CoordinationError], str] = {
     NoNode: "Node does not exist: {}",
@@ -61,8 +61,8 @@ class CommandLine(NamedTuple):
         return int(self.flags.get("v", ANY_VERSION))
 
 
-Show = Callable[[str], None]
-Run = Callable[[LiveSession, CommandLine, Show], Awaitable[None]]
+Announce = Callable[[Event], None]
+Run = Callable[[LiveSession, CommandLine, Announce], Awaitable[Result]]
 
 
 class Command(NamedTuple):
@@ -116,31 +116,19 @@ def usage_of(name: str) -> str:
     return " ".join([name, *flags, command.arguments])
 
 
-async def run(session: LiveSession, name: str, arguments: Sequence[str], show: Show) -> None:
+def facts_of(name: str, arguments: Sequence[str]) -> dict[str, str]:
+    """Return the command and the path that it is for, as JSON values."""
+    has_path = COMMANDS[name].arguments.startswith("path")
+    path = {"path": parse(name, arguments).path} if has_path else {}
+    return {"command": name, **path}
+
+
+async def run(
+    session: LiveSession, name: str, arguments: Sequence[str], announce: Announce
+) -> Result:
     """Run one command; CoordinationError of the tree, or UsageError."""
     parsed = parse(name, arguments)
-    await COMMANDS[name].run(session, parsed, show)
-
-
-def stat_lines(stat: Details) -> list[str]:
-    """Return the lines that show a node's metadata."""
-    return [
-        f"cZxid = {stat.czxid:#x}",
-        f"ctime = {_date(stat.ctime_ms)}",
-        f"mZxid = {stat.mzxid:#x}",
-        f"mtime = {_date(stat.mtime_ms)}",
-        f"pZxid = {stat.pzxid:#x}",
-        f"cversion = {stat.children_version}",
-        f"dataVersion = {stat.version}",
-        f"aclVersion = {stat.acl_version}",
-        f"ephemeralOwner = {stat.ephemeral_owner & (2**64 - 1):#x}",
-        f"dataLength = {stat.data_length}",
-        f"numChildren = {stat.children_count}",
-    ]
-
-
-def _date(milliseconds: int) -> str:
-    return time.strftime("%a %b %d %H:%M:%S %Z %Y", time.localtime(milliseconds / 1000))
+    return await COMMANDS[name].run(session, parsed, announce)
 
 
 _EVENTS = {
@@ -151,102 +139,103 @@ _EVENTS = {
 }
 
 
+def _event(session: LiveSession, path: str) -> Event:
+    """Return the event that the session has just announced."""
+    return Event(_EVENTS.get(session.last_event, "None"), path)
+
+
 def _watch(
-    session: LiveSession, command_line: CommandLine, show: Show
+    session: LiveSession, command_line: CommandLine, announce: Announce
 ) -> Callable[[str], None] | None:
     if "w" not in command_line.flags:
         return None
-    return lambda path: show(event_text(session, path))
+    return lambda path: announce(_event(session, path))
 
 
-def event_text(session: LiveSession, path: str) -> str:
-    """Return the text for the event that the session has just announced."""
-    kind = _EVENTS.get(session.last_event, "None")
-    return f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{kind} path:{path}"
+async def _stats(session: LiveSession, command_line: CommandLine) -> Sequence[Details]:
+    """Return the metadata of the node with -s."""
+    return [await session.details(command_line.path)] if "s" in command_line.flags else []
 
 
-async def _ls(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _ls(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
     if "R" in command_line.flags:
-        show(command_line.path)
-        await _list_below(session, command_line.path, show)
-        return
-    names = await session.children(command_line.path, _watch(session, command_line, show))
-    show(f"[{', '.join(names)}]")
-    if "s" in command_line.flags:
-        await _stat(session, command_line._replace(flags={}), show)
+        return Result(paths=[command_line.path, *await _paths_below(session, command_line.path)])
+    watch = _watch(session, command_line, announce)
+    children = await session.children(command_line.path, watch)
+    return Result(children=children, stats=await _stats(session, command_line))
 
 
-async def _list_below(session: LiveSession, path: str, show: Show) -> None:
-    """Show the paths below a node in the order of ZooKeeper's shell: siblings before their
+async def _paths_below(session: LiveSession, path: str) -> list[str]:
+    """Return the paths below a node in the order of ZooKeeper's shell: siblings before their
     children.
     """
     below = [f"{path.rstrip('/')}/{name}" for name in await session.children(path)]
+    paths = list(below)
     for child in below:
-        show(child)
-    for child in below:
-        await _list_below(session, child, show)
+        paths += await _paths_below(session, child)
+    return paths
 
 
-async def _get(session: LiveSession, command_line: CommandLine, show: Show) -> None:
-    data, _ = await session.get(command_line.path, _watch(session, command_line, show))
-    show(data.decode("utf-8", "backslashreplace"))
-    if "s" in command_line.flags:
-        await _stat(session, command_line._replace(flags={}), show)
+async def _get(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+    data, _ = await session.get(command_line.path, _watch(session, command_line, announce))
+    text = data.decode("utf-8", "backslashreplace")
+    return Result(data=text, stats=await _stats(session, command_line))
 
 
-async def _stat(session: LiveSession, command_line: CommandLine, show: Show) -> None:
-    for line in stat_lines(await session.details(command_line.path)):
-        show(line)
-    watch = _watch(session, command_line, show)
+async def _stat(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+    stat = await session.details(command_line.path)
+    watch = _watch(session, command_line, announce)
     if watch is not None:
         await session.exists(command_line.path, watch)
+    return Result(stats=[stat])
 
 
-async def _create(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _create(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
     path = await session.create(
         command_line.path,
         command_line.arguments[1].encode() if len(command_line.arguments) > 1 else b"",
         ephemeral="e" in command_line.flags,
         sequential="s" in command_line.flags,
     )
-    show(f"Created {path}")
+    return Result(created=path)
 
 
-async def _set(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _set(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
     await session.set(command_line.path, command_line.arguments[1].encode(), command_line.version)
-    if "s" in command_line.flags:
-        await _stat(session, command_line._replace(flags={}), show)
+    return Result(stats=await _stats(session, command_line))
 
 
-async def _delete(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _delete(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
     await session.delete(command_line.path, command_line.version)
+    return Result()
 
 
-async def _delete_all(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _delete_all(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> Result:
     for name in await session.children(command_line.path):
         below = f"{command_line.path.rstrip('/')}/{name}"
-        await _delete_all(session, CommandLine({}, [below]), show)
+        await _delete_all(session, CommandLine({}, [below]), announce)
     if command_line.path != "/":
         await session.delete(command_line.path)
+    return Result()
 
 
-async def _get_acl(session: LiveSession, command_line: CommandLine, show: Show) -> None:
-    for entry in await session.acl(command_line.path):
-        show(f"'{entry.scheme},'{entry.id}")
-        show(f": {acls.letters(entry.permissions)}")
-    if "s" in command_line.flags:
-        await _stat(session, command_line._replace(flags={}), show)
+async def _get_acl(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+    acl = await session.acl(command_line.path)
+    return Result(acl=acl, stats=await _stats(session, command_line))
 
 
-async def _set_acl(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _set_acl(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
     entries = _parse_acl(command_line.arguments[1])
-    below: list[str] = []
+    paths = [command_line.path]
     if "R" in command_line.flags:
-        await _list_below(session, command_line.path, below.append)
-    for path in (command_line.path, *below):
+        paths += await _paths_below(session, command_line.path)
+    stats: list[Details] = []
+    for path in paths:
         await session.set_acl(path, entries, command_line.version)
-        if "s" in command_line.flags:
-            await _stat(session, CommandLine({}, [path]), show)
+        stats += await _stats(session, command_line._replace(arguments=[path]))
+    return Result(stats=stats)
 
 
 def _parse_acl(text: str) -> list[NodeAcl]:
@@ -265,11 +254,14 @@ def _parse_acl(text: str) -> list[NodeAcl]:
     return entries
 
 
-async def _add_user(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _add_user(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
     await session.add_user(*command_line.arguments)
+    return Result()
 
 
-async def _watch_node(session: LiveSession, command_line: CommandLine, show: Show) -> None:
+async def _watch_node(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> Result:
     """Announce every change of a node and its children until the session ends."""
     arming: set[asyncio.Future[None]] = set()
 
@@ -280,13 +272,14 @@ async def _watch_node(session: LiveSession, command_line: CommandLine, show: Sho
             await session.children(command_line.path, changed)
 
     def changed(path: str) -> None:
-        show(event_text(session, path))
+        announce(_event(session, path))
         # ZooKeeper announces one change only; this sets the next watch.
         task = asyncio.ensure_future(arm())
         arming.add(task)
         task.add_done_callback(arming.discard)
 
     await arm()
+    return Result()
 
 
 COMMANDS: Mapping[str, Command] = {

@@ -1,6 +1,7 @@
 """`ottla zookeeper shell`: show and change nodes, one command or many."""
 
 import asyncio
+import json
 import os
 import shlex
 import sys
@@ -13,7 +14,9 @@ import click
 from ottla.base.errors import OttlaError
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import CoordinationError
-from ottla.tools.zookeeper import nodes
+from ottla.tools import options
+from ottla.tools.output import Output
+from ottla.tools.zookeeper import nodes, results
 from ottla.tools.zookeeper.start import DEFAULT_PORT
 from ottla.tools.zookeeper.tls_files import tls_config, tls_options
 
@@ -26,12 +29,16 @@ _CONNECT_MS = 10_000
 @click.option("--connect", metavar="HOST:PORT[/PATH]", default=f"localhost:{DEFAULT_PORT}",
               show_default=True, help="The ensemble, or a broker's coordination.listener.")  # fmt: skip
 @tls_config
+@options.formatted
 @click.argument("command_line", nargs=-1, metavar="[COMMAND]", type=click.UNPROCESSED)
-def command(connect: str, tls_config: str | None, command_line: tuple[str, ...]) -> int:
+def command(
+    output: Output, connect: str, tls_config: str | None, command_line: tuple[str, ...]
+) -> int:
     """Run COMMAND on ZooKeeper or the brokers' own tree; without one, read commands from a prompt.
 
     Commands are ls, get, stat, create, set, getAcl, setAcl, addauth, delete, deleteall, watch, help
-    and quit, with the flags and the output of ZooKeeper's own shell.
+    and quit, with the flags and the output of ZooKeeper's own shell. Options of this shell are
+    before COMMAND; with `--output json` each result and each event of a watch is a line.
 
     \b
     ottla zookeeper shell ls /brokers/ids
@@ -40,7 +47,7 @@ def command(connect: str, tls_config: str | None, command_line: tuple[str, ...])
     """
     if command_line:
         nodes.parse(command_line[0], command_line[1:])
-    shell = _Shell(connect, tls_options(tls_config))
+    shell = _Shell(connect, tls_options(tls_config), output)
     try:
         if command_line:
             shell.run(command_line)
@@ -59,8 +66,9 @@ def command(connect: str, tls_config: str | None, command_line: tuple[str, ...])
 class _Shell:
     """A session on an event loop of its own thread, while this thread reads commands."""
 
-    def __init__(self, connect: str, options: Mapping[str, str]) -> None:
+    def __init__(self, connect: str, options: Mapping[str, str], output: Output) -> None:
         self._connect = connect
+        self._is_json = output.is_json
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -74,10 +82,23 @@ class _Shell:
 
     def run(self, command_line: Sequence[str]) -> None:
         """Run one command; OttlaError with ZooKeeper's sentence if it fails."""
+        name, *arguments = command_line
         try:
-            self._wait(nodes.run(self._session, command_line[0], command_line[1:], _show))
+            result = self._wait(nodes.run(self._session, name, arguments, self._announce))
         except CoordinationError as error:
             raise OttlaError(nodes.sentence_of(error)) from error
+        if self._is_json:
+            facts = nodes.facts_of(name, arguments) | results.facts_of(result)
+            _show(json.dumps(facts))
+            return
+        for line in results.lines_of(result):
+            _show(line)
+
+    def _announce(self, event: results.Event) -> None:
+        if self._is_json:
+            _show(json.dumps({"event": event.kind, "path": event.path}))
+        else:
+            _show(results.event_text(event))
 
     def read_commands(self) -> None:
         """Read commands from standard input until its end or `quit`; errors do not end the shell."""
@@ -96,10 +117,15 @@ class _Shell:
             if command_line and command_line[0] in ("quit", "exit"):
                 return
             if command_line and command_line[0] == "help":
-                for name, item in nodes.COMMANDS.items():
-                    click.echo(f"  {nodes.usage_of(name):40}{item.help}")
+                self._help()
             elif command_line:
                 self._run_reported(command_line)
+
+    def _help(self) -> None:
+        for name, item in nodes.COMMANDS.items():
+            usage = nodes.usage_of(name)
+            facts = {"usage": usage, "help": item.help}
+            _show(json.dumps(facts) if self._is_json else f"  {usage:40}{item.help}")
 
     def _run_reported(self, command_line: Sequence[str]) -> None:
         try:

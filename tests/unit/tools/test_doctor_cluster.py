@@ -11,6 +11,7 @@ from ottla.base.clock import RealClock
 from ottla.client.admin import topics
 from ottla.client.admin.cluster import Broker, ClusterDescription
 from ottla.client.bootstrap import Address
+from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
 from ottla.tools.doctor import cluster, port
 from ottla.tools.doctor.findings import Finding, State
@@ -93,7 +94,8 @@ def test_advertised_localhost_is_reported(host: str) -> None:
     """A broker in a container sends its clients to their own machine."""
     seen_from = Address("192.0.2.7", 9092)
     broker = Broker(1, host, 9092, None)
-    finding = cluster._advertised(seen_from, broker, ClusterDescription("c", 1, (broker,)))
+    described = ClusterDescription("c", 1, (broker,))
+    finding = cluster._advertised(Brokers(str(seen_from)), seen_from, broker, described)
     assert finding.state is State.FAIL
     assert "would connect to their own machine" in finding.found
     assert "advertised.listeners=PLAINTEXT://192.0.2.7:9092" in finding.remedy
@@ -102,9 +104,9 @@ def test_advertised_localhost_is_reported(host: str) -> None:
 def test_wildcard_address_cannot_be_advertised() -> None:
     """The address 0.0.0.0 is only for listening."""
     broker = Broker(1, "0.0.0.0", 9092, None)
-    finding = cluster._advertised(
-        Address("127.0.0.1", 9092), broker, ClusterDescription("c", 1, (broker,))
-    )
+    seen_from = Address("127.0.0.1", 9092)
+    described = ClusterDescription("c", 1, (broker,))
+    finding = cluster._advertised(Brokers(str(seen_from)), seen_from, broker, described)
     assert (finding.state, "not an address" in finding.found) == (State.FAIL, True)
 
 

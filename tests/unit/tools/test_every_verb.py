@@ -1,5 +1,6 @@
 """Properties of all commands: JSON, sentences for bad input, help, completion."""
 
+import json
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -44,17 +45,9 @@ WORDS = {
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
 }
-# The shell prints what ZooKeeper's own prints, and a script reads its options itself; the others
-# print scripts and files for programs.
-WITHOUT_OUTPUT = {
-    "zookeeper shell",
-    "scripts run",
-    "completion",
-    "generate alert-rules",
-    "generate grafana-dashboard",
-    "generate prometheus-config",
-    "generate systemd",
-}
+# Verbs for clusters that have no --explain. The first sends nothing. The requests of the next two
+# are those of Spark's source and sink, and the console sends requests until it is stopped.
+WITHOUT_EXPLAIN = {"profile create", "streams run", "pipeline run", "console"}
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:
@@ -100,9 +93,18 @@ def _nowhere() -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_json(name: str) -> None:
-    """--output json is an option of all commands that print a result."""
+    """Every command has the option --output json."""
+    (option,) = (row for row in COMMANDS[name].params if "--output" in row.opts)
+    assert isinstance(option.type, click.Choice)
+    assert "json" in option.type.choices
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_for_clusters_explains_its_requests(name: str) -> None:
+    """Every command that sends requests to brokers has the option --explain, and no other has it."""
     names = {word for parameter in COMMANDS[name].params for word in parameter.opts}
-    assert ("--output" in names) == (name not in WITHOUT_OUTPUT), name
+    is_for_clusters = bool(names & {"--bootstrap", "--command-config"})
+    assert ("--explain" in names) == (is_for_clusters and name not in WITHOUT_EXPLAIN)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -183,4 +185,18 @@ def test_completion_script_names_the_command(
 ) -> None:
     """The script defines a completion for `ottla`."""
     assert main.run(["completion", shell]) == 0
-    assert "_OTTLA_COMPLETE" in capsys.readouterr().out
+    script = capsys.readouterr().out
+    assert "_OTTLA_COMPLETE" in script
+    assert main.run(["completion", shell, "--output", "json"]) == 0
+    expected = {"shell": shell, "script": script.removesuffix("\n")}
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+@pytest.mark.parametrize("line", ["--output json kafka-topics", "kafka-topics --output json"])
+def test_script_is_run_with_json(
+    line: str, nowhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--output json` is accepted before the script's name and among its options."""
+    arguments = [*line.split(), "--bootstrap-server", nowhere, "--list"]
+    assert main.run(["scripts", "run", *arguments]) == 1
+    assert nowhere in json.loads(capsys.readouterr().out)["messages"][0]

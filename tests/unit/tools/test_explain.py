@@ -42,6 +42,8 @@ _WORDS = {
     "cluster move": "t# --to 1",
     "quota set": "--user u# --set request_percentage=5",
     "streams describe": "g#",
+    "streams reset": "--application-id g#",
+    "pipeline check": "PIPELINE --bootstrap BROKER",
     "perf produce": "t# --records 2",
     "perf consume": "t#",
     "perf latency": "t# --records 2",
@@ -50,6 +52,11 @@ _WORDS = {
     "metrics delete": "m# --yes",
     "debug bundle": "NEW",
 }
+_PIPELINE = """\
+name: one
+sources: {{all: {{topic: {0}}}}}
+sinks: {{copy: {{from: all, topic: {0}}}}}
+"""
 _NUMBERS = itertools.count()
 _REQUEST = re.compile(r"\S+ <- [A-Z][A-Za-z]+ v\d+ \(.*")
 
@@ -79,6 +86,9 @@ def _run(run: Any, cluster: Cluster, name: str, folder: Path, *more: str) -> Any
         .replace("FILE", str(file))
     )
     words = words.replace("NEW", str(folder / f"new{number}"))
+    pipeline = folder / "pipeline.yaml"
+    pipeline.write_text(_PIPELINE.format(topic))
+    words = words.replace("PIPELINE", str(pipeline)).replace("BROKER", cluster.bootstrap)
     return run(*name.split(), *words.split(), *more, "--output", "json")
 
 
@@ -112,3 +122,16 @@ def _kind(out: bytes) -> list[str]:
         return [type(json.loads(text)).__name__] if text else []
     except ValueError:
         return [type(json.loads(line)).__name__ for line in text.splitlines()]
+
+
+def test_requests_to_the_target_of_a_copy_are_printed(
+    run: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ottla topic copy --to` names both clusters."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", cluster.bootstrap)
+    cluster.create_topic("source", partitions=1)
+    with Cluster() as other:
+        done = run("topic", "copy", "source", "--to", other.bootstrap, "--explain")
+        assert (done.code, other.topics()) == (0, ["source", "source.mirror-offsets"])
+        for address in (cluster.bootstrap, other.bootstrap):
+            assert f"{address} <- Metadata v" in done.errors

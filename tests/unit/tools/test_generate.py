@@ -196,6 +196,32 @@ def test_files_are_printed_or_written(
     assert run(["generate", verb, "--to", str(path), "--force"]) == 0
 
 
+@pytest.mark.parametrize("verb", ["grafana-dashboard", "prometheus-config", "alert-rules"])
+def test_json_is_the_document(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--output json` prints as JSON what the file has as YAML."""
+    assert run(["generate", verb]) == 0
+    document = yaml.safe_load(capsys.readouterr().out)
+    assert run(["generate", verb, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == document
+
+
+def test_json_of_a_unit_has_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """A unit has comments and repeated options, so its text is one value."""
+    assert run(["generate", "systemd", "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"unit": systemd.text_of()}
+
+
+def test_json_of_a_written_file_has_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file has the same content as without `--output json`."""
+    path = tmp_path / "rules.yml"
+    assert run(["generate", "alert-rules", "--to", str(path), "--output", "json"]) == 0
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out), printed.err) == ({"file": str(path)}, "")
+    assert path.read_text("utf-8") == alert_rules.text_of(Limits())
+
+
 def test_invalid_target_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """A target is host and port, without a scheme or path."""
     assert run(["generate", "prometheus-config", "--target", "http://a"]) == 1

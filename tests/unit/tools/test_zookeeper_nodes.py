@@ -1,7 +1,11 @@
 """The commands of the ZooKeeper shell, on a tree that is served in ZooKeeper's protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import io
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -13,22 +17,30 @@ from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import BadVersion, CoordinationError, NodeExists, NoNode, NotEmpty
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.listener import RealNet
+from ottla.tools import main
 from ottla.tools.zookeeper import nodes
+from ottla.tools.zookeeper.results import Event, event_text, lines_of
 
 Run = Callable[[str], Awaitable[list[str]]]
 
 
 @pytest.fixture
-async def session() -> AsyncIterator[LiveSession]:
-    """A session with a tree in memory."""
+async def address() -> AsyncIterator[str]:
+    """Return the address of a server with a tree in memory."""
     tree = EmbeddedTree(RealFileSystem(), RealClock(), is_shared=True)
     server = TreeServer(tree, SystemRng())
     await server.open(RealNet(), "127.0.0.1", 0)
-    session = await LiveSession.begin(f"127.0.0.1:{server.port}")
-    yield session
-    await session.close()
+    yield f"127.0.0.1:{server.port}"
     await server.close()
     await tree.close()
+
+
+@pytest.fixture
+async def session(address: str) -> AsyncIterator[LiveSession]:
+    """Return a session with the server."""
+    session = await LiveSession.begin(address)
+    yield session
+    await session.close()
 
 
 @pytest.fixture
@@ -36,10 +48,8 @@ def run(session: LiveSession) -> Run:
     """Run one line and return what it shows."""
 
     async def run(line: str) -> list[str]:
-        lines: list[str] = []
         name, *command_line = line.split()
-        await nodes.run(session, name, command_line, lines.append)
-        return lines
+        return lines_of(await nodes.run(session, name, command_line, lambda event: None))
 
     return run
 
@@ -125,15 +135,43 @@ async def test_command_that_is_written_wrongly_shows_its_usage(
 
 async def test_watch_announces_every_change(session: LiveSession, run: Run) -> None:
     """A watched node is watched again after each change."""
-    announced: asyncio.Queue[str] = asyncio.Queue()
+    announced: asyncio.Queue[Event] = asyncio.Queue()
     await nodes.run(session, "watch", ["/a"], announced.put_nowait)
     events = []
     for line in ("create /a", "set /a 1", "create /a/b", "delete /a/b", "delete /a"):
         await run(line)
         async with asyncio.timeout(5):
-            events.append((await announced.get()).rpartition("type:")[2])
+            events.append(event_text(await announced.get()).rpartition("type:")[2])
         # The next watches are two requests after the event: they are set before the next change.
         for _ in range(4):
             await session.exists("/a")
     names = ("Created", "DataChanged", "ChildrenChanged", "ChildrenChanged", "Deleted")
     assert events == [f"Node{name} path:/a" for name in names]
+
+
+async def test_each_result_is_a_line_of_json(
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line has the command, its path and the parts of the result; errors are sentences."""
+
+    async def shell(lines: Sequence[str], *words: str) -> list[Any]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
+        line = ["zookeeper", "shell", "--connect", address, "--output", "json", *words]
+        assert await asyncio.to_thread(main.run, line) == 0
+        return [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+
+    lines = ["create /a 1", "set /a 2", "create -s /a/n-", "ls /a", "ls -R /", "get -s /a"]
+    created, changed, *_, children, paths, data = await shell(lines)
+    assert created == {"command": "create", "path": "/a", "created": "/a"}
+    assert changed == {"command": "set", "path": "/a"}
+    assert children == {"command": "ls", "path": "/a", "children": ["n-0000000000"]}
+    assert paths["paths"][:3] == ["/", "/a", "/zookeeper"]
+    assert (data["data"], data["stat"]["version"], data["stat"]["children_count"]) == ("2", 1, 1)
+    (access,) = await shell([], "getAcl", "/a")
+    entry = {"scheme": "world", "id": "anyone", "permissions": "cdrwa"}
+    assert access == {"command": "getAcl", "path": "/a", "acl": [entry]}
+    assert await shell(["addauth digest u:p"]) == [{"command": "addauth"}]
+    usages = await shell(["help"])
+    assert {"usage": "get [-s] [-w] path", "help": "Show a node's data."} in usages
+    events = await shell(["get -w /a", "set /a 3", *["get /a"] * 4])
+    assert {"event": "NodeDataChanged", "path": "/a"} in events
