@@ -4,6 +4,7 @@ OttlaError
 ├── ApiError           the broker responded with an error code (base/errors.py)
 └── ClientError
     ├── NotReachable   no connection could be opened, or it was closed too early
+    │   └── HandshakeFailed   the TLS handshake failed
     ├── TimedOut       the response did not arrive in time
     ├── Unsupported    client and broker share no version of the request
     ├── Closed         the client has been closed
@@ -23,6 +24,10 @@ class ClientError(OttlaError):
 
 class NotReachable(ClientError):
     """No broker could be reached. A retry may succeed, unless the address is wrong."""
+
+
+class HandshakeFailed(NotReachable):
+    """The TLS handshake failed: an untrusted certificate, or another protocol at the address."""
 
 
 class TimedOut(ClientError):
