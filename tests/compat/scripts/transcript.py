@@ -82,9 +82,9 @@ _REPLACEMENTS = (
 _CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
-# SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection; the client's
-# log has the reason of a failed handshake. A tool
-# reads a plan in one form, prints the stack trace of the failure and continues with the other form.
+# SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection. A log has
+# the reason of a failed handshake. A tool reads a plan in one form, prints the stack trace of the
+# failure and continues with the other form.
 _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
     r"|Connecting to |WATCHER::|WatchedEvent state:SyncConnected type:None |WatchedEvent state:Sasl"
