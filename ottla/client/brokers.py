@@ -63,6 +63,14 @@ class LeaderError(ApiError):
     """
 
 
+class CoordinatorError(ApiError):
+    """The error of a lookup of the coordinator of `key`, a group or a transactional id."""
+
+    def __init__(self, code: ErrorCode, message: str | None, key: str, *, is_group: bool) -> None:
+        super().__init__(code, message)
+        self.key, self.is_group = key, is_group
+
+
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _GROUP_KEY = 0
@@ -347,7 +355,9 @@ class Brokers:
         request = FindCoordinatorRequest(key=key, key_type=key_type)
         response = self.ask(request, FindCoordinatorResponse, max_version=3)
         if response.error_code:
-            raise ApiError(ErrorCode(response.error_code), response.error_message)
+            code = ErrorCode(response.error_code)
+            is_group = key_type == _GROUP_KEY
+            raise CoordinatorError(code, response.error_message, key, is_group=is_group)
         self._nodes[response.node_id] = Address(response.host, response.port)
         return int(response.node_id)
 

@@ -22,10 +22,11 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 
 # Only secured connections need it.
 if TYPE_CHECKING:
-    from ottla.client.security import authentication
+    from ottla.client.security import authentication, refusals
     from ottla.client.security.options import Security
 else:
     authentication = deferred_module("ottla.client.security.authentication")
+    refusals = deferred_module("ottla.client.security.refusals")
 
 M = TypeVar("M", bound=schema.Message)
 # Takes the address, the request and its version.
@@ -263,4 +264,4 @@ def _open_socket(address: Address, timeout_s: float, security: "Security | None"
         return security.wrap(opened, address.host)
     except OSError as error:
         opened.close()
-        raise NotReachable(f"{address} cannot be reached with TLS: {error}") from error
+        raise refusals.failed_handshake(address, error) from error

@@ -5,6 +5,7 @@ OttlaError
 │   └── RecordsDenied  the user may not read or write the records of a topic
 └── ClientError
     ├── NotReachable   no connection could be opened, or it was closed too early
+    │   └── HandshakeFailed   the TLS handshake failed
     ├── TimedOut       the response did not arrive in time
     ├── Unsupported    client and broker share no version of the request
     ├── Closed         the client has been closed
@@ -36,6 +37,10 @@ class ClientError(OttlaError):
 
 class NotReachable(ClientError):
     """No broker could be reached. A retry may succeed, unless the address is wrong."""
+
+
+class HandshakeFailed(NotReachable):
+    """The TLS handshake failed: an untrusted certificate, or another protocol at the address."""
 
 
 class TimedOut(ClientError):

@@ -23,6 +23,7 @@ from confluent_kafka import KafkaError, KafkaException
 from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
+from ottla.client.security.refusals import refusal
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
@@ -179,6 +180,7 @@ class RecordProducer:
             self._failure = record_error(error, message.topic(), _WRITE)
 
     def _on_error(self, error: KafkaError) -> None:
+        self._failure = self._failure or refusal(error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self._on_down is not None:
             self._on_down()
 
@@ -205,6 +207,7 @@ class RecordConsumer:
         opened: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self.is_down = False
+        self._failure: OttlaError | None = None
         self._on_down = on_down
         group = _NO_GROUP if group_id is None else {"group.id": group_id}
         self._has_group = group_id is not None
@@ -240,8 +243,10 @@ class RecordConsumer:
         With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
         timeout 0, returns the records that are available.
         """
-        events = map(self._event, self._consumer.consume(limit, timeout_s))
-        return [event for event in events if event is not None]
+        messages = self._consumer.consume(limit, timeout_s)
+        if self._failure is not None and not messages:
+            raise self._failure
+        return [event for event in map(self._event, messages) if event is not None]
 
     def _event(self, message: Any) -> ConsumedRecord | EndOfPartition | None:
         error = message.error()
@@ -299,6 +304,7 @@ class RecordConsumer:
 
     def _on_error(self, error: KafkaError) -> None:
         # Other errors are transient, or are returned by `poll`.
+        self._failure = self._failure or refusal(error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down = True
             if self._on_down is not None:

@@ -25,7 +25,11 @@ _CLIENT_FIRST = re.compile(r"(?P<header>[ny],(?:a=(?P<asked>[^,]*))?,)(?P<bare>n
 _CLIENT_FINAL = re.compile(
     r"(?P<bare>c=(?P<header>[^,]+),r=(?P<nonce>[^,]+)(?:,.*)?),p=(?P<proof>[^,]+)"
 )
-_INVALID = "Authentication failed: Invalid user credentials"
+# The sentences of Kafka, for which its users search.
+_INVALID_PLAIN = "Authentication failed: Invalid username or password"
+_INVALID_SCRAM = (
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
+)
 
 
 class AuthenticationFailed(OttlaError):
@@ -72,11 +76,12 @@ class PlainExchange:
             raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens")
         asked, user, password = fields
         if not user or not password:
-            raise AuthenticationFailed("Authentication failed: user or password is empty")
+            missing = "password" if user else "username"
+            raise AuthenticationFailed(f"Authentication failed: {missing} not specified")
         expected = self._password_of(user)
         is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not is_right:
-            raise AuthenticationFailed(_INVALID)
+            raise AuthenticationFailed(_INVALID_PLAIN)
         if asked not in ("", user):
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -183,13 +188,14 @@ class ScramExchange:
         signed = f"{self._signed},{found['bare']}".encode()
         signature = hmac.digest(known.stored_key, signed, digest)
         proof = _decoded(found["proof"])
+        invalid = _INVALID_SCRAM.format(self._mechanism.mechanism_name)
         if len(proof) != len(signature):
-            raise AuthenticationFailed(_INVALID)
+            raise AuthenticationFailed(invalid)
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(digest, client_key).digest()
         is_right = hmac.compare_digest(stored_key, known.stored_key)
         if self._known is None or not is_right:
-            raise AuthenticationFailed(_INVALID)
+            raise AuthenticationFailed(invalid)
         self.user = self._claimed
         return b"v=" + base64.b64encode(hmac.digest(known.server_key, signed, digest))
 

@@ -12,6 +12,7 @@ from ottla.client.config.names import IGNORED
 from ottla.client.security.options import (
     HOST_CHECK,
     NO_HOST_CHECK,
+    check_stores,
     librdkafka_credentials,
     pem_key_store,
 )
@@ -48,6 +49,7 @@ _ASSIGNORS = {
 
 def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Translate Java's properties; ConfigError names one that librdkafka cannot fulfil."""
+    check_stores(properties)
     settings: dict[str, str] = {}
     pem = pem_key_store(properties)
     if pem is not None:

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address
 from ottla.client.security.options import Credentials
+from ottla.client.security.refusals import refused_login
 from ottla.client.security.sasl import AuthenticationFailed, exchange
 from ottla.wire import schema
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -48,15 +49,10 @@ def authenticate(connection: Connection, credentials: Credentials, timeout_s: fl
             timeout_s=timeout_s,
         )
         if response.error_code:
-            raise _refused(connection, response.error_message)
+            raise refused_login(connection.address, response.error_message)
         try:
             message = steps.send(bytes(response.auth_bytes))
         except StopIteration:
             return int(response.session_lifetime_ms)
         except (AuthenticationFailed, ValueError) as error:
-            raise _refused(connection, str(error)) from error
-
-
-def _refused(connection: Connection, reason: str | None) -> ApiError:
-    text = f"{connection.address} refuses the user: {reason or 'authentication failed'}"
-    return ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
+            raise refused_login(connection.address, str(error)) from error

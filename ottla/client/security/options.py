@@ -28,6 +28,17 @@ NO_HOST_CHECK = "none"
 """librdkafka's value of HOST_CHECK that accepts any host name; with Kafka's clients it is empty."""
 _JAAS = re.compile(r'\b(username|password|tokenauth)\s*=\s*"((?:[^"\\]|\\.)*)"')
 Options = Mapping[str, Any]
+# How files of the JVM's own format and of PKCS#12, both the defaults of Java's clients, begin.
+_JKS, _DER = b"\xfe\xed\xfe\xed", b"\x30"
+_JAVA_TYPES = ("JKS", "PKCS12")
+_STORES = {
+    "truststore": ("certificates", "`keytool -list -rfc -keystore {} > truststore.pem`"),
+    "keystore": (
+        "certificate",
+        "`keytool -importkeystore -srckeystore {} -destkeystore keystore.p12 -deststoretype "
+        "pkcs12` and `openssl pkcs12 -in keystore.p12 -nodes -out keystore.pem`",
+    ),
+}
 SECURITY_OPTIONS: Mapping[str, str] = {
     "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; PLAINTEXT.",
     "sasl.mechanism": "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.",
@@ -163,8 +174,7 @@ def pem_key_store(options: Options) -> str | None:
 def _tls_of(options: Options) -> "ssl.SSLContext":
     authority = _first(options, "ssl.truststore.location", "ssl.ca.location")
     texts = _first(options, "ssl.truststore.certificates", "ssl.ca.pem")
-    for name in ("ssl.truststore.location", "ssl.keystore.location"):
-        _check_format(name, options.get(name), options.get(name.replace("location", "type")))
+    check_stores(options)
     try:
         context = ssl.create_default_context(cafile=authority, cadata=texts)
     except (OSError, ValueError) as error:
@@ -213,12 +223,28 @@ def _first(options: Options, *names: str) -> str | None:
     return None if found is None else str(found)
 
 
-def _check_format(name: str, path: Any, kind: Any) -> None:
-    is_java = path is not None and (
-        str(path).endswith((".jks", ".p12", ".pfx")) or str(kind).upper() in ("JKS", "PKCS12")
-    )
-    if is_java:
-        raise ConfigError(
-            f"{name}={path} is a Java key store, which cannot be read: convert it to PEM with "
-            "`keytool -importkeystore -deststoretype pkcs12` and `openssl pkcs12 -nodes`"
-        )
+def check_stores(options: Options) -> None:
+    """Raise ConfigError for a file of certificates that is a Java key store, or does not exist."""
+    for kind, (content, conversion) in _STORES.items():
+        name = f"ssl.{kind}.location"
+        path = _first(options, name)
+        if path is None:
+            continue
+        if _is_java_store(path, str(options.get(f"ssl.{kind}.type"))):
+            raise ConfigError(
+                f"{name}={path} is a Java key store, which cannot be read: convert it to PEM with "
+                f"{conversion.format(path)}, and set ssl.{kind}.type=PEM"
+            )
+        if not Path(path).is_file():
+            raise ConfigError(
+                f"the {content} of ssl.{kind} cannot be read: there is no file {path!r}"
+            )
+
+
+def _is_java_store(path: str, kind: str) -> bool:
+    if path.endswith((".jks", ".p12", ".pfx")) or kind.upper() in _JAVA_TYPES:
+        return True
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return file.read(len(_JKS)).startswith((_JKS, _DER))

@@ -8,14 +8,11 @@ Tools that report until they are stopped would never end, so ours do.
 import io
 import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.errors import Unsupported
 from ottla.tools.scripts.exits import Exit
 
 
@@ -160,50 +157,3 @@ def java_double(value: float) -> str:
         del digits
         return f"{mantissa}E{int(exponent)}"
     return repr(float(value))
-
-
-# The Java client's message for an error code whose response has none.
-_JAVA_MESSAGES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
-        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed "
-        "to it."
-    ),
-    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-}
-# The Java client's exceptions with other names than their codes.
-_JAVA_EXCEPTIONS = {
-    ErrorCode.NON_EMPTY_GROUP: "GroupNotEmpty",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "TopicAuthorization",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "GroupAuthorization",
-}
-
-
-def java_message(error: Exception) -> str:
-    """Return the message of the Java client's exception for an error."""
-    if isinstance(error, ApiError):
-        is_default = error.message == error.code.message
-        return _JAVA_MESSAGES.get(error.code, error.message) if is_default else error.message
-    if isinstance(error, Unsupported) and error.api:
-        return f"The node does not support {_snake(error.api).upper()}"
-    return str(error)
-
-
-def java_exception(error: Exception) -> str:
-    """Return an error as the Java client's exception prints it."""
-    if isinstance(error, ApiError):
-        name = "".join(part.capitalize() for part in error.code.name.split("_"))
-        name = _JAVA_EXCEPTIONS.get(error.code, name)
-    elif isinstance(error, Unsupported) and error.api:
-        name = "UnsupportedVersion"
-    else:
-        return java_message(error)
-    return f"org.apache.kafka.common.errors.{name}Exception: {java_message(error)}"
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)

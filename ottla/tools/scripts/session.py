@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers, Controllers
 from ottla.client.config.properties import parse_properties
+from ottla.client.errors import HandshakeFailed
 from ottla.client.security.options import security_of
 from ottla.tools.measuring.unreachable import repeated_warning
 from ottla.tools.scripts.exits import UsageError
@@ -68,4 +69,8 @@ def cluster(
             is_ours = _APACHES_WORDS not in str(error)
             if error.code is ErrorCode.MISMATCHED_ENDPOINT_TYPE and is_ours:
                 raise ApiError(error.code, f"{error} {_NO_CONTROLLERS}") from error
+            raise
+        except HandshakeFailed as error:
+            # The Java client's message lacks the reason, which its log has.
+            err(f"ERROR Connection to node failed authentication due to: {error}")
             raise

@@ -21,6 +21,7 @@ from tests.compat.recorded import peers
 from tests.compat.scripts.classes import ALONE, CLASSES, USERS, WORDS
 from tests.compat.scripts.transcript import (
     FOLDER,
+    PROTOCOLS,
     Command,
     Places,
     Transcript,
@@ -40,7 +41,7 @@ _JMX = (
     "-Dcom.sun.management.jmxremote.ssl=false",
 )
 # The words for addresses of the broker.
-_BROKER = ("$B", "$J", "$L", "$Q")
+_BROKER = ("$B", "$J", "$L", "$P", "$Q")
 
 
 def record(transcript: Transcript) -> None:
@@ -64,23 +65,22 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
     """Run the brokers of a transcript until the end of the block."""
     work = folder / "work"
     work.mkdir()
-    second = jmx_url = authenticated = controller = ""
+    second = jmx_url = controller = ""
     java_options: tuple[str, ...] = ()
     if transcript.uses("$J"):
         (port,) = java.free_ports(1)
         java_options = tuple(option.format(port) for option in _JMX)
         jmx_url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
-    if transcript.uses("$L"):
-        authenticated = f"127.0.0.1:{java.free_ports(1)[0]}"
+    listeners = transcript.listeners(work)
     with contextlib.ExitStack() as stack:
         if any(map(transcript.uses, _BROKER)):
             target = stack.enter_context(
                 peers.running(
                     transcript.version,
                     folder / "kafka",
-                    transcript.options("broker", "kafka"),
+                    transcript.options(work, "broker", "kafka"),
                     java_options,
-                    [f"SASL_PLAINTEXT://{authenticated}"] if authenticated else (),
+                    [f"{PROTOCOLS[word]}://{address}" for word, address in listeners.items()],
                 )
             )
             bootstrap, controller = f"{target.host}:{target.port}", target.controller
@@ -99,8 +99,9 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
             second,
             jmx_url,
             controller,
-            authenticated,
+            listeners.get("$L", ""),
             zookeeper=ensemble,
+            protected=listeners.get("$P", ""),
         )
 
 

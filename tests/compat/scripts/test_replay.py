@@ -15,6 +15,7 @@ from tests.compat import java, zookeeper
 from tests.compat.scripts.classes import USERS
 from tests.compat.scripts.transcript import (
     FOLDER,
+    PROTOCOLS,
     Command,
     Places,
     Transcript,
@@ -61,13 +62,13 @@ def run_script(command_line: list[str], stdin: list[str], monkeypatch: pytest.Mo
 def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
     """Run the clusters of a transcript until the end of the block."""
     with ExitStack() as stack:
-        options = _OPTIONS | transcript.options("broker")
+        options = _OPTIONS | transcript.options(folder, "broker")
         if transcript.uses("$J"):
             options["metrics.listener"] = "127.0.0.1:0"
-        authenticated = ""
-        if transcript.uses("$L"):
-            authenticated = f"127.0.0.1:{java.free_ports(1)[0]}"
-            options["listeners"] = f"PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://{authenticated}"
+        listeners = transcript.listeners(folder)
+        if listeners:
+            secured = [f"{PROTOCOLS[word]}://{address}" for word, address in listeners.items()]
+            options["listeners"] = ",".join(["PLAINTEXT://127.0.0.1:0", *secured])
         cluster = stack.enter_context(Cluster(options=options))
         second = jmx_url = ""
         if transcript.uses("$C"):
@@ -87,8 +88,9 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
             folder,
             second,
             jmx_url,
-            authenticated=authenticated,
+            authenticated=listeners.get("$L", ""),
             zookeeper=ensemble,
+            protected=listeners.get("$P", ""),
         )
 
 

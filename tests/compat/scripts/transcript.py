@@ -8,7 +8,8 @@ A transcript is a text file. A line starts with one of these marks; the commands
     ! a line                                        its standard error
     = 1                                             its exit code, unless it is 0
     + plan.json {"version": 1}                      a line of a file below $D, written first
-broker super.users=User:ANONYMOUS               an option of the recorded broker
+    broker super.users=User:ANONYMOUS               an option of the broker
+    kafka early.start.listeners=CONTROLLER          an option of Apache Kafka's broker only
     version 3.9.2                                   the tools of the next commands; else 4.3.0
     opts -Dname=value                               KAFKA_OPTS for the next commands
     @ znodes /a /a/b                                a preparation (`actions`)
@@ -16,9 +17,11 @@ broker super.users=User:ANONYMOUS               an option of the recorded broker
 
 In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, $J
 the broker's JMX URL, $Q the address of its KRaft controller, and $L that of its listener with SASL,
-which exists if it is used. $Z is a ZooKeeper whose users are `kafka` and `other`, with the password
-`secret`. $T1, $T2, … are the ids of the delegation tokens that earlier commands have created, and
-$H1, $H2, … their HMACs. The broker has the version of the first command's tools.
+which exists if it is used. $P is the address of its listener with SASL and TLS: its certificate is
+$D/server.crt, with the key in $D/server.pem, and $D/other.crt is another's. $Z is a ZooKeeper whose
+users are `kafka` and `other`, with the password `secret`. $T1, $T2, … are the ids of the delegation
+tokens that earlier commands have created, and $H1, $H2, … their HMACs. The broker has the version
+of the first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
@@ -39,11 +42,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.certificates import self_signed
+from tests.compat import java
 from tests.compat.scripts.actions import perform
 
 FOLDER = Path(__file__).parent / "transcripts"
 FILES = Path(__file__).parent / "files"
 MODERN = "4.3.0"
+# The words for listeners with SASL.
+PROTOCOLS = {"$L": "SASL_PLAINTEXT", "$P": "SASL_SSL"}
 _COMMAND = re.compile(r"\$([NSOWUKEA]*) (.*)")
 _BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
 # joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's
@@ -68,16 +75,20 @@ _REPLACEMENTS = (
     (re.compile(r'("topicId":)"[\w-]{22}"'), r'\1"ID"'),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r'"(?:/[^"/]+)+"'), '"DIR"'),
+    # A broker's request as Java prints it.
+    (re.compile(r"Request Request\(.*?\) needs \w+ permission\."), "Cluster authorization failed."),
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
 )
 _CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
-# SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection. A tool
-# reads a plan in one form, prints the stack trace of the failure and continues with the other form.
+# SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection. A log has
+# the reason of a failed handshake. A tool reads a plan in one form, prints the stack trace of the
+# failure and continues with the other form.
 _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
     r"|Connecting to |WATCHER::|WatchedEvent state:SyncConnected type:None |WatchedEvent state:Sasl"
+    r"|ERROR Connection to "
     r"|(?:com\.fasterxml\S+ )?Cannot deserialize value of type"
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -97,6 +108,7 @@ class Places:
     authenticated: str = ""
     tokens: dict[str, str] = field(default_factory=dict)
     zookeeper: str = ""
+    protected: str = ""
 
     def fill(self, text: str) -> str:
         """Return a text of a transcript with the places of this run."""
@@ -127,6 +139,7 @@ class Places:
             ("$J", self.jmx_url),
             ("$Q", self.controller),
             ("$L", self.authenticated),
+            ("$P", self.protected),
             ("$B", self.bootstrap),
             ("$C", self.second),
             ("$Z", self.zookeeper),
@@ -179,10 +192,19 @@ class Transcript:
         """The version of the broker."""
         return self.commands[0].version
 
-    def options(self, *marks: str) -> dict[str, str]:
-        """Return the options of a broker from the lines with these marks."""
-        rows = (line.split(" ", 1) for line in self.lines if line.startswith(marks))
+    def options(self, folder: Path, *marks: str) -> dict[str, str]:
+        """Return the options of a broker from the lines with these marks; `folder` is $D."""
+        lines = (line.replace("$D", str(folder)) for line in self.lines if line.startswith(marks))
+        rows = (line.split(" ", 1) for line in lines)
         return {name: value for name, _, value in (row[1].partition("=") for row in rows)}
+
+    def listeners(self, folder: Path) -> dict[str, str]:
+        """Return the addresses of the listeners with SASL, by $L or $P, and write certificates."""
+        words = [word for word in PROTOCOLS if self.uses(word)]
+        if "$P" in words:
+            self_signed(folder)
+            self_signed(folder, name="other")
+        return {word: f"127.0.0.1:{java.free_ports(1)[0]}" for word in words}
 
     def uses(self, word: str) -> bool:
         """Return True if a command or a file names this place."""

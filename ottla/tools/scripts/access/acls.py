@@ -36,7 +36,8 @@ from ottla.tools.scripts.flags import (
     Options,
     Spec,
 )
-from ottla.tools.scripts.printing import as_json, err, java_exception, out
+from ottla.tools.scripts.java_errors import java_exception
+from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
 _PRINCIPAL = "A principal, as in User:anna; may be repeated."

@@ -7,14 +7,15 @@ lists all.
 import time
 from collections.abc import Sequence
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError
 from ottla.client.admin.apache import delegation_tokens as admin
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.access.tokens import hmac_of, hmac_text, principal_parts, row_of
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec, long
-from ottla.tools.scripts.printing import as_json, err, java_exception, java_list, left, out
+from ottla.tools.scripts.java_errors import java_exception
+from ottla.tools.scripts.printing import as_json, err, java_list, left, out
 from ottla.tools.scripts.session import cluster
 
 SPEC = Spec(
@@ -46,22 +47,6 @@ _FORBIDDEN: dict[str, tuple[str, ...]] = {
     "expire": ("max-life-time-period", "renew-time-period", "owner-principal"),
     "describe": ("renew-time-period", "max-life-time-period", "hmac", "expiry-time-period"),
 }
-# The sentences of the Java client. A few of its exceptions have other names than their codes.
-_SENTENCES = {
-    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "Delegation Token feature is not enabled.",
-    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "Delegation Token is not found on server.",
-    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "Specified Principal is not valid Owner/Renewer.",
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "Delegation Token requests are not allowed on "
-    "PLAINTEXT/1-way SSL channels and on delegation token authenticated channels.",
-    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "Delegation Token authorization failed.",
-    ErrorCode.DELEGATION_TOKEN_EXPIRED: "Delegation Token is expired.",
-    ErrorCode.INVALID_PRINCIPAL_TYPE: "Supplied principalType is not supported.",
-}
-_EXCEPTIONS = {
-    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "DelegationTokenDisabled",
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "UnsupportedByAuthentication",
-    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "DelegationTokenAuthorization",
-}
 # The sentences of Java for an option without a value.
 _NO_NUMBER = (
     'Cannot invoke "java.lang.Long.longValue()" because the return value of '
@@ -87,7 +72,7 @@ def run(options: Options) -> int:
         with cluster(options) as brokers:
             actions[action](brokers, options)
     except ApiError as error:
-        err(_exception(error))
+        err(java_exception(error))
         return 1
     except UsageError:
         raise
@@ -199,11 +184,3 @@ def _cells(token: DelegationToken) -> tuple[str, ...]:
 def _minute(timestamp_ms: int) -> str:
     """Return the local time as Java's SimpleDateFormat `yyyy-MM-dd'T'HH:mm`."""
     return time.strftime("%Y-%m-%dT%H:%M", time.localtime(timestamp_ms // 1000))
-
-
-def _exception(error: ApiError) -> str:
-    if error.code not in _SENTENCES:
-        return java_exception(error)
-    default = "".join(word.capitalize() for word in error.code.name.split("_"))
-    name = _EXCEPTIONS.get(error.code, default)
-    return f"org.apache.kafka.common.errors.{name}Exception: {_SENTENCES[error.code]}"

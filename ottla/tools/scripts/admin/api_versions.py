@@ -7,6 +7,7 @@ from ottla.base.errors import OttlaError
 from ottla.client.admin.cluster import describe_apis, describe_cluster
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Options, Spec
+from ottla.tools.scripts.java_errors import java_message
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
@@ -154,7 +155,7 @@ def run(options: Options) -> int:
                     out(",\n".join(_lines(offered)))
                     out(")")
     except OttlaError as error:
-        err(str(error))
+        err(java_message(error))
         return 1
     if options.is_json:
         as_json(rows)

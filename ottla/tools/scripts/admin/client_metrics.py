@@ -8,6 +8,7 @@ from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.java_errors import java_message
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.text_files import is_number
@@ -57,7 +58,7 @@ def run(options: Options) -> int:
         with cluster(options) as brokers:
             actions[next(name for name in _ACTIONS if name in options)](brokers, options)
     except OttlaError as error:
-        out(f"Error while executing client metrics command : {error}")
+        out(f"Error while executing client metrics command : {java_message(error)}")
         return 1
     return 0
 

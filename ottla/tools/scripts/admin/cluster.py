@@ -18,6 +18,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.printing import as_json, err, left, out
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option
@@ -60,7 +61,7 @@ def run(options: Options) -> int:
                 return _unregister(brokers, options["id"])
             described = describe_cluster(brokers)
     except OttlaError as error:
-        err(str(error))
+        err(java_exception(error))
         return 1
     if options.is_json:
         as_json(

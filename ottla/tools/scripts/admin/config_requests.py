@@ -9,7 +9,7 @@ from ottla.client.admin.answers import check
 from ottla.client.admin.configs import ConfigSource, ResourceType, list_config_resources
 from ottla.client.admin.groups import list_groups
 from ottla.client.brokers import Brokers, Controllers, unsupported_by_controllers
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, Unsupported
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, out
@@ -54,21 +54,25 @@ def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
     show_all = "all" in options
     rows = []
     for name in entities.names or _all_names(brokers, kind):
+        is_missing = not show_all and entities.names and not _exists(brokers, kind, name)
+        if is_missing and not options.is_json:
+            out(f"The {kind[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
+            continue
+        if not options.is_json:
+            word = "All" if show_all else "Dynamic"
+            out(
+                f"{word} configs for {kind[:-1]} {name} are:"
+                if name
+                else f"Default configs for {kind} in the cluster are:"
+            )
         entries = [
-            entry for entry in _read(brokers, kind, name) if show_all or _is_own(kind, name, entry)
+            entry
+            for entry in ([] if is_missing else _read(brokers, kind, name))
+            if show_all or _is_own(kind, name, entry)
         ]
         if options.is_json:
             rows.append({"type": kind, "name": name, "configs": {e.name: e.value for e in entries}})
             continue
-        if name and not entries and not _exists(brokers, kind, name):
-            out(f"The {kind[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
-            continue
-        word = "All" if show_all else "Dynamic"
-        out(
-            f"{word} configs for {kind[:-1]} {name} are:"
-            if name
-            else f"Default configs for {kind} in the cluster are:"
-        )
         for entry in entries:
             out(
                 f"  {entry.name}={_text(entry.value)} sensitive={str(entry.is_sensitive).lower()} synonyms={{{_synonyms(entry)}}}"
@@ -123,12 +127,26 @@ def _all_names(brokers: Brokers, kind: str) -> list[str]:
     if kind in ("brokers", "broker-loggers"):
         return [*map(str, brokers.node_ids()), ""]
     groups = [group.group_id for group in list_groups(brokers)] if kind == "groups" else []
+    return list(dict.fromkeys([*groups, *_resources(brokers, kind)]))
+
+
+def _resources(brokers: Brokers, kind: str) -> list[str]:
     resources = list_config_resources(brokers, [ResourceType(_KINDS[kind].code)])
-    return list(dict.fromkeys([*groups, *(resource.name for resource in resources)]))
+    return [resource.name for resource in resources]
 
 
 def _exists(brokers: Brokers, kind: str, name: str) -> bool:
-    return kind in ("brokers", "broker-loggers") or name in _all_names(brokers, kind)
+    if not name:
+        return True
+    if kind != "groups":
+        return name in _all_names(brokers, kind)
+    if any(group.group_id == name for group in list_groups(brokers)):
+        return True
+    try:
+        return name in _resources(brokers, kind)
+    except (ApiError, Unsupported):
+        # The cluster does not show which groups have options.
+        return True
 
 
 def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourceResult]:

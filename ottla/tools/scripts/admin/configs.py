@@ -19,6 +19,7 @@ from ottla.tools.scripts.flags import (
     Options,
     Spec,
 )
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster, read_properties
 from ottla.tools.text_files import is_number
@@ -98,7 +99,7 @@ def run(options: Options) -> int:
         return 1
     except OttlaError as error:
         err(f"Error while executing config command with args '{typed}'")
-        err(str(error))
+        err(java_exception(error))
         return 1
     kind, name = entities.types[0], entities.names[0]
     if name:

@@ -19,6 +19,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.java_errors import java_message
 from ottla.tools.scripts.logs import releases
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
@@ -90,7 +91,7 @@ def run(options: Options) -> int:
         with cluster(options) as brokers:
             _describe(brokers, options)
     except OttlaError as error:
-        err(str(error))
+        err(java_message(error))
         return 1
     return 0
 

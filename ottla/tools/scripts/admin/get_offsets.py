@@ -18,6 +18,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     long,
 )
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import check_bootstrap, cluster
 
@@ -56,7 +57,7 @@ def run(options: Options) -> int:
     try:
         _print(options)
     except (OttlaError, ValueError) as error:
-        err(f"Error occurred: {error}")
+        err(f"Error occurred: {java_exception(error)}")
         return 1
     return 0
 

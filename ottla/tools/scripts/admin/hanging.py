@@ -3,22 +3,24 @@
 import time
 from collections.abc import Iterable
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin import topics
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.java_errors import at_leader, java_message
 
 Key = tuple[str, int]
-_UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 
-def reason(error: ApiError) -> str:
-    """Return the end of a sentence about an error, as TransactionsCommand prints it."""
-    is_unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    sentence = _UNKNOWN_TOPIC if is_unknown else str(error)
-    return f"{sentence}. Enable debug logging for additional detail."
+def reason(error: ApiError, key: Key | None = None) -> str:
+    """Return the end of a sentence about an error, as TransactionsCommand prints it.
+
+    `key` is the partition whose leader has failed.
+    """
+    worded = error if key is None else at_leader(error, *key)
+    return f"{java_message(worded)}. Enable debug logging for additional detail."
 
 
 def find(brokers: Brokers, options: Options) -> tuple[list[str], list[list[object]]]:
@@ -73,7 +75,9 @@ def _partitions(brokers: Brokers, options: Options) -> list[Key]:
         try:
             described = [topics.describe_topic(brokers, name)]
         except ApiError as error:
-            raise OttlaError(f"Failed to describe 1 topics: {reason(error)}") from None
+            raise OttlaError(
+                f"Failed to describe 1 topics: {reason(ApiError(error.code))}"
+            ) from None
     return partitions_on(described, node_id)
 
 
@@ -99,7 +103,9 @@ def abort(brokers: Brokers, options: Options) -> None:
             f"producerId={producer.producer_id}, producerEpoch={producer.producer_epoch}, "
             f"coordinatorEpoch={max(producer.coordinator_epoch, 0)})"
         )
-        raise OttlaError(f"Failed to abort transaction {spec}: {reason(error)}") from None
+        raise OttlaError(
+            f"Failed to abort transaction {spec}: {reason(error, (topic, partition))}"
+        ) from None
 
 
 def _producer(brokers: Brokers, options: Options) -> ActiveProducer:
@@ -126,7 +132,8 @@ def _producer_at(brokers: Brokers, topic: str, partition: int, start: int) -> Ac
         producer = admin.find_open_transaction(brokers, topic, partition, start)
     except ApiError as error:
         raise OttlaError(
-            f"Failed to validate producer state for partition {name}: {reason(error)}"
+            f"Failed to validate producer state for partition {name}: "
+            f"{reason(error, (topic, partition))}"
         ) from None
     if producer is not None:
         return producer

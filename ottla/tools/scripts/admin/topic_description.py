@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import uuid_text
-from ottla.client.admin import configs, topics
+from ottla.client.admin import configs, replicas, topics
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
+from ottla.client.errors import Unsupported
 from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.java_order import hash_order
 from ottla.tools.scripts.printing import as_json, out
-from ottla.tools.scripts.reassignments import list_reassignments
 
 _MIN_ISR = "min.insync.replicas"
 _NO_ID = bytes(16)
@@ -30,7 +31,7 @@ Moves = Mapping[tuple[str, int], Reassignment]
 def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Options) -> None:
     """Print topics with their own options, and their partitions."""
     live = {broker.node_id for broker in describe_cluster(brokers).brokers}
-    moves = list_reassignments(brokers) if described else {}
+    moves = _reassignments(brokers) if described else {}
     reports = [name for name in _REPORTS if name in options]
     rows = []
     for topic in described:
@@ -64,6 +65,18 @@ def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Optio
                 out(_line(topic.name, partition, moves.get((topic.name, partition.partition))))
     if options.is_json:
         as_json(rows)
+
+
+def _reassignments(brokers: Brokers) -> Moves:
+    """Return the reassignments under way; none if the cluster does not show them."""
+    try:
+        return replicas.list_reassignments(brokers)
+    except Unsupported:
+        return {}
+    except ApiError as error:
+        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return {}
+        raise
 
 
 def _in_java_order(entries: Sequence[configs.ConfigEntry]) -> Sequence[configs.ConfigEntry]:

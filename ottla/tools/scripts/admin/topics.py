@@ -26,6 +26,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.java_errors import java_message
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
@@ -94,7 +95,7 @@ def run(options: Options) -> int:
                 "delete": _delete,
             }[action](brokers, options)
     except (OttlaError, ValueError) as error:
-        out(f"Error while executing topic command : {error}")
+        out(f"Error while executing topic command : {java_message(error)}")
         return 1
     return 0
 

@@ -17,6 +17,7 @@ from ottla.tools.scripts.flags import (
     integer,
     long,
 )
+from ottla.tools.scripts.java_errors import java_message
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option, print_table
@@ -78,7 +79,7 @@ def run(options: Options) -> int:
         with cluster(options) as brokers:
             result = _RUN[action](brokers, options)
     except OttlaError as error:
-        err(str(error))
+        err(java_message(error))
         return 1
     if result is None:
         if options.is_json:
@@ -93,12 +94,15 @@ def run(options: Options) -> int:
 
 
 def _list(brokers: Brokers, options: Options) -> Table:
-    listings = admin.list_transactions(
-        brokers,
-        min_duration_ms=options["duration-filter"],
-        pattern=options["transactional-id-pattern"],
-        is_sorted=False,
-    )
+    try:
+        listings = admin.list_transactions(
+            brokers,
+            min_duration_ms=options["duration-filter"],
+            pattern=options["transactional-id-pattern"],
+            is_sorted=False,
+        )
+    except ApiError as error:
+        raise OttlaError(f"Failed to list transactions: {hanging.reason(error)}") from None
     rows: Rows = [
         [row.transactional_id, row.coordinator, row.producer_id, row.state] for row in listings
     ]
@@ -110,12 +114,15 @@ def _describe(brokers: Brokers, options: Options) -> Table:
     try:
         described = admin.describe_transaction(brokers, transactional_id)
     except ApiError as error:
-        if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            raise
+        if error.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            error = ApiError(
+                error.code,
+                f"DescribeTransactions request for transactionalId `{transactional_id}` failed "
+                "because the ID could not be found",
+            )
         raise OttlaError(
             f"Failed to describe transaction state of transactional-id `{transactional_id}`: "
-            f"DescribeTransactions request for transactionalId `{transactional_id}` failed because "
-            "the ID could not be found. Enable debug logging for additional detail."
+            f"{hanging.reason(error)}"
         ) from None
     start = described.start_ms
     is_open = start >= 0
@@ -144,7 +151,7 @@ def _producers(brokers: Brokers, options: Options) -> Table:
         where = "leader" if node_id is None else f"broker {node_id}"
         raise OttlaError(
             f"Failed to describe producers for partition {topic}-{partition} on {where}: "
-            f"{hanging.reason(error)}"
+            f"{hanging.reason(error, (topic, partition))}"
         ) from None
     rows: Rows = [
         [

@@ -24,6 +24,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.groups.resetting import parse_age, parse_date_time
 from ottla.tools.scripts.groups.streams.topic_names import is_internal
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import hash_order, name_order, partition_hash
 from ottla.tools.scripts.printing import as_json, err, java_list, out
 from ottla.tools.scripts.session import cluster
@@ -31,6 +32,7 @@ from ottla.tools.text_files import is_number, read_text
 
 Key = tuple[str, int]
 _ISOLATED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")  # fmt: skip
+_EXECUTION = "java.util.concurrent.ExecutionException: "
 _DEFAULT = "localhost:9092"
 
 
@@ -86,7 +88,9 @@ def run(options: Options) -> int:
         err(f"ERROR: {error}")
         return 1
     except OttlaError as error:
-        err(f"ERROR: {error}")
+        worded = java_exception(error)
+        is_response = worded.startswith("org.apache.kafka.")
+        err(f"ERROR: {_EXECUTION if is_response else ''}{worded}")
         return 1
     return code
 

@@ -108,9 +108,11 @@ def _validate(text: str) -> None:
 def _list(brokers: Brokers, options: Options) -> None:
     states = _choices(options["state"], _STATES, "Invalid state list")
     types = _choices(options["type"], _TYPES, "Invalid types list")
+    with running.runtime_exception(is_listing=True):
+        listed = groups.list_groups(brokers)
     selected = [
         group
-        for group in groups.list_groups(brokers)
+        for group in listed
         if group.protocol_type in ("consumer", "")
         and (not states or group.state.lower() in states)
         and (not types or group.type.lower() in types)

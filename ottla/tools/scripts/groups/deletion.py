@@ -8,8 +8,9 @@ from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.groups.resetting import TopicPartition, parse_topics
-from ottla.tools.scripts.groups.running import print_error
-from ottla.tools.scripts.printing import as_json, java_exception, java_message, left, out
+from ottla.tools.scripts.groups.running import all_groups, print_error
+from ottla.tools.scripts.java_errors import java_exception, java_message
+from ottla.tools.scripts.printing import as_json, left, out
 from ottla.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -35,7 +36,7 @@ _OF_PARTITIONS = (
 def delete_groups(brokers: Brokers, options: Options) -> None:
     """Delete groups, and report those that could not be deleted."""
     if "all-groups" in options:
-        names = [group.group_id for group in groups.list_groups(brokers)]
+        names = all_groups(brokers)
     else:
         names = list(dict.fromkeys(options.all("group")))
     failed: dict[str, str] = {}

@@ -7,7 +7,12 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.groups.running import coordinator_of
+from ottla.tools.scripts.groups.running import (
+    all_groups,
+    coordinator_of,
+    execution_exception,
+    runtime_exception,
+)
 from ottla.tools.scripts.printing import as_json, err, left, out
 
 _NONE = "-"
@@ -36,9 +41,9 @@ class _Row(NamedTuple):
 
 def describe(brokers: Brokers, options: Options) -> None:
     """Print offsets (by default), members or states of groups."""
-    names = [group.group_id for group in groups.list_groups(brokers)]
-    names = names if "all-groups" in options else sorted(set(options.all("group")))
-    described = [_find(brokers, name) for name in names]
+    names = all_groups(brokers) if "all-groups" in options else sorted(set(options.all("group")))
+    with execution_exception():
+        described = [_find(brokers, name) for name in names]
     if "members" in options:
         for group in described:
             _print_members(group, options)
@@ -46,7 +51,8 @@ def describe(brokers: Brokers, options: Options) -> None:
         for group in described:
             _print_state(brokers, group, options)
     else:
-        rows = [(group, _rows(brokers, group)) for group in described]
+        with runtime_exception():
+            rows = [(group, _rows(brokers, group)) for group in described]
         if options.is_json:
             as_json(
                 [
@@ -68,7 +74,7 @@ def _find(brokers: Brokers, name: str) -> groups.Group:
             raise
         raise ApiError(
             error.code,
-            f"org.apache.kafka.common.errors.GroupIdNotFoundException: Group {name} not found.",
+            f"Group {name} not found.",
         ) from error
 
 

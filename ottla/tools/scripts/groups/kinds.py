@@ -14,8 +14,9 @@ from ottla.tools.scripts.groups.running import (
     print_error,
     runtime_exception,
 )
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import name_order
-from ottla.tools.scripts.printing import as_json, java_exception, left, out
+from ottla.tools.scripts.printing import as_json, left, out
 
 
 class Kind(NamedTuple):
@@ -45,7 +46,7 @@ def selected(brokers: Brokers, options: Options, kind: Kind) -> list[str]:
     """Return the groups of --group, or all of this type."""
     if "all-groups" not in options:
         return options.all("group")
-    with runtime_exception():
+    with runtime_exception(is_listing=True):
         return [row.group_id for row in find(brokers, kind)]
 
 
@@ -55,7 +56,7 @@ def list_groups(kind: Kind) -> Callable[[Brokers, Options], None]:
     def action(brokers: Brokers, options: Options) -> None:
         has_states = "state" in options
         states = _states(options["state"], kind)
-        with execution_exception() if has_states else runtime_exception():
+        with (execution_exception if has_states else runtime_exception)(is_listing=True):
             rows = find(brokers, kind, states)
         if options.is_json:
             as_json([{"group": row.group_id, "state": row.state} for row in rows])
@@ -91,7 +92,7 @@ class Deletion(NamedTuple):
 
 def deletable(brokers: Brokers, options: Options, kind: Kind) -> tuple[list[str], dict[str, str]]:
     """Return the groups that can be deleted, and the reason for others."""
-    with runtime_exception():
+    with runtime_exception(is_listing=True):
         states = {row.group_id: row.state for row in find(brokers, kind)}
     names = list(dict.fromkeys(states if "all-groups" in options else options.all("group")))
     failed: dict[str, str] = {}

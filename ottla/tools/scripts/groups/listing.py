@@ -4,6 +4,8 @@ from ottla.base.errors import OttlaError
 from ottla.client.admin import groups
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.groups.running import NO_BROKERS
+from ottla.tools.scripts.java_errors import is_authentication, java_message
 from ottla.tools.scripts.printing import as_json, err, left, out
 from ottla.tools.scripts.session import cluster
 
@@ -42,7 +44,8 @@ def run(options: Options) -> int:
                 group for group in groups.list_groups(brokers) if _is_wanted(group, options, kind)
             ]
     except OttlaError as error:
-        err(f"Error while executing groups command : {error}")
+        reason = NO_BROKERS if is_authentication(error) else java_message(error)
+        out(f"Error while executing groups command : {reason}")
         return 1
     if options.is_json:
         as_json(

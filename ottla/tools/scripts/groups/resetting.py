@@ -13,7 +13,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.durations import parse_duration
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options, integer, long
-from ottla.tools.scripts.groups.running import runtime_exception, takes
+from ottla.tools.scripts.groups.running import all_groups, runtime_exception, takes
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, left, out
 from ottla.tools.text_files import is_number, read_text
@@ -37,13 +37,11 @@ _NO_SUCH_DATE = "java.text.ParseException: Unparseable date: "
 
 def reset(brokers: Brokers, options: Options) -> None:
     """Plan new offsets for each group, print them, and commit them with --execute."""
-    if "all-groups" in options:
-        names = [group.group_id for group in groups.list_groups(brokers)]
-    else:
-        names = sorted(set(options.all("group")))
+    names = all_groups(brokers) if "all-groups" in options else sorted(set(options.all("group")))
     plans: dict[str, Plan] = {}
     for name in names:
-        state = _state(brokers, name)
+        with runtime_exception():
+            state = _state(brokers, name)
         if state not in ("Empty", "Dead"):
             out(
                 f"\nError: Assignments can only be reset if the group '{name}' is inactive, but the "

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ottla.base.errors import ApiError, OttlaError
+from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
-from ottla.client.errors import Unsupported
+from ottla.client.errors import HandshakeFailed, Unsupported
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.printing import err, java_exception, java_message, out
+from ottla.tools.scripts.java_errors import is_authentication, java_exception, java_message
+from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster
 
 Action = Callable[[Brokers, Options], None]
 _RUNTIME = "java.util.concurrent.ExecutionException: "
+NO_BROKERS = "Failed to find brokers to send ListGroups"
+"""The message if the list of groups cannot be requested at all."""
 
 
 def execute(options: Options, action: Action, kind: str, *, error_code: int = 0) -> int:
@@ -55,25 +59,37 @@ def print_error(text: str) -> None:
 
 
 @contextmanager
-def execution_exception() -> Iterator[None]:
+def execution_exception(*, is_listing: bool = False) -> Iterator[None]:
     """Report an error of this block as ExecutionException does: with the name of its cause."""
-    with _worded(""):
+    with _worded("", is_listing):
         yield
 
 
 @contextmanager
-def runtime_exception() -> Iterator[None]:
+def runtime_exception(*, is_listing: bool = False) -> Iterator[None]:
     """Report an error of this block as a RuntimeException around an ExecutionException does."""
-    with _worded(_RUNTIME):
+    with _worded(_RUNTIME, is_listing):
         yield
 
 
 @contextmanager
-def _worded(prefix: str) -> Iterator[None]:
+def _worded(prefix: str, is_listing: bool) -> Iterator[None]:
     try:
         yield
-    except (ApiError, Unsupported) as error:
-        raise OttlaError(f"{prefix}{java_exception(error)}") from error
+    except (ApiError, Unsupported, HandshakeFailed) as error:
+        # A refused connection is the cause of a failed request to every broker.
+        failure = (
+            f"org.apache.kafka.common.KafkaException: {NO_BROKERS}"
+            if is_listing and is_authentication(error)
+            else java_exception(error)
+        )
+        raise OttlaError(f"{prefix}{failure}") from error
+
+
+def all_groups(brokers: Brokers) -> list[str]:
+    """Return the names of all groups."""
+    with runtime_exception(is_listing=True):
+        return [group.group_id for group in groups.list_groups(brokers)]
 
 
 def coordinator_of(brokers: Brokers, group: str) -> tuple[str, int]:

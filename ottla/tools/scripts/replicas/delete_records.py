@@ -1,9 +1,10 @@
 """`kafka-delete-records` (org.apache.kafka.tools.DeleteRecordsCommand)."""
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin.records import delete_records
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.java_errors import at_leader, java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.json_files import read_offsets
 from ottla.tools.scripts.printing import as_json, err, out
@@ -21,17 +22,6 @@ SPEC = Spec(
         ),
     },
 )
-# The Java client's exceptions for error codes, as the tool prints them.
-_EXCEPTIONS = {
-    ErrorCode.OFFSET_OUT_OF_RANGE: (
-        "org.apache.kafka.common.errors.OffsetOutOfRangeException: The requested offset is not within "
-        "the range of offsets maintained by the server."
-    ),
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
-        "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host "
-        "this topic-partition."
-    ),
-}
 
 
 def run(options: Options) -> int:
@@ -47,7 +37,7 @@ def run(options: Options) -> int:
                 try:
                     results |= delete_records(brokers, {key: offsets[key]})
                 except ApiError as error:
-                    results[key] = _EXCEPTIONS.get(error.code, str(error))
+                    results[key] = java_exception(at_leader(error, *key))
     except OttlaError as error:
         err(str(error))
         return 1

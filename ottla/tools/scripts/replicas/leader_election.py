@@ -12,9 +12,10 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
-from ottla.tools.scripts.printing import as_json, err, java_exception, out
+from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
 SPEC = Spec(
@@ -37,6 +38,7 @@ SPEC = Spec(
     },
     {"zookeeper": ZOOKEEPER},
 )
+_FORBIDDEN = "Not authorized to perform leader election"
 _SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
 TopicPartition = tuple[str, int]
 Results = dict[TopicPartition, ApiError | None]
@@ -50,7 +52,11 @@ def run(options: Options) -> int:
         with cluster(options) as brokers:
             results = try_elections(brokers, keys, election_type=kind)
     except OttlaError as error:
-        err(str(error))
+        if isinstance(error, ApiError) and error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            out(_FORBIDDEN)
+            err(_FORBIDDEN)
+        else:
+            err(java_exception(error))
         return 1
     return _print(options, kind, results)
 

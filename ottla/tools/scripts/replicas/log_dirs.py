@@ -9,6 +9,7 @@ from ottla.client.brokers import Brokers
 from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, compact, err, out
 from ottla.tools.scripts.session import cluster
@@ -34,7 +35,7 @@ def run(options: Options) -> int:
         with cluster(options, client_id="log-dirs-tool") as brokers:
             _describe(brokers, options, selected, numbers)
     except OttlaError as error:
-        err(str(error))
+        err(java_exception(error))
         return 1
     return 0
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from ottla.base import uuids
-from ottla.base.errors import ApiError, ConfigError, OttlaError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.loading import load_module
 from ottla.client.admin.apache import quorum
 from ottla.client.admin.apache.quorum import Quorum, QuorumReplica
@@ -24,7 +24,8 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
-from ottla.tools.scripts.printing import as_json, err, java_exception, out
+from ottla.tools.scripts.java_errors import java_exception
+from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.replicas.controller_files import (
     ControllerFile,
     parse_directory_id,
@@ -91,10 +92,8 @@ def run(options: Options) -> int:
     except Unsupported:
         prefix = "org.apache.kafka.common.errors.UnsupportedVersionException"
         err(f"{prefix}: The node does not support {_APIS[action]}")
-    except ApiError as error:
-        err(java_exception(error))
     except OttlaError as error:
-        err(str(error))
+        err(java_exception(error))
     else:
         return 0
     return 1

@@ -16,8 +16,9 @@ from ottla.tools.scripts.flags import (
     Spec,
     split_output,
 )
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
-from ottla.tools.scripts.printing import as_json, err, java_exception, out
+from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.replicas.leader_election import (
     Results,
     TopicPartition,

@@ -6,11 +6,11 @@
 import dataclasses
 from collections.abc import Sequence
 
-from ottla.base.errors import ApiError, ConfigError, OttlaError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.moves import throttles
 from ottla.client.admin.moves.spreading import spread
-from ottla.client.admin.replicas import try_reassignments
+from ottla.client.admin.replicas import list_reassignments, try_reassignments
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
@@ -23,8 +23,8 @@ from ottla.tools.scripts.flags import (
     Spec,
     long,
 )
-from ottla.tools.scripts.printing import as_json, err, java_exception, out
-from ottla.tools.scripts.reassignments import list_reassignments
+from ottla.tools.scripts.java_errors import java_exception
+from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.replicas import log_dir_moves
 from ottla.tools.scripts.replicas.log_dir_moves import Replica, find_directories
 from ottla.tools.scripts.replicas.moving import (
@@ -111,7 +111,7 @@ def run(options: Options) -> int:
                 "list": _list,
             }[action](brokers, options)
     except OttlaError as error:
-        out(f"Error: {java_exception(error) if isinstance(error, ApiError) else error}")
+        out(f"Error: {java_exception(error)}")
         return 1
     return 0
 

@@ -159,6 +159,28 @@ def test_a_file_that_is_no_certificate_is_explained(tmp_path: Path) -> None:
         security_of(options)
 
 
+@pytest.mark.parametrize("content", [b"\xfe\xed\xfe\xed\0", b"\x30\x82"])
+def test_java_key_store_without_an_ending_is_explained(tmp_path: Path, content: bytes) -> None:
+    """JKS is the default of ssl.truststore.type in Java; records and administration say the same."""
+    file = tmp_path / "truststore"
+    file.write_bytes(content)
+    options = {"security.protocol": "SSL", "ssl.truststore.location": str(file)}
+    for read in (security_of, librdkafka_settings):
+        with pytest.raises(ConfigError, match=rf"`keytool -list -rfc -keystore {file} >"):
+            read(options)
+
+
+def test_missing_file_of_certificates_is_explained(tmp_path: Path) -> None:
+    """Records and administration say the same."""
+    file = tmp_path / "missing.pem"
+    options = {"security.protocol": "SSL", "ssl.truststore.location": str(file)}
+    for read in (security_of, librdkafka_settings):
+        with pytest.raises(
+            ConfigError, match=f"ssl.truststore cannot be read: there is no file '{file}'"
+        ):
+            read(options)
+
+
 def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
     """Without it there is an error, not a prompt; the same for a wrong one."""
     file = self_signed(tmp_path)

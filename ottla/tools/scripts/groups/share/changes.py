@@ -10,7 +10,8 @@ from ottla.tools.scripts.groups import kinds, resetting
 from ottla.tools.scripts.groups.resetting import TopicPartition
 from ottla.tools.scripts.groups.running import print_error
 from ottla.tools.scripts.groups.share.description import KIND
-from ottla.tools.scripts.printing import as_json, err, java_exception, java_message, left, out
+from ottla.tools.scripts.java_errors import java_exception, java_message
+from ottla.tools.scripts.printing import as_json, err, left, out
 
 # Errors of the whole group, and errors that are shown with their topics.
 _OF_GROUPS = (

@@ -8,7 +8,8 @@ from ottla.tools.scripts.groups import kinds
 from ottla.tools.scripts.groups.deletion import choose, delete_and_print
 from ottla.tools.scripts.groups.streams.description import KIND, committed_offsets
 from ottla.tools.scripts.groups.streams.internal_topics import delete_topics, internal_topics
-from ottla.tools.scripts.printing import as_json, java_exception, out
+from ottla.tools.scripts.java_errors import java_exception
+from ottla.tools.scripts.printing import as_json, out
 
 
 def delete_groups(brokers: Brokers, options: Options) -> None:

@@ -10,8 +10,8 @@ from ottla.tools.scripts.groups.resetting import Plan, TopicPartition
 from ottla.tools.scripts.groups.running import print_error, runtime_exception
 from ottla.tools.scripts.groups.streams.description import KIND, committed_offsets
 from ottla.tools.scripts.groups.streams.internal_topics import delete_topics, internal_topics
+from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import name_order
-from ottla.tools.scripts.printing import java_exception
 
 _WIDTHS = (30, 30, 10, 15)
 
