@@ -7,7 +7,6 @@ librdkafka's threads do the work; each object belongs to one thread.
 """
 
 import math
-import re
 import threading
 import time
 import warnings
@@ -22,6 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
+from ottla.client.config.refused_options import refused_option
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
 from ottla.client.security.refusals import refusal
 
@@ -354,14 +354,6 @@ _PASSING_LOOKUPS = frozenset(
 )
 # librdkafka reports it for a partition without a leader, and for one that does not exist.
 _MAYBE_MISSING_S = 3.0
-# Kafka's names of librdkafka's options, and their values.
-_WORDED = {
-    "compression.codec": ("compression.type", ": use none, gzip, snappy, lz4 or zstd"),
-    "queue.buffering.max.ms": ("linger.ms", ": use a number of ms"),
-    "auto.offset.reset": ("auto.offset.reset", ": use earliest, latest or none"),
-    "isolation.level": ("isolation.level", ": use read_uncommitted or read_committed"),
-}
-_UNKNOWN_OPTION = re.compile('No such configuration property: "(.+)"')
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -572,24 +564,7 @@ def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settin
     try:
         return kind(properties)
     except KafkaException as error:
-        text = error.args[0].str()
-        if (found := _UNKNOWN_OPTION.search(text)) and found[1] in properties:
-            raise UnknownOption(_refusal(text), found[1]) from error
-        raise ClientError(_refusal(text)) from error
-
-
-class UnknownOption(ClientError):
-    """librdkafka has no option of this `name`."""
-
-    def __init__(self, text: str, name: str) -> None:
-        super().__init__(text)
-        self.name = name
-
-
-def _refusal(text: str) -> str:
-    for native, (kafkas, values) in _WORDED.items():
-        text = text.replace(f'property "{native}"', f'property "{kafkas}"{values}')
-    return f"librdkafka refuses its settings: {text}"
+        raise refused_option(error.args[0].str(), properties) from error
 
 
 def _translate(error: KafkaError) -> OttlaError:

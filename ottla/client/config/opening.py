@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.client.config.names import Role
+from ottla.client.config.refused_options import UnknownOption
 from ottla.client.config.settings import ClientSettings, hint, is_ignored
 from ottla.client.errors import ClientError
-from ottla.client.transport import UnknownOption
 
 _log = logging.getLogger("ottla.client")
 

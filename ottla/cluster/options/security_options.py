@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot
-from ottla.cluster.options.option_rows import Rows
+from ottla.cluster.options.option_rows import Rows, inert
 from ottla.net.tls import TlsFiles
 from ottla.security import jaas
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
@@ -202,7 +202,7 @@ ROWS = (
         "principal.builder.class",
         STRING,
         "",
-        "The class that finds the user of a client: Kafka's default, which is the same as none (empty).",
+        inert("no class of Java finds the user of a client, and only Kafka's default is accepted"),
         check=_reason,
     ),
     _broker(

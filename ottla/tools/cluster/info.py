@@ -19,7 +19,8 @@ _COLUMNS = ("broker", "address", "rack", "controller", "leaders", "replicas")
 def command(brokers: Brokers, output: Output) -> None:
     """Show the cluster and its brokers."""
     described = cluster.describe_cluster(brokers)
-    partitions = [row for topic in topics.list_topics(brokers) for row in topic.partitions]
+    listed = topics.list_topics(brokers)
+    partitions = [row for topic in listed for row in topic.partitions]
     rows = [
         {
             "broker": item.node_id,
@@ -34,13 +35,13 @@ def command(brokers: Brokers, output: Output) -> None:
     facts = {
         "cluster_id": described.cluster_id,
         "controller": described.controller_id,
-        "topics": len(topics.list_topics(brokers)),
+        "topics": len(listed),
         "partitions": len(partitions),
     }
     if output.is_json:
         Output(JSON).done("", **facts, brokers=rows)
         return
     output.rows(rows, _COLUMNS)
-    topics_text = count_text(facts["topics"], "topic")
+    topics_text = count_text(len(listed), "topic")
     partitions_text = count_text(len(partitions), "partition")
     note(f"Cluster {described.cluster_id}: {topics_text} with {partitions_text}.")
