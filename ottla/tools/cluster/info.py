@@ -31,16 +31,17 @@ def command(brokers: Brokers, output: Output) -> None:
         }
         for item in described.brokers
     ]
+    topics_count = len(topics.list_topics(brokers))
     facts = {
         "cluster_id": described.cluster_id,
         "controller": described.controller_id,
-        "topics": len(topics.list_topics(brokers)),
+        "topics": topics_count,
         "partitions": len(partitions),
     }
     if output.is_json:
         Output(JSON).done("", **facts, brokers=rows)
         return
     output.rows(rows, _COLUMNS)
-    topics_text = count_text(facts["topics"], "topic")
+    topics_text = count_text(topics_count, "topic")
     partitions_text = count_text(len(partitions), "partition")
     note(f"Cluster {described.cluster_id}: {topics_text} with {partitions_text}.")

@@ -1,4 +1,4 @@
-"""Where a generated file goes: standard output, or a file that does not exist yet."""
+"""The target of a generated file: standard output, or a file that does not exist yet."""
 
 from collections.abc import Callable, Iterator, Mapping
 from json import dumps
