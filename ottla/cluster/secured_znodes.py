@@ -1,4 +1,4 @@
-"""Which nodes of a cluster have which access control list: the rules of Apache Kafka's ZkData.
+"""The access control lists of a cluster's nodes, by the rules of Apache Kafka's ZkData.
 
 With `zookeeper.set.acl`, all may read a node, and only its creator may change it. Only its creator
 may read one that contains secrets. The paths of clients from before Kafka 0.9 are open to all.

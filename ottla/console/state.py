@@ -28,7 +28,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """How a console runs: the address it listens on, its file, and its clusters.
+    """The settings of a console: the address it listens on, its file, and its clusters.
 
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
     free port. `first_password` is the password of the first admin; without one it is random. A page

@@ -63,8 +63,8 @@ class _Socket(socket.socket):
         return _Socket(self.family, self.type, self.proto, fd)
 
 
-class Turns:
-    """How many connections to accept in each iteration of the loop: one, and while more are
+class AcceptLimit:
+    """The number of connections to accept in each iteration of the loop: one, and while more are
     waiting, twice as many as before.
 
     The `accept` that finds none costs as much as one that succeeds. After each, more and more
@@ -117,7 +117,7 @@ class RealListener:
         self._factory = factory
         self._address = sockets[0].getsockname()
         self._resume_timers: dict[_Socket, asyncio.TimerHandle] = {}
-        self._turns = {listening: Turns() for listening in sockets}
+        self._turns = {listening: AcceptLimit() for listening in sockets}
         # Accepted in the last turns: each coroutine waits for its future, which is done when the
         # protocol has been notified, and then only has to be ended.
         self._connecting: deque[tuple[Coroutine[Any, Any, object], asyncio.Future[None]]] = deque()

@@ -62,7 +62,7 @@ def memory_bytes(parts: Iterable[Part]) -> int:
     return sum(len(part) for part in parts if not isinstance(part, FileRange))
 
 
-class AnswerSinks(Protocol):
+class ResponseSinks(Protocol):
     """The state shared by the send halves of one endpoint."""
 
     # Bytes of responses in memory that peers have not received.
@@ -105,7 +105,7 @@ class SendHalf(asyncio.BufferedProtocol):
     peer_address: tuple[str, int]
     active_at: float
 
-    def __init__(self, sinks: AnswerSinks) -> None:
+    def __init__(self, sinks: ResponseSinks) -> None:
         self._sinks = sinks
         self.is_closed = False
         # The responses to the frames of the current read.

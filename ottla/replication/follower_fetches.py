@@ -92,7 +92,7 @@ class Fetched(NamedTuple):
 
 
 class Diverged(NamedTuple):
-    """In the leader's log `epoch` ends at `end_offset`, before the end of the follower's log."""
+    """A follower's log is longer than `epoch` of the leader's log, which ends at `end_offset`."""
 
     followed: Followed
     epoch: int

@@ -1,4 +1,4 @@
-"""In-sync replicas and the high watermark: the pure part of a leader.
+"""The in-sync replicas and the high watermark: the pure part of a leader.
 
 Follows kafka.cluster.Partition and Replica, with KIP-966's rule for the high watermark. Times are
 in seconds of a monotonic clock; nothing here reads a clock.

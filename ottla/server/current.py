@@ -102,7 +102,7 @@ class Current:
 
     @property
     def controller_lost_at(self) -> float | None:
-        """When the connection to the controller was lost, by the monotonic clock in seconds."""
+        """The time at which the connection to the controller was lost (monotonic, in seconds)."""
         return self.contacts.lost_at.get(self.image.controller_id)
 
     def brokers_changed(self, former: Mapping[int, BrokerImage]) -> None:

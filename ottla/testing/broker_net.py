@@ -18,8 +18,8 @@ from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketB
 _PRUNED_AFTER = 1_000
 
 
-class Cuts:
-    """Which brokers cannot reach which others; shared by all brokers of a cluster."""
+class NetworkCuts:
+    """The pairs of brokers that cannot reach each other; all brokers of a cluster share it."""
 
     def __init__(self) -> None:
         self._isolated: set[int] = set()
@@ -182,7 +182,7 @@ class _Abortable(Protocol):
 class BrokerNet(RealNet):
     """The network of broker `broker` from its start to its end."""
 
-    def __init__(self, broker: int, cuts: Cuts) -> None:
+    def __init__(self, broker: int, cuts: NetworkCuts) -> None:
         self._broker = broker
         self._cuts = cuts
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -193,7 +193,7 @@ class BrokerNet(RealNet):
         self._is_alive = True
 
     def apply_cuts(self) -> None:
-        """Cut and heal the connections as `Cuts` says; from any thread."""
+        """Cut and heal the connections as `NetworkCuts` says; from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._apply_cuts)
 

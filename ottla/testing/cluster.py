@@ -28,7 +28,7 @@ from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.testing.broker_disk import BrokerDisk
-from ottla.testing.broker_net import BrokerNet, Cuts
+from ottla.testing.broker_net import BrokerNet, NetworkCuts
 from ottla.testing.broker_thread import BrokerThread
 from ottla.testing.listeners import ClusterListeners
 from ottla.testing.tree_thread import BrokerSessions, TreeThread
@@ -71,7 +71,7 @@ class Cluster:
         self._listeners = ClusterListeners(self.brokers)
         self._lock = threading.RLock()
         self._running: dict[int, BrokerThread] = {}
-        self._cuts = Cuts()
+        self._cuts = NetworkCuts()
         self._tree: TreeThread | None = None
         self._sessions: dict[int, BrokerSessions] = {}
         self._cluster_id = ""

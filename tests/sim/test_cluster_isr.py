@@ -1,4 +1,4 @@
-"""How soon replicas join and leave the ISR in simulated time: moves, brokers that stop or return."""
+"""Times at which replicas join and leave the ISR: moves, brokers that stop or return."""
 
 import asyncio
 

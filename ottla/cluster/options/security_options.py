@@ -220,7 +220,7 @@ _PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(_PREFI
 
 
 class BearerOptions(NamedTuple):
-    """How the tokens of OAUTHBEARER are checked.
+    """The rules by which tokens of OAUTHBEARER are checked.
 
     `module` has the options of the login module, for tokens without a signature. The others are for
     tokens with one; `keys_path` is empty if they have none.

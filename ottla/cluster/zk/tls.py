@@ -39,7 +39,7 @@ _JAVA_ENDINGS = (".jks", ".p12", ".pfx", ".bcfks")
 
 
 class Tls(NamedTuple):
-    """How a connection is encrypted; the key store has the certificate of the client, if any."""
+    """Files that encrypt a connection; the key store has the certificate of the client, if any."""
 
     key_store: str | None
     key_password: str

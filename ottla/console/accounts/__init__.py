@@ -1,1 +1,1 @@
-"""Who may use the console: users, roles, sessions, the audit log, and rules that mask fields."""
+"""Accounts of the console: users, roles, sessions, the audit log, and rules that mask fields."""

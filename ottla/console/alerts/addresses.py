@@ -1,4 +1,4 @@
-"""Which addresses a channel may reach: server-side request forgery is refused.
+"""The addresses that a channel may reach: server-side request forgery is refused.
 
 A channel's address is entered in a browser, so that it could name a service that only this machine
 reaches, such as a cloud's metadata service. Names are resolved here, every result is checked, and

@@ -49,7 +49,7 @@ class ChannelKind(Enum):
 
 
 class Security(Enum):
-    """How the connection to a mail server is encrypted."""
+    """The encryption of the connection to a mail server."""
 
     NONE = "none"
     STARTTLS = "starttls"

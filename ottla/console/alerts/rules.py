@@ -28,7 +28,7 @@ class RuleKind(Enum):
 
 
 class Severity(Enum):
-    """How bad an incident is."""
+    """The severity of an incident."""
 
     WARNING = "warning"
     CRITICAL = "critical"
@@ -45,7 +45,7 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """How a kind of rule is shown, and the unit of its threshold (empty: it has none)."""
+    """The name of a kind of rule, and the unit of its threshold (empty: it has none)."""
 
     label: str
     unit: str

@@ -1,4 +1,4 @@
-"""Who calls, and what they may do: credentials or session, role, read-only mode, audit log.
+"""The caller of a request and its rights: credentials or session, role, read-only mode, audit log.
 
 Scripts send HTTP Basic credentials of a console user. Pages send their session cookie; anything but
 GET then needs the header `x-csrf-token`. A request from another site is refused in both cases.

@@ -105,7 +105,7 @@ class LagPoint:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When a group will have caught up, by a linear fit of its recent lag.
+    """The time at which a group will have caught up, by a linear fit of its recent lag.
 
     `verdict` is "caught-up", "catching-up", "falling-behind", "steady" or "unknown" (fewer than
     three points). `caught_up_at_ms` is None unless it is catching up. `records_per_s` is the

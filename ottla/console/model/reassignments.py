@@ -21,7 +21,7 @@ from ottla.console.model.requests.metadata import Metadata, read_metadata
 
 
 class Goal(StrEnum):
-    """How targets are chosen.
+    """The rule by which targets are chosen.
 
     BALANCE moves as few replicas as possible until brokers have equal numbers of replicas and
     leaders; SPREAD assigns all partitions again (kafka-reassign-partitions --generate);

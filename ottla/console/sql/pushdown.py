@@ -1,4 +1,4 @@
-"""Which topics a statement reads, and the range of `_time` that it needs of each. Pure.
+"""The topics that a statement reads, and the range of `_time` that it needs of each. Pure.
 
 The input is DuckDB's own syntax tree (`json_serialize_sql`). A range only ever leaves out records
 that the conditions of the statement leave out, too: DuckDB evaluates all of them again.

@@ -1,1 +1,1 @@
-"""Who led, who was in the ISR, and which broker was the controller: sampled, stored, and drawn."""
+"""Leaders, members of the ISR, and controllers over time: sampled, stored, and drawn."""

@@ -1,4 +1,4 @@
-"""Who a client is: the exchanges of listeners with SASL, and the certificates of those with TLS.
+"""Identities of clients: exchanges of listeners with SASL, certificates of those with TLS.
 
 A connection of such a listener begins at a gate, which lets through only the requests of the
 exchange; once the client is known, the dispatcher handles its frames directly. A listener without

@@ -36,7 +36,7 @@ _KEY_BYTES = 2
 
 
 class Limits(NamedTuple):
-    """Of connections: the largest request before and after the client is known, and the seconds
+    """Limits: the largest request before and after the client is known, and the seconds
     before a failure is answered.
     """
 

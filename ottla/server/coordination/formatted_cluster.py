@@ -26,7 +26,7 @@ from ottla.storage.files.meta_properties import KRAFT, ZOOKEEPER, MetaProperties
 
 
 class Format(NamedTuple):
-    """What to write: the cluster's id, the levels of its features (None: the highest), and the id
+    """The content: the cluster's id, the levels of its features (None: the highest), and the id
     of the first log directory (None: a new one).
     """
 

@@ -64,7 +64,7 @@ class FollowerContext(FetchContext, Protocol):
         ...
 
 
-Cold = tuple[Partition, int, int]
+DiskRead = tuple[Partition, int, int]
 PartitionResult = tuple[PartitionFetch, PartitionData]
 
 
@@ -128,7 +128,7 @@ class _FollowerFetch:
         self._results: list[PartitionResult] = []
         self._partitions: dict[PartitionFetch, Partition] = {}
         self._ended: list[Ended] = []
-        self.cold: list[Cold] = []
+        self.cold: list[DiskRead] = []
         self._size_bytes = 0
         # The limit of the traffic to followers is exceeded (KIP-73).
         broker = self._context.broker

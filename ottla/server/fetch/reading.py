@@ -106,7 +106,7 @@ class FetchContext(Protocol):
         ...
 
 
-class Cold(NamedTuple):
+class DiskRead(NamedTuple):
     """A read that has to wait for the disk."""
 
     partition: Partition
@@ -134,7 +134,7 @@ class FetchPass:
         self.partitions: dict[PartitionFetch, Partition] = {}
         # The partitions that have nothing for the client until they change.
         self.ended: list[Ended] = []
-        self.cold: list[Cold] = []
+        self.cold: list[DiskRead] = []
         self.size_bytes = 0
         self.has_error = False
         # The results that have records.
@@ -215,7 +215,7 @@ def read(
             reading.size_bytes += size_bytes
             reading.read.append((partition, fetched))
         elif records is None:
-            reading.cold.append(Cold(partition, fetch.offset, max_bytes))
+            reading.cold.append(DiskRead(partition, fetch.offset, max_bytes))
         elif fetched.is_at_end:
             reading.ended.append((fetch, result, partition))
     return reading

@@ -1,11 +1,11 @@
 """Validation of large batches: they are decompressed, walked or encoded off the event loop.
 
-Two lanes validate one batch at a time each, so that the contents of many batches are never in
-memory together. A batch that takes a few tenths of a second at most uses the short lane; it never
-waits for a larger one. Among the batches that wait for a lane, the connection that has used the
-least time comes first (weighted fair queueing), so that a few clients cannot delay the others. A
-few kilobytes from a hostile client may decompress to gigabytes; `ottla.storage.log.validation`
-limits their size.
+Each of two locks admits one batch at a time, so that the contents of many batches are never in
+memory together. A batch that takes a few tenths of a second at most waits for the lock of short
+batches; it never waits for a larger one. Among the batches that wait for a lock, the connection
+that has used the least time comes first (weighted fair queueing), so that a few clients cannot
+delay the others. A few kilobytes from a hostile client may decompress to gigabytes;
+`ottla.storage.log.validation` limits their size.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _SECONDS_PER_BYTE = 1e-8
 _IDLE_MAX = 64
 
 
-class Lane:
+class FairLock:
     """Lets in one sender at a time, fairly by the seconds that each uses. Lives on one event loop.
 
     Virtual time advances by the seconds used, divided by the number of senders. Each batch has a
@@ -50,7 +50,7 @@ class Lane:
 
     @asynccontextmanager
     async def turn(self, sender: Hashable, seconds: float) -> AsyncIterator[None]:
-        """Wait until it is the turn of `sender`, whose work takes about `seconds`; hold the lane."""
+        """Wait until it is the turn of `sender`, whose work takes about `seconds`; hold the lock."""
         finish = max(self._virtual, self._finished.get(sender, 0.0)) + seconds
         self._finished[sender] = finish
         if self._is_busy:
@@ -84,7 +84,7 @@ class Lane:
             self._finished = {who: end for who, end in self._finished.items() if end > now}
 
     def _release(self) -> None:
-        """Pass the lane to the next sender whose task still waits."""
+        """Pass the lock to the next sender whose task still waits."""
         while self._waiting:
             _, _, granted = heapq.heappop(self._waiting)
             if not granted.done():
@@ -101,7 +101,7 @@ class HeavyBatches:
     def __init__(self, files: FileSystem, clock: Clock) -> None:
         self._files = files
         self._clock = clock
-        self._short, self._long = Lane(clock), Lane(clock)
+        self._short, self._long = FairLock(clock), FairLock(clock)
 
     async def validate(
         self, sender: Connection, records: bytearray, target: Partition, acks: int

@@ -211,7 +211,7 @@ class Election:
 
     @property
     def confirmed_at(self) -> float:
-        """When the coordinator last confirmed the membership, in monotonic seconds."""
+        """The time of the last confirmation of the membership, in monotonic seconds."""
         return self._member.confirmed_at
 
     @property

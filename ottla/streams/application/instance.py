@@ -82,7 +82,7 @@ class Elector(Protocol):
 
     @property
     def confirmed_at(self) -> float:
-        """When the election was last confirmed, in monotonic seconds."""
+        """The time of the last confirmation of the election, in monotonic seconds."""
 
     @property
     def is_shutdown(self) -> bool:

@@ -1,4 +1,4 @@
-"""When tables emit changes: suppress buffers, and the emit strategy of windowed aggregations."""
+"""Delayed changes: suppress buffers, and emit strategies of windowed aggregations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -70,7 +70,7 @@ _Buffer = BufferConfig
 
 @dataclass(frozen=True)
 class Suppressed(SnakeCase):
-    """Which changes of a table are held back, and for how long."""
+    """The changes of a table that are delayed, and for how long."""
 
     BufferConfig: ClassVar = _Buffer
     """BufferConfig under its name in Java: `Suppressed.BufferConfig.unbounded()`."""
@@ -129,7 +129,7 @@ class Suppressed(SnakeCase):
 
 @dataclass(frozen=True)
 class EmitStrategy(SnakeCase):
-    """When a windowed aggregation emits: on each update, or once when the window closes."""
+    """The time of the results of windows: at each update, or once, when the window closes."""
 
     on_close: bool
 

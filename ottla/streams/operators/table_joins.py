@@ -9,7 +9,7 @@ from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.operators.views import (
     OUT_OF_ORDER,
     Getter,
-    MayKeep,
+    OptionallyStored,
     TimestampedValue,
     View,
     forward_change,
@@ -186,7 +186,7 @@ class _TableJoinProcessor(AnyProcessor):
 
 
 @dataclass(frozen=True)
-class TableJoinMerge(MayKeep):
+class TableJoinMerge(OptionallyStored):
     """Merges the results of both sides, and stores them if the join has a store."""
 
     store: StoreBuilder | None = None

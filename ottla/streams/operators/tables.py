@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ottla.streams.model.records import Change, Record
 from ottla.streams.operators.stateless import pair_of
-from ottla.streams.operators.views import MayKeep, forward_change
+from ottla.streams.operators.views import OptionallyStored, forward_change
 from ottla.streams.processor.api import Processor, ProcessorContext, supplied_stores
 from ottla.streams.serdes import Serde, resolve
 from ottla.streams.stores.builders import StoreBuilder
@@ -63,7 +63,7 @@ class _TableSourceProcessor(AnyProcessor):
 
 
 @dataclass(frozen=True)
-class TableMap(MayKeep):
+class TableMap(OptionallyStored):
     """Maps each value of a table to a new one; None removes the entry (a filter is such a mapping).
 
     With `drops_unseen`, a change from no value to no value is not forwarded, as in Kafka's filter.
@@ -133,7 +133,7 @@ class ValueTransformer(Protocol):
 
 
 @dataclass(frozen=True)
-class TableTransform(MayKeep):
+class TableTransform(OptionallyStored):
     """Transforms each value of a table with access to stores; the transformer is also called for
     tombstones.
     """

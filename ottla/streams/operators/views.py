@@ -36,7 +36,7 @@ class View:
     open: Callable[[ProcessorContext], Getter]
 
 
-class MayKeep:
+class OptionallyStored:
     """The base of table operators that store their result only if it is needed."""
 
     store: StoreBuilder | None

@@ -20,7 +20,7 @@ _WINDOW_MS, _WINDOWS = 30_000, 2
 
 
 class LoggedLine(NamedTuple):
-    """When the next line of a node or store is due, and the number of records since the last one."""
+    """The time of the next line of a node or store, and the count of records since the last."""
 
     due_ms: int
     unlogged: int

@@ -23,7 +23,7 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens next, or what was observed; `facts` are those observed so far."""
+    """An action that follows, or an observation; `facts` are those observed so far."""
 
     text: Text
     facts: Facts

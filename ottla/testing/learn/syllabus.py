@@ -1,4 +1,4 @@
-"""Which lessons answer the questions of interviews, and correct what older texts claim.
+"""The lessons that answer questions of interviews, and those that correct older texts.
 
 Both lists are those of the project's notes, sections 1.12 and 1.13 (with the numbers used there).
 `tests/unit/testing/learn/test_syllabus.py` compares them with the course and with docs/learn.md.

@@ -19,8 +19,7 @@ _COLUMNS = ("broker", "address", "rack", "controller", "leaders", "replicas")
 def command(brokers: Brokers, output: Output) -> None:
     """Show the cluster and its brokers."""
     described = cluster.describe_cluster(brokers)
-    listed = topics.list_topics(brokers)
-    partitions = [row for topic in listed for row in topic.partitions]
+    partitions = [row for topic in topics.list_topics(brokers) for row in topic.partitions]
     rows = [
         {
             "broker": item.node_id,
@@ -32,16 +31,17 @@ def command(brokers: Brokers, output: Output) -> None:
         }
         for item in described.brokers
     ]
+    topics_count = len(topics.list_topics(brokers))
     facts = {
         "cluster_id": described.cluster_id,
         "controller": described.controller_id,
-        "topics": len(listed),
+        "topics": topics_count,
         "partitions": len(partitions),
     }
     if output.is_json:
         Output(JSON).done("", **facts, brokers=rows)
         return
     output.rows(rows, _COLUMNS)
-    topics_text = count_text(len(listed), "topic")
+    topics_text = count_text(topics_count, "topic")
     partitions_text = count_text(len(partitions), "partition")
     note(f"Cluster {described.cluster_id}: {topics_text} with {partitions_text}.")

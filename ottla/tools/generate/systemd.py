@@ -9,7 +9,8 @@ from ottla.tools.output import Output
 
 _UNIT = """\
 # systemd unit of one broker, written by `ottla generate systemd`. Copy it to
-# /etc/systemd/system/ottla-broker.service, create the user {user}, and write {config}. Then:
+# /etc/systemd/system/ottla-broker.service, create the user {user}, and write {config} with
+# log.dirs={log_dirs}. Then:
 #   systemctl daemon-reload && systemctl enable --now ottla-broker
 [Unit]
 Description=Ottla broker (Apache-Kafka-compatible)
@@ -46,7 +47,10 @@ def text_of(
 ) -> str:
     """Return the unit; `data` are log directories outside of /var/lib, which it may write to."""
     writable = "".join(f"ReadWritePaths={path}\n" for path in data)
-    return _UNIT.format(user=user, program=program, config=config, writable=writable)
+    log_dirs = ",".join(data) or f"/var/lib/{user}"
+    return _UNIT.format(
+        user=user, program=program, config=config, log_dirs=log_dirs, writable=writable
+    )
 
 
 @click.command("systemd")

@@ -1,4 +1,4 @@
-"""Where a generated file goes: standard output, or a file that does not exist yet.
+"""The target of a generated file: standard output, or a file that does not exist yet.
 
 With --output json, standard output has the document as JSON, or the name of the file.
 """

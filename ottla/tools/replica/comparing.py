@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a partition is compared.
+    """The rules by which a partition is compared.
 
     A follower learns the high watermark with its next fetch, so it has `wait_s` seconds for that.
     """

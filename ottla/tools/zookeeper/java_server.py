@@ -1,4 +1,4 @@
-"""How a ZooKeeper server is started: Java, the jars inside PySpark, and its configuration file.
+"""The start of a ZooKeeper server: Java, the jars inside PySpark, and its configuration file.
 
 PySpark's wheel contains a whole ZooKeeper (3.9.5 in PySpark 4.3), which needs eight of its jars.
 """

@@ -18,7 +18,7 @@ from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
-from ottla.net.listener import ACCEPTS_PER_TURN, RealListener, RealNet, Turns
+from ottla.net.listener import ACCEPTS_PER_TURN, AcceptLimit, RealListener, RealNet
 from ottla.net.port import SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
@@ -326,7 +326,7 @@ def connections_in_memory(endpoint: Endpoint) -> list[Connection]:
     ]
 
 
-def accepted_by_turns(turns: Turns, waiting: int, turns_count: int) -> list[int]:
+def accepted_by_turns(turns: AcceptLimit, waiting: int, turns_count: int) -> list[int]:
     """Return how many `accept` calls each turn makes while `waiting` connections arrive at once."""
     calls = []
     for _ in range(turns_count):
@@ -342,13 +342,13 @@ def accepted_by_turns(turns: Turns, waiting: int, turns_count: int) -> list[int]
 
 def test_turns_accept_more_while_connections_are_waiting() -> None:
     """A burst is accepted in growing groups up to a limit."""
-    assert accepted_by_turns(Turns(), 1000, 9) == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+    assert accepted_by_turns(AcceptLimit(), 1000, 9) == [1, 2, 4, 8, 16, 32, 64, 64, 64]
     assert ACCEPTS_PER_TURN == 64
 
 
 def test_turns_rarely_look_for_a_second_connection() -> None:
     """Clients that come one after the other cost little more than one `accept` each."""
-    turns, calls = Turns(), 0
+    turns, calls = AcceptLimit(), 0
     for _ in range(1000):
         count = turns.next_count()
         calls += count
@@ -361,7 +361,7 @@ def test_turns_rarely_look_for_a_second_connection() -> None:
 
 def test_turns_find_a_burst_after_single_connections() -> None:
     """At most 64 turns after a quiet time accept one connection each before the groups grow."""
-    turns = Turns()
+    turns = AcceptLimit()
     for _ in range(1000):
         if turns.next_count() == 1:
             turns.found_all()

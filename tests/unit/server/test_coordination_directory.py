@@ -138,7 +138,7 @@ _OF_ZOOKEEPER = "version=0\nbroker.id=1\ncluster.id=abc\n"
 async def test_directory_of_apache_kafka_is_refused_with_the_way_to_use_it(
     tmp_path: Path, owner: str, name: str, remedy: str
 ) -> None:
-    """What to do depends on how Apache Kafka used the directory; it is left untouched."""
+    """The remedy depends on how Apache Kafka used the directory; it is left untouched."""
     folder = tmp_path / "data"
     (folder / name).parent.mkdir(parents=True)
     (folder / name).write_bytes(b"")

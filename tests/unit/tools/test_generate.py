@@ -173,6 +173,17 @@ def test_unit_of_the_repository_is_the_generated_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "log_dirs"), [((), "/var/lib/kafka"), (("/data/1", "/data/2"), "/data/1,/data/2")]
+)
+def test_the_unit_names_the_log_directories_that_it_can_write(
+    data: tuple[str, ...], log_dirs: str
+) -> None:
+    """Without log.dirs the broker would write to its working directory, which is read-only."""
+    text = systemd.text_of("kafka", config="/etc/x.properties", data=data)
+    assert f"write /etc/x.properties with\n# log.dirs={log_dirs}. Then:\n" in text
+
+
+@pytest.mark.parametrize(
     ("verb", "beginning"),
     [
         ("grafana-dashboard", "{\n"),

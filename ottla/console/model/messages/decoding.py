@@ -11,7 +11,7 @@ from functools import partial
 
 
 class Format(StrEnum):
-    """How bytes are shown; AUTO chooses JSON, TEXT, an integer (8 or 4 bytes) or HEX, in this
+    """The form of shown bytes; AUTO chooses JSON, TEXT, an integer (8 or 4 bytes) or HEX, in this
     order.
     """
 

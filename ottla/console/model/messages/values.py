@@ -75,7 +75,7 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is: `total` is the number of offsets to scan, an upper bound of records."""
+    """The progress of a search; `total`, the number of offsets to scan, bounds the records."""
 
     scanned: int
     matched: int

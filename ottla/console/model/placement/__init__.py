@@ -1,1 +1,1 @@
-"""Where replicas should be: pure functions from the present assignment to a better one."""
+"""Placement of replicas: pure functions from the present assignment to a better one."""

@@ -43,7 +43,7 @@ _FUNCTION = "a function"
 
 
 class Conversion(Enum):
-    """How the value of an expression is converted to bytes."""
+    """The conversion of the value of an expression to bytes."""
 
     AS_READ = "as it was read"
     TEXT = "text in UTF-8, or bytes as they are"

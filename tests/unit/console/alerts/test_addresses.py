@@ -1,4 +1,4 @@
-"""Which addresses a channel may reach, in every spelling."""
+"""The addresses that a channel may reach, in every spelling."""
 
 import ipaddress
 import socket

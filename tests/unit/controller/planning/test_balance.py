@@ -1,4 +1,4 @@
-"""When the controller elects preferred leaders by itself."""
+"""Elections of preferred leaders that the controller begins by itself."""
 
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.controller.planning import balance

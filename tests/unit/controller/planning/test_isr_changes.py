@@ -1,4 +1,4 @@
-"""Which proposed ISRs a controller accepts."""
+"""The proposed ISRs that a controller accepts."""
 
 import pytest
 from hypothesis import given, settings

@@ -147,7 +147,7 @@ def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
 
 
 def test_a_state_is_visible_once_it_is_committed(world, transactions):
-    """What DescribeTransactions and ListTransactions show cannot be lost, and a producer that sees
+    """Describe- and ListTransactions show no state that can be lost, and a producer that sees
     the end of its transaction there can begin the next one.
     """
 

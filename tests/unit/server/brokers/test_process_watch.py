@@ -1,4 +1,4 @@
-"""When a registered process is believed to have ended."""
+"""The signs by which a registered process is believed to have ended."""
 
 import asyncio
 from typing import Any, cast

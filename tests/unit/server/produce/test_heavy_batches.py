@@ -10,7 +10,7 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import SeededRng
-from ottla.server.produce.heavy_batches import HeavyBatches, Lane
+from ottla.server.produce.heavy_batches import FairLock, HeavyBatches
 from ottla.storage.config import LogConfig
 from ottla.storage.log.validation import Vetted
 from ottla.testing.sim.loop import SimLoop
@@ -102,7 +102,7 @@ def test_small_batch_does_not_wait_for_large_ones() -> None:
 
 
 def test_at_most_two_batches_are_in_memory() -> None:
-    """Each lane has one batch."""
+    """Each lock has one batch."""
 
     async def scenario() -> int:
         files = SlowFiles()
@@ -145,8 +145,8 @@ def test_batch_of_a_disconnected_client_is_not_validated(acks: int) -> None:
     run(scenario)
 
 
-async def _hold(lane: Lane, log: list[str], sender: str, seconds: float) -> None:
-    async with lane.turn(sender, seconds):
+async def _hold(lock: FairLock, log: list[str], sender: str, seconds: float) -> None:
+    async with lock.turn(sender, seconds):
         await asyncio.sleep(seconds)
         log.append(sender)
 
@@ -155,10 +155,10 @@ def test_sender_with_the_least_use_comes_first() -> None:
     """If one sender queues five batches, a later sender waits for only one of them."""
 
     async def scenario() -> list[str]:
-        lane, log = Lane(LoopClock()), list[str]()
-        greedy = [asyncio.create_task(_hold(lane, log, "greedy", 1.0)) for _ in range(5)]
+        lock, log = FairLock(LoopClock()), list[str]()
+        greedy = [asyncio.create_task(_hold(lock, log, "greedy", 1.0)) for _ in range(5)]
         await asyncio.sleep(0.5)
-        await _hold(lane, log, "modest", 1.0)
+        await _hold(lock, log, "modest", 1.0)
         await asyncio.gather(*greedy)
         return log
 
@@ -169,19 +169,19 @@ def test_large_batch_is_not_starved_by_small_ones() -> None:
     """New connections keep sending small batches, and the large one still gets its share in time."""
 
     async def scenario() -> float:
-        lane, log = Lane(LoopClock()), list[str]()
+        lock, log = FairLock(LoopClock()), list[str]()
         loop = asyncio.get_running_loop()
 
         async def stream(name: str) -> None:
             number = 0
             while True:
                 number += 1
-                await _hold(lane, log, f"{name} {number}", 0.01)
+                await _hold(lock, log, f"{name} {number}", 0.01)
 
         small = [asyncio.create_task(stream(name)) for name in "abc"]
         await asyncio.sleep(0.1)
         started = loop.time()
-        await _hold(lane, log, "large", 1.0)
+        await _hold(lock, log, "large", 1.0)
         took = loop.time() - started
         for task in small:
             task.cancel()
@@ -193,18 +193,18 @@ def test_large_batch_is_not_starved_by_small_ones() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cancelled_task_leaves_the_lane_to_the_next(seed: int) -> None:
-    """The task is cancelled while it waits, or at the moment when it gets the lane."""
+    """The task is cancelled while it waits, or at the moment when it gets the lock."""
 
     async def scenario() -> list[str]:
-        lane, log = Lane(LoopClock()), list[str]()
+        lock, log = FairLock(LoopClock()), list[str]()
         tasks = []
         for name in ("first", "waiting", "let in", "last"):
-            tasks.append(asyncio.create_task(_hold(lane, log, name, 1.0)))
+            tasks.append(asyncio.create_task(_hold(lock, log, name, 1.0)))
             await asyncio.sleep(0.1)
         tasks[1].cancel()
         tasks[0].add_done_callback(lambda _: tasks[2].cancel())
         await asyncio.gather(*tasks, return_exceptions=True)
-        await _hold(lane, log, "after", 1.0)
+        await _hold(lock, log, "after", 1.0)
         return log
 
     assert run(scenario, seed) == ["first", "last", "after"]

@@ -1,4 +1,4 @@
-"""Which masters are clusters, and which of them run on this machine."""
+"""The masters that are clusters, and those that run on this machine."""
 
 import pytest
 
