@@ -15,8 +15,11 @@ from confluent_kafka.admin import AdminClient
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
+import ottla.client
+from ottla.base.errors import ApiError
 from ottla.testing import Cluster
 from tests.compat import java
+from tests.identity_provider import CLIENT, SECRET, IdentityProvider
 
 pytestmark = pytest.mark.compat
 
@@ -94,6 +97,53 @@ def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
         ):
             with pytest.raises(confluent_kafka.KafkaException):
                 topics_of(settings(address, oauth_cb=refused), 2)
+
+
+def use_all_clients(options: dict[str, Any]) -> None:
+    """Create a topic, write a record and read it, with the same options."""
+    with ottla.client.AdminClient(options) as admin:
+        admin.create_topic("ours", partitions=1, replication_factor=1)
+    with ottla.client.Producer(options) as producer:
+        producer.send("ours", b"v").result(30)
+    with ottla.client.Consumer(
+        "ours", config=options, group_id="g", auto_offset_reset="earliest"
+    ) as consumer:
+        assert [record.value for record in consumer.poll(30)] == [b"v"]
+
+
+def test_our_clients_issue_unsecured_tokens() -> None:
+    """Producer, consumer and administration understand the same options."""
+    with cluster_with(sasl_jaas_config=f"{_MODULE};") as address:
+        unsecured = {"enable.sasl.oauthbearer.unsecure.jwt": "true"}
+        use_all_clients(
+            settings(address, **unsecured, **{"sasl.oauthbearer.config": "principal=ann"})
+        )
+
+
+def test_our_clients_fetch_tokens_of_a_provider(tmp_path: Path) -> None:
+    """The options are librdkafka's, or those of Java's clients."""
+    keys = tmp_path / "keys.json"
+    with IdentityProvider() as provider:
+        keys.write_text(json.dumps(KeySet([provider.key]).as_dict(private=False)))
+        with cluster_with(sasl_oauthbearer_jwks_endpoint_url=keys.as_uri()) as address:
+            endpoint = {"sasl.oauthbearer.token.endpoint.url": provider.url}
+            own = {
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.client.id": CLIENT,
+                "sasl.oauthbearer.client.secret": SECRET,
+            }
+            use_all_clients(settings(address, **endpoint, **own))
+            java_options = {
+                "sasl.login.callback.handler.class": (
+                    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+                ),
+                "sasl.jaas.config": f'{_MODULE} clientId="{CLIENT}" clientSecret="{SECRET}";',
+            }
+            with ottla.client.AdminClient(settings(address, **endpoint, **java_options)) as admin:
+                assert [topic.name for topic in admin.list_topics()] == ["ours"]
+            wrong = settings(address, **endpoint, **{**own, "sasl.oauthbearer.client.secret": "x"})
+            with pytest.raises(ApiError, match="Unauthorized"):
+                ottla.client.AdminClient(wrong).list_topics()
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from ottla.client.security.options import Security, security_of
 
 # The options may be those of an application: its group, for one, is not that of a command.
 _OF_CONNECTIONS = (
-    "broker.address.", "client.", "connections.", "enable.ssl.", "metadata.", "reconnect.",
+    "broker.address.", "client.", "connections.", "enable.sasl.", "enable.ssl.", "https.", "metadata.", "reconnect.",
     "sasl.", "security.", "socket.", "ssl.",
 )  # fmt: skip
 

@@ -11,9 +11,10 @@ from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.names import IGNORED
 from ottla.client.security.options import (
     HOST_CHECK,
+    LOGIN_OPTIONS,
     NO_HOST_CHECK,
     check_stores,
-    librdkafka_credentials,
+    librdkafka_login,
     pem_key_store,
 )
 
@@ -62,8 +63,8 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
             raise ConfigError(f"{name} names Java classes or files: this script cannot use them")
         if name == "auto.offset.reset":
             settings[name] = _reset(value)
-        elif name == "sasl.jaas.config":
-            settings |= librdkafka_credentials(value)
+        elif name in LOGIN_OPTIONS:
+            settings |= librdkafka_login(name, value)
         elif name == HOST_CHECK:
             settings[name] = value or NO_HOST_CHECK
         elif name == "buffer.memory":

@@ -3,8 +3,8 @@
 Options that are missing here are passed to librdkafka unchanged: it has most of Kafka's names.
 The tables follow ProducerConfig, ConsumerConfig and CommonClientConfigs of Apache Kafka 4.3.
 
-Not done: JKS key stores, OAuth through `sasl.login.callback.handler.class`, and `config.providers`,
-which are refused. An `AdminClient` ignores `request.timeout.ms` and `retries`.
+Not done: JKS key stores, other classes of `sasl.login.callback.handler.class` than Kafka's own, and
+`config.providers`, which are refused. An `AdminClient` ignores `request.timeout.ms` and `retries`.
 `default.api.timeout.ms` bounds each of its calls, with all retries.
 """
 
@@ -49,9 +49,12 @@ OWN = {
             "connections.max.idle.ms",
             "default.api.timeout.ms",
             "enable.metrics.push",
+            "enable.sasl.oauthbearer.unsecure.jwt",
             "enable.ssl.certificate.verification",
+            "https.ca.location",
             "metadata.max.age.ms",
             "metadata.recovery.strategy",
+            "oauth_cb",
             "receive.buffer.bytes",
             "reconnect.backoff.max.ms",
             "reconnect.backoff.ms",

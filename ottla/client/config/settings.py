@@ -22,8 +22,9 @@ from ottla.client.config.names import (
 from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import (
     HOST_CHECK,
+    LOGIN_OPTIONS,
     NO_HOST_CHECK,
-    librdkafka_credentials,
+    librdkafka_login,
     pem_key_store,
 )
 
@@ -199,8 +200,8 @@ def _native(role: Role, name: str, value: Any) -> dict[str, Any]:
         return {"topic.metadata.refresh.interval.ms": interval_ms}
     if name == "partition.assignment.strategy":
         return {name: assignors_of(value)}
-    if name == "sasl.jaas.config":
-        return librdkafka_credentials(value)
+    if name in LOGIN_OPTIONS:
+        return librdkafka_login(name, str(value))
     if name.startswith("compression.") and name.endswith(".level"):
         return {"compression.level": value}
     if name == "auto.offset.reset":

@@ -4,7 +4,7 @@ too.
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,14 +15,22 @@ from ottla.base.loading import deferred_module
 if TYPE_CHECKING:
     import ssl
     import tempfile
+
+    from ottla.client.security import bearer
 else:
+    bearer = deferred_module("ottla.client.security.bearer")
     ssl = deferred_module("ssl")
     tempfile = deferred_module("tempfile")
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+OAUTHBEARER = "OAUTHBEARER"
+_HANDLER = "sasl.login.callback.handler.class"
+LOGIN_OPTIONS = ("sasl.jaas.config", _HANDLER)
+"""The options of a login that librdkafka does not have."""
+_BEARER_MODULE = "OAuthBearerLoginModule"
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms of SCRAM, and Python's names of their hash functions."""
-_MECHANISMS = ("PLAIN", *HASHES)
+_MECHANISMS = ("PLAIN", *HASHES, OAUTHBEARER)
 HOST_CHECK = "ssl.endpoint.identification.algorithm"
 NO_HOST_CHECK = "none"
 """librdkafka's value of HOST_CHECK that accepts any host name; with Kafka's clients it is empty."""
@@ -41,11 +49,23 @@ _STORES = {
 }
 SECURITY_OPTIONS: Mapping[str, str] = {
     "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; PLAINTEXT.",
-    "sasl.mechanism": "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.",
+    "sasl.mechanism": "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
     "sasl.mechanisms": "librdkafka's name of sasl.mechanism.",
-    "sasl.jaas.config": "A login module with username and password.",
+    "sasl.jaas.config": "A login module with username and password, or clientId and clientSecret.",
     "sasl.username": "The user, in place of sasl.jaas.config.",
     "sasl.password": "The password, in place of sasl.jaas.config.",
+    "sasl.oauthbearer.method": "oidc fetches tokens of OAUTHBEARER from a provider; default.",
+    "sasl.oauthbearer.token.endpoint.url": "The address at which the provider issues tokens.",
+    "sasl.oauthbearer.client.id": "The id of the client at the provider.",
+    "sasl.oauthbearer.client.secret": "The secret of the client at the provider.",
+    "sasl.oauthbearer.client.credentials.client.id": "Another name of the id of the client.",
+    "sasl.oauthbearer.client.credentials.client.secret": "Another name of the client's secret.",
+    "sasl.oauthbearer.scope": "The scope of the tokens.",
+    "sasl.oauthbearer.extensions": "Pairs that are sent with a token, such as a=1,b=2.",
+    "sasl.oauthbearer.config": "The claims of unsigned tokens, such as principal=ann scope=a.",
+    "enable.sasl.oauthbearer.unsecure.jwt": "true issues unsigned tokens, for tests; false.",
+    "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler, for oidc.",
+    "https.ca.location": "A file with the certificates that the provider's is checked by, in PEM.",
     "ssl.truststore.location": "A file with trusted certificates in PEM.",
     "ssl.truststore.type": "PEM.",
     "ssl.truststore.password": "Not used: PEM has no password.",
@@ -71,13 +91,15 @@ SECURITY_OPTIONS: Mapping[str, str] = {
 class Credentials(NamedTuple):
     """The mechanism of SASL, and the user.
 
-    For a delegation token (KIP-48), they are its id and its HMAC in base64.
+    For a delegation token (KIP-48), they are its id and its HMAC in base64. OAUTHBEARER has
+    `message` instead, which returns the client's message with a token.
     """
 
     mechanism: str
     username: str
     password: str
     is_token: bool = False
+    message: Callable[[], bytes] | None = None
 
     def __repr__(self) -> str:
         """Return the text without the password, for logs and traces."""
@@ -125,11 +147,16 @@ def read_jaas(text: str) -> dict[str, str]:
     return {name: value for name, value in _jaas(text).items() if name != "tokenauth"}
 
 
-def librdkafka_credentials(text: str) -> dict[str, str]:
-    """Return sasl.jaas.config as settings of librdkafka.
+def librdkafka_login(name: str, text: str) -> dict[str, str]:
+    """Return one of LOGIN_OPTIONS as settings of librdkafka; ConfigError for another class of Java.
 
     A delegation token adds `sasl.tokenauth`, which `ottla.client.transport` refuses.
     """
+    if name == _HANDLER:
+        bearer.check_handler(text)
+        return {bearer.METHOD: "oidc"}
+    if _BEARER_MODULE in text:
+        return bearer.librdkafka_bearer(text)
     settings = {f"sasl.{name}": value for name, value in read_jaas(text).items()}
     return settings | ({"sasl.tokenauth": "true"} if _is_token(_jaas(text)) else {})
 
@@ -148,6 +175,8 @@ def _credentials_of(options: Options) -> Credentials:
         raise ConfigError(
             f"sasl.mechanism={mechanism} is not supported: use {', '.join(_MECHANISMS)}"
         )
+    if mechanism == OAUTHBEARER:
+        return Credentials(mechanism, "", "", message=bearer.first_message(options))
     jaas = _jaas(str(options.get("sasl.jaas.config", "")))
     found = {name: options.get(f"sasl.{name}", jaas.get(name)) for name in ("username", "password")}
     missing = [name for name, text in found.items() if text is None]

@@ -1,4 +1,5 @@
-"""The client's messages of SASL: PLAIN (RFC 4616) and SCRAM (RFC 5802, ScramSaslClient).
+"""The client's messages of SASL: PLAIN (RFC 4616), SCRAM (RFC 5802, ScramSaslClient), OAUTHBEARER
+(RFC 7628).
 
 Pure: an exchange is a generator from the server's messages to the client's.
 """
@@ -6,7 +7,7 @@ Pure: an exchange is a generator from the server's messages to the client's.
 import base64
 import hashlib
 import hmac
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from ottla.client.security.options import HASHES, Credentials
 
@@ -26,12 +27,22 @@ def exchange(credentials: Credentials, nonce: str) -> Exchange:
     """Return the exchange of a mechanism; `nonce` is random text without a comma."""
     if credentials.mechanism == "PLAIN":
         return _plain(credentials)
+    if credentials.message is not None:
+        return _bearer(credentials.message)
     return _scram(credentials, nonce)
 
 
 def _plain(credentials: Credentials) -> Exchange:
     # RFC 4616, without an authorization identity.
     yield f"\0{credentials.username}\0{credentials.password}".encode()
+
+
+def _bearer(message: Callable[[], bytes]) -> Exchange:
+    refusal = yield message()
+    if refusal:
+        # RFC 7628: the client confirms the refusal with one byte; the server's error follows.
+        yield b"\x01"
+        raise AuthenticationFailed(f"the server refuses the token: {refusal.decode()}")
 
 
 def _scram(credentials: Credentials, nonce: str) -> Exchange:

@@ -25,6 +25,8 @@ _SECRETS = frozenset(
     {
         "sasl.jaas.config",
         _PASSWORD,
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.client.secret",
         "ssl.key.password",
         "ssl.key.pem",
         "ssl.keystore.key",
