@@ -1,5 +1,6 @@
 """A curve of measured values as a picture (SVG), for `--plot FILE`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from ottla.base.errors import ConfigError
 
 _WIDTH, _HEIGHT = 720, 240
 _LEFT, _TOP, _BOTTOM, _RIGHT = 70, 24, 36, 12
+_OTHER_FORMATS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".html")
 _MARKED = 60
 """Up to this number of points, each one has a mark."""
 
@@ -23,8 +25,20 @@ class Curve(NamedTuple):
 
 def check_target(path: str | None) -> None:
     """Raise ConfigError if the picture cannot be written: before hours of measuring, not after."""
-    if path is not None and not Path(path).absolute().parent.is_dir():
-        raise ConfigError(f"cannot write --plot {path}: its folder does not exist")
+    if path is None:
+        return
+    target = Path(path)
+    reason = ""
+    if target.is_dir():
+        reason = "it is a folder: add the name of a file"
+    elif not target.absolute().parent.is_dir():
+        reason = "its folder does not exist"
+    elif target.suffix.lower() in _OTHER_FORMATS:
+        reason = f"the picture is SVG: name it {target.stem}.svg"
+    elif not os.access(target if target.exists() else target.absolute().parent, os.W_OK):
+        reason = "writing there is not permitted: name another folder"
+    if reason:
+        raise ConfigError(f"cannot write --plot {path}: {reason}")
 
 
 def write(path: str, curve: Curve) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.tools.measuring.latencies import Latencies, Window
 from ottla.tools.measuring.measured_producer import MeasuredProducer
+from ottla.tools.measuring.pace import Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +89,11 @@ def send_records(
     producer: MeasuredProducer, plan: ProducePlan, values: Iterator[bytes], results: ProduceResults
 ) -> None:
     """Send the records of a plan, wait for their acknowledgements, and compute the totals."""
-    pause_s = 1 / plan.rate if plan.rate > 0 else 0.0
     if plan.transaction_s is not None:
         producer.init_transactions()
         producer.begin_transaction()
-    due = begin = time.monotonic()
+    pace = Pace(plan.rate)
+    begin = time.monotonic()
     for number in range(plan.records):
         results.begin(number)
         if plan.transaction_s is not None and time.monotonic() - begin >= plan.transaction_s:
@@ -100,9 +101,7 @@ def send_records(
             producer.begin_transaction()
             begin = time.monotonic()
         producer.send(plan.topic, next(values))
-        due += pause_s
-        if pause_s:
-            time.sleep(max(due - time.monotonic(), 0))
+        pace.keep(number + 1)
     if plan.transaction_s is not None:
         producer.commit_transaction()
     producer.flush()

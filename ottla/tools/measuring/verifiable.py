@@ -14,6 +14,7 @@ from typing import Any
 from ottla.base.errors import OttlaError
 from ottla.client.transport import ConsumedRecord, RecordConsumer, Settings, TopicPartition
 from ottla.tools.measuring.measured_producer import MeasuredProducer
+from ottla.tools.measuring.pace import Pace
 from ottla.tools.signals import StopSignals
 
 # Takes the name and the fields of an event.
@@ -67,6 +68,8 @@ class NumbersRun:
         self._start = time.monotonic()
         create_time = plan.create_time
         with MeasuredProducer(bootstrap, settings, self._report, on_down) as producer:
+            # Reports are events, which do not wait for the next record.
+            pace = Pace(plan.rate, producer.flush)
             for number in itertools.count():
                 if stop.requested or (plan.limit >= 0 and number >= plan.limit):
                     break
@@ -79,9 +82,7 @@ class NumbersRun:
                     create_time += int((time.monotonic() - self._start) * 1000)
                 producer.send(plan.topic, value.encode(), key=key, timestamp=timestamp)
                 self.sent += 1
-                if plan.rate > 0:
-                    producer.flush()
-                    time.sleep(max(self._start + self.sent / plan.rate - time.monotonic(), 0))
+                pace.keep(self.sent)
 
     def report_totals(self) -> None:
         """Report the end, and the counts."""

@@ -103,7 +103,23 @@ def _create(
         if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise
         return False
+    if not validate_only:
+        _await_created(brokers, [(name, number) for number in range(partitions)])
     return True
+
+
+def _await_created(brokers: Brokers, partitions: list[tuple[str, int]]) -> None:
+    """Wait until the brokers know the leaders of partitions that were just created."""
+
+    def attempt() -> None:
+        try:
+            brokers.leaders(partitions)
+        except ApiError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, str(error)) from error
+
+    brokers.retry(attempt)
 
 
 def read_points(

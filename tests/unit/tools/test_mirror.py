@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
+from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.transport import EndOfPartition, RecordConsumer
@@ -252,6 +253,27 @@ def test_topic_that_was_created_again_is_copied_from_its_beginning(
     done = run("topic", "copy", "a", "b")
     assert "a-0: the stored position 2 is after the end 1, so a was created again" in done.errors
     assert read_all(ottla_cluster, "b") == [b"1", b"2", b"3"]
+
+
+def test_copy_waits_until_brokers_know_the_topics_that_it_creates(
+    run: Any, ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With KRaft a broker may learn of a new topic after the controller's response."""
+    produce(ottla_cluster, "a", [b"1"])
+    lookup = Brokers.topic
+    seen: set[str] = set()
+
+    def late(self: Brokers, name: str, **options: Any) -> Any:
+        if name not in {"a", *seen}:
+            seen.add(name)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
+        return lookup(self, name, **options)
+
+    monkeypatch.setattr(Brokers, "topic", late)
+    done = run("topic", "copy", "a", "b")
+    assert (done.code, done.errors) == (0, "")
+    assert seen == {"b", "b.mirror-offsets"}
+    assert read_all(ottla_cluster, "b") == [b"1"]
 
 
 def test_memory_of_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

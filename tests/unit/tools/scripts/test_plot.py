@@ -124,3 +124,24 @@ def test_missing_folder_is_reported_before_the_run(
     line = ["--bootstrap-server", "127.0.0.1:1", *_LINES[name][0].split(), "--plot", str(path)]
     assert entry.run(name, line) == 1
     assert "its folder does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("", "it is a folder: add the name of a file"),
+        ("plot.png", "the picture is SVG: name it plot.svg"),
+        ("plot.PDF", "the picture is SVG: name it plot.svg"),
+        ("file/plot.svg", "its folder does not exist"),
+    ],
+)
+def test_target_that_cannot_be_a_picture_is_reported_before_the_run(
+    name: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A long measurement is not lost, and no viewer finds SVG in a file for another format."""
+    (tmp_path / "file").touch()
+    line = "--bootstrap-server 127.0.0.1:1 --topic t --num-records 1 --record-size 1 --throughput 1"
+    target = str(tmp_path / name)
+    assert entry.run("kafka-producer-perf-test", [*line.split(), "--plot", target]) == 1
+    assert f"cannot write --plot {target}: {sentence}" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
