@@ -83,7 +83,7 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     "--command-config",
     "config_file",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=options.properties_file,
     envvar="OTTLA_COMMAND_CONFIG",
     show_envvar=True,
     help="A properties file with client settings, as for Kafka's tools: bootstrap.servers, …",
