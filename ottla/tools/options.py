@@ -40,9 +40,11 @@ bootstrap = click.option(
     show_envvar=True,
     help="The cluster's address.",
 )
+properties_file = click.Path(exists=True, dir_okay=False, readable=True)
 command_config = click.option(
     "--command-config",
     metavar="FILE",
+    type=properties_file,
     envvar="OTTLA_COMMAND_CONFIG",
     show_envvar=True,
     help="A properties file with options of Kafka's clients, for TLS and SASL.",

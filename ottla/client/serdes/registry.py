@@ -5,14 +5,19 @@ Follows the REST interface of Confluent's registry, which other registries imple
 
 import base64
 import json
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
 
+from ottla.base.loading import deferred_module
 from ottla.client.errors import SerializationError
+
+# Every topology imports this module, and few use a registry.
+if TYPE_CHECKING:
+    import urllib.request as http
+else:
+    http = deferred_module("urllib.request")
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 10.0
@@ -112,11 +117,11 @@ class SchemaRegistry:
         if self.user is not None:
             secret = base64.b64encode(f"{self.user}:{self.password or ''}".encode()).decode()
             headers["Authorization"] = f"Basic {secret}"
-        request = urllib.request.Request(self._place(path), data, headers)  # noqa: S310
+        request = http.Request(self._place(path), data, headers)
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout_s) as response:  # noqa: S310
+            with http.urlopen(request, timeout=self.timeout_s) as response:
                 return json.load(response)
-        except urllib.error.HTTPError as error:
+        except http.HTTPError as error:
             raise SerializationError(
                 f"the schema registry at {self.url} rejected {path}: {_refusal(error)}"
             ) from None
@@ -134,10 +139,10 @@ class SchemaRegistry:
 
 
 def _quoted(subject: str) -> str:
-    return urllib.parse.quote(subject, safe="")
+    return quote(subject, safe="")
 
 
-def _refusal(error: urllib.error.HTTPError) -> str:
+def _refusal(error: "http.HTTPError") -> str:
     try:
         body = json.load(error)
         return f"{body['message']} (error {body['error_code']})"

@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import OttlaError
-from ottla.testing.cluster import Cluster
+from ottla.base.loading import deferred_module
 from ottla.testing.learn.events import Emit, Event
 from ottla.testing.learn.lesson import Lesson
 from ottla.testing.learn.scenarios import (
@@ -28,6 +28,12 @@ from ottla.testing.learn.scenarios import (
     transactions,
 )
 from ottla.testing.learn.stage import Stage
+
+# Only a lesson that runs needs brokers.
+if TYPE_CHECKING:
+    from ottla import testing
+else:
+    testing = deferred_module("ottla.testing")
 
 # Sessions end when a scenario ends them, never because the machine is busy.
 OPTIONS: Mapping[str, str] = {
@@ -74,12 +80,12 @@ class Report:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def cluster_for(lesson: Lesson) -> Cluster:
+def cluster_for(lesson: Lesson) -> "testing.Cluster":
     """Return a cluster for a lesson, not started."""
-    return Cluster(lesson.brokers, options={**OPTIONS, **lesson.options})
+    return testing.Cluster(lesson.brokers, options={**OPTIONS, **lesson.options})
 
 
-def play(lesson: Lesson, cluster: Cluster, emit: Emit | None = None) -> Report:
+def play(lesson: Lesson, cluster: "testing.Cluster", emit: Emit | None = None) -> Report:
     """Run a lesson on a running cluster, which is healthy afterwards; `emit` gets each event at
     once.
     """
@@ -112,7 +118,7 @@ def find(name: str) -> Lesson:
     return LESSONS[name]
 
 
-def _recover(cluster: Cluster) -> None:
+def _recover(cluster: "testing.Cluster") -> None:
     for broker in cluster.brokers:
         if len(cluster.brokers) > 1:
             # First: an isolated broker could not register when it starts.

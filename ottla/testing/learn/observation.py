@@ -2,29 +2,38 @@
 znodes.
 """
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, OttlaError
+from ottla.base.loading import deferred_module
 from ottla.client.admin import groups, offsets
 from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.cluster.zk.port import Coordination, NoNode
 from ottla.cluster.znodes import ControllerNode
-from ottla.storage.files.checkpoints import HIGH_WATERMARK_FILE, parse_offsets
-from ottla.testing.cluster import Cluster
 from ottla.testing.learn.events import GroupView, PartitionView, ReplicaView, Slot
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.records import Record, decode_batch, iterate_batches
 
+# The list of lessons needs none of them.
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.storage.files import checkpoints
+    from ottla.testing.cluster import Cluster
+else:
+    asyncio = deferred_module("asyncio")
+    checkpoints = deferred_module("ottla.storage.files.checkpoints")
+
 _UNKNOWN = -1
 _VALUE_LENGTH = 20
 
 
-def partition_image(cluster: Cluster, topic: str, partition: int = 0) -> PartitionImage:
+def partition_image(cluster: "Cluster", topic: str, partition: int = 0) -> PartitionImage:
     """Return the newest state of a partition that a live broker knows."""
     images = [
         image
@@ -36,7 +45,7 @@ def partition_image(cluster: Cluster, topic: str, partition: int = 0) -> Partiti
     return max(images, key=lambda image: (image.leader_epoch, image.partition_epoch))
 
 
-def partition_view(cluster: Cluster, topic: str, partition: int = 0) -> PartitionView:
+def partition_view(cluster: "Cluster", topic: str, partition: int = 0) -> PartitionView:
     """Return one partition as it is now."""
     image = partition_image(cluster, topic, partition)
     return PartitionView(
@@ -52,7 +61,7 @@ def partition_view(cluster: Cluster, topic: str, partition: int = 0) -> Partitio
     )
 
 
-def high_watermark(cluster: Cluster, topic: str, partition: int = 0) -> int:
+def high_watermark(cluster: "Cluster", topic: str, partition: int = 0) -> int:
     """Return the high watermark that the leader knows; -1 without a live leader."""
     leader = partition_image(cluster, topic, partition).leader
     if leader == NO_LEADER or leader not in cluster.live_brokers:
@@ -60,18 +69,18 @@ def high_watermark(cluster: Cluster, topic: str, partition: int = 0) -> int:
     return int(cluster.node(leader).broker.replicas.get(topic, partition).high_watermark)
 
 
-def log_end_offset(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> int:
+def log_end_offset(cluster: "Cluster", broker: int, topic: str, partition: int = 0) -> int:
     """Return the offset of the next record of a live replica."""
     return int(cluster.node(broker).broker.replicas.get(topic, partition).log.log_end_offset)
 
 
-def requests_count(cluster: Cluster, broker: int, api: str) -> int:
+def requests_count(cluster: "Cluster", broker: int, api: str) -> int:
     """Return how many requests of an API, like "Fetch", a live broker has received."""
     routes = cluster.node(broker).sources.routes()
     return sum(route.requests_count for route in routes if route.probe.name == api)
 
 
-def stored(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> list[Slot]:
+def stored(cluster: "Cluster", broker: int, topic: str, partition: int = 0) -> list[Slot]:
     """Return the records on the disk of a broker, which may be down."""
     slots = []
     for header, records in _batches(cluster, broker, topic, partition):
@@ -82,7 +91,7 @@ def stored(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> lis
     return slots
 
 
-def raw_records(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> list[Record]:
+def raw_records(cluster: "Cluster", broker: int, topic: str, partition: int = 0) -> list[Record]:
     """Return the records on the disk of a broker with their bytes, without transaction markers."""
     return [
         record
@@ -93,7 +102,7 @@ def raw_records(cluster: Cluster, broker: int, topic: str, partition: int = 0) -
 
 
 def _batches(
-    cluster: Cluster, broker: int, topic: str, partition: int
+    cluster: "Cluster", broker: int, topic: str, partition: int
 ) -> Iterator[tuple[BatchHeader, list[Record]]]:
     for data in _segments(cluster, broker, topic, partition):
         for position, header in iterate_batches(data):
@@ -105,7 +114,9 @@ def _text(value: bytes | None) -> str:
     return text if len(text) <= _VALUE_LENGTH else text[: _VALUE_LENGTH - 1] + "…"
 
 
-def batches(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> list[tuple[int, int]]:
+def batches(
+    cluster: "Cluster", broker: int, topic: str, partition: int = 0
+) -> list[tuple[int, int]]:
     """Return the number of records and the size in bytes of each batch on the disk of a broker."""
     return [
         (header.last_offset - header.base_offset + 1, header.size_bytes)
@@ -138,27 +149,27 @@ class RequestCounter:
         return self._counts[api]
 
 
-def folder(cluster: Cluster, broker: int, topic: str, partition: int = 0) -> Path:
+def folder(cluster: "Cluster", broker: int, topic: str, partition: int = 0) -> Path:
     """Return the folder of a replica."""
     return _root(cluster, broker) / f"{topic}-{partition}"
 
 
 def checkpointed_high_watermark(
-    cluster: Cluster, broker: int, topic: str, partition: int = 0
+    cluster: "Cluster", broker: int, topic: str, partition: int = 0
 ) -> int:
     """Return the high watermark on the disk of a broker; -1 if it has not been written yet."""
-    path = _root(cluster, broker) / HIGH_WATERMARK_FILE
+    path = _root(cluster, broker) / checkpoints.HIGH_WATERMARK_FILE
     if not path.exists():
         return _UNKNOWN
-    return parse_offsets(path.read_bytes()).get((topic, partition), _UNKNOWN)
+    return checkpoints.parse_offsets(path.read_bytes()).get((topic, partition), _UNKNOWN)
 
 
-def controller(cluster: Cluster) -> int:
+def controller(cluster: "Cluster") -> int:
     """Return the controller according to ZooKeeper. Needs several brokers."""
     return ControllerNode.decode((znode(cluster, ControllerNode.PATH) or "").encode())
 
 
-def znode(cluster: Cluster, path: str) -> str | None:
+def znode(cluster: "Cluster", path: str) -> str | None:
     """Return the content of a node in ZooKeeper; None if there is none. Needs several brokers."""
     try:
         data, _ = asyncio.run(_session(cluster).get(path))
@@ -167,27 +178,27 @@ def znode(cluster: Cluster, path: str) -> str | None:
     return data.decode()
 
 
-def znodes(cluster: Cluster, path: str) -> list[str]:
+def znodes(cluster: "Cluster", path: str) -> list[str]:
     """Return the names of the children of a node in ZooKeeper. Needs several brokers."""
     return asyncio.run(_session(cluster).children(path))
 
 
-def _session(cluster: Cluster) -> Coordination:
+def _session(cluster: "Cluster") -> Coordination:
     """Return a broker's session, which any event loop may use if the tree has its own thread."""
     return cluster.node(cluster.live_brokers[0]).broker.controller.session
 
 
-def _root(cluster: Cluster, broker: int) -> Path:
+def _root(cluster: "Cluster", broker: int) -> Path:
     return cluster.data if len(cluster.brokers) == 1 else cluster.data / f"broker{broker}"
 
 
-def _segments(cluster: Cluster, broker: int, topic: str, partition: int) -> list[bytes]:
+def _segments(cluster: "Cluster", broker: int, topic: str, partition: int) -> list[bytes]:
     files = sorted(folder(cluster, broker, topic, partition).glob("*.log"))
     return [path.read_bytes() for path in files]
 
 
 def _replica(
-    cluster: Cluster, topic: str, partition: int, broker: int, image: PartitionImage
+    cluster: "Cluster", topic: str, partition: int, broker: int, image: PartitionImage
 ) -> ReplicaView:
     records = tuple(stored(cluster, broker, topic, partition))
     end = records[-1].offset + 1 if records else 0
@@ -200,7 +211,7 @@ def _replica(
     return ReplicaView(broker, state, end, records)
 
 
-def group_view(cluster: Cluster, group: str, names: Mapping[str, str] | None = None) -> GroupView:
+def group_view(cluster: "Cluster", group: str, names: Mapping[str, str] | None = None) -> GroupView:
     """Return a group as its coordinator describes it; `names` replace client ids."""
     with cluster.admin() as brokers:
         try:
@@ -218,12 +229,12 @@ def group_view(cluster: Cluster, group: str, names: Mapping[str, str] | None = N
     return GroupView(group, members, rows)
 
 
-def committed(cluster: Cluster, group: str) -> dict[str, int]:
+def committed(cluster: "Cluster", group: str) -> dict[str, int]:
     """Return the committed offsets of a group by partition, as topic-partition."""
     return dict(group_view(cluster, group).committed)
 
 
-def coordinator(cluster: Cluster, group: str) -> int:
+def coordinator(cluster: "Cluster", group: str) -> int:
     """Return the broker that coordinates a group."""
     request = FindCoordinatorRequest(key=group, key_type=0)
     with cluster.admin() as brokers:

@@ -4,13 +4,19 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ottla.base.loading import deferred_module
 from ottla.testing.learn.course import LESSONS, Report, cluster_for, find, play
-from ottla.testing.learn.drawing import Drawing
 from ottla.testing.learn.events import Event, Step, TableView, Text, shown
 from ottla.testing.learn.lesson import Lesson
 from ottla.tools.output import Output, note
+
+# rich takes as long to load as a short command.
+if TYPE_CHECKING:
+    from ottla.testing.learn import drawing
+else:
+    drawing = deferred_module("ottla.testing.learn.drawing")
 
 _HEADINGS = Text("name", "名称"), Text("question", "问题")
 _HINT = Text(
@@ -67,11 +73,11 @@ def _alone(lesson: Lesson) -> Report:
 
 
 def _draw(lesson: Lesson, language: str, *, waits: bool) -> None:
-    drawing = Drawing(sys.stdout, language)
-    drawing.question(lesson)
+    picture = drawing.Drawing(sys.stdout, language)
+    picture.question(lesson)
 
     def show(event: Event) -> None:
-        drawing.event(event)
+        picture.event(event)
         if waits and isinstance(event, Step):
             _wait()
 
@@ -79,7 +85,7 @@ def _draw(lesson: Lesson, language: str, *, waits: bool) -> None:
         _wait()
     with cluster_for(lesson) as cluster:
         report = play(lesson, cluster, show)
-    drawing.explanation(lesson.explanation.render(language, report.facts))
+    picture.explanation(lesson.explanation.render(language, report.facts))
 
 
 def _wait() -> None:

@@ -7,17 +7,15 @@ broker's session ends at once, too: no scenario waits for a timeout of the clust
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ErrorCode, OttlaError
+from ottla.base.loading import deferred_module
 from ottla.client.admin import groups
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
-from ottla.client.consumer.consumer import Consumer
-from ottla.client.producer.producer import Producer
 from ottla.client.records import ConsumerRecord, RecordMetadata, TopicPartition
 from ottla.cluster.image import NO_LEADER
-from ottla.testing.cluster import Cluster
 from ottla.testing.learn import observation
 from ottla.testing.learn.events import Emit, GroupView, PartitionView, Step, TableView, Text
 from ottla.wire.messages.produce import (
@@ -26,6 +24,13 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+
+# The list of lessons needs neither a broker nor clients of records.
+if TYPE_CHECKING:
+    from ottla import client
+    from ottla.testing.cluster import Cluster
+else:
+    client = deferred_module("ottla.client")
 
 _PATIENCE_S = 20.0
 _POLL_S = 0.02
@@ -43,7 +48,7 @@ _CONSUMER = {
 class Stage:
     """The cluster and the clients of one scenario; `facts` collects what it observed."""
 
-    def __init__(self, name: str, cluster: Cluster, emit: Emit, resources: ExitStack) -> None:
+    def __init__(self, name: str, cluster: "Cluster", emit: Emit, resources: ExitStack) -> None:
         self.name = name
         self.cluster = cluster
         self.facts: dict[str, Any] = {}
@@ -147,16 +152,16 @@ class Stage:
 
     # -- clients ----------------------------------------------------------------------------------
 
-    def producer(self, **settings: Any) -> Producer:
+    def producer(self, **settings: Any) -> "client.Producer":
         """Return a producer without idempotence, unless `settings` differ; it is closed at the end."""
         merged = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
-        return self._resources.enter_context(Producer(merged))
+        return self._resources.enter_context(client.Producer(merged))
 
     def send(self, topic: str, *values: str, **settings: Any) -> list[RecordMetadata]:
         """Send values to partition 0 and wait; return their positions."""
         merged = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
-        with Producer(merged) as producer:
-            return [producer.send(topic, value, partition=0).result(20) for value in values]
+        with client.Producer(merged) as opened:
+            return [opened.send(topic, value, partition=0).result(20) for value in values]
 
     def send_batch(self, topic: str, batch: Buffer, *, acks: int = -1) -> ErrorCode:
         """Send one batch as it is to partition 0, and return the leader's answer."""
@@ -172,7 +177,7 @@ class Stage:
             )
         return ErrorCode(response.responses[0].partition_responses[0].error_code)
 
-    def consumer(self, *topics: str, name: str = "", **settings: Any) -> Consumer:
+    def consumer(self, *topics: str, name: str = "", **settings: Any) -> "client.Consumer":
         """Return a consumer that reads from the earliest record; it is closed at the end."""
         merged = {"bootstrap_servers": self.cluster.bootstrap, **_CONSUMER, **settings}
         if "group_id" not in merged:
@@ -180,41 +185,42 @@ class Stage:
         if name:
             merged["client_id"] = name
         listener = merged.pop("listener", None)
-        return self._resources.enter_context(Consumer(*topics, listener=listener, **merged))
+        opened = client.Consumer(*topics, listener=listener, **merged)
+        return self._resources.enter_context(opened)
 
     def read(self, topic: str, partitions: int = 1, **settings: Any) -> list[ConsumerRecord]:
         """Return the records that a consumer can read now."""
         keys = [TopicPartition(topic, number) for number in range(partitions)]
-        consumer = self.consumer(**settings)
-        ends = consumer.end_offsets(keys)
-        consumer.assign(dict.fromkeys(keys, 0))
+        reader = self.consumer(**settings)
+        ends = reader.end_offsets(keys)
+        reader.assign(dict.fromkeys(keys, 0))
         records: list[ConsumerRecord] = []
 
         def is_complete() -> bool:
-            records.extend(consumer.poll(_POLL_S))
-            positions = consumer.positions()
+            records.extend(reader.poll(_POLL_S))
+            positions = reader.positions()
             return all(positions.get(key, 0) >= end for key, end in ends.items())
 
         self.until(is_complete, f"{topic} is read to its end")
-        consumer.close()
+        reader.close()
         return records
 
     def values(self, topic: str, partitions: int = 1, **settings: Any) -> list[str]:
         """Return the values that a consumer can read now."""
         return [record.value.decode() for record in self.read(topic, partitions, **settings)]
 
-    def take(self, consumer: Consumer, count: int) -> list[ConsumerRecord]:
+    def take(self, reader: "client.Consumer", count: int) -> list[ConsumerRecord]:
         """Poll until `count` records have arrived, and return them."""
         records: list[ConsumerRecord] = []
 
         def has_enough() -> bool:
-            records.extend(consumer.poll(_POLL_S, max_records=count - len(records)))
+            records.extend(reader.poll(_POLL_S, max_records=count - len(records)))
             return len(records) >= count
 
         self.until(has_enough, f"{count} records arrive")
         return records
 
-    def settle(self, members: Iterable[Consumer], sizes: Iterable[int]) -> None:
+    def settle(self, members: "Iterable[client.Consumer]", sizes: Iterable[int]) -> None:
         """Poll the members of a group until they own this many partitions, in any order."""
         crew, expected = list(members), sorted(sizes)
 

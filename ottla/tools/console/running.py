@@ -24,7 +24,7 @@ from ottla.console.state import ConsoleSettings
 from ottla.tools import profiles
 from ottla.tools.console.command import PASSWORD_VARIABLE
 from ottla.tools.output import Output, note
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.profile.client_config import read_options
 
 
 def run(
@@ -114,8 +114,10 @@ def _cluster(text: str, client_configs: Mapping[str, str]) -> ClusterSettings:
             )
         settings = ClusterSettings(text, known.addresses[text])
         config = known.configs.get(text, "")
-    path = client_configs.get(settings.name, config)
-    return replace(settings, options=read_properties(path)) if path else settings
+    if settings.name not in client_configs and not config:
+        return settings
+    options = read_options(client_configs.get(settings.name, config))
+    return replace(settings, options=options)
 
 
 def _check_name(option: str, name: str, names: Container[str]) -> None:

@@ -3,12 +3,49 @@
 librdkafka, Spark and the blocking connections each get them in their own form.
 """
 
+from typing import TYPE_CHECKING
+
+from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.config.connections import connection_options
 from ottla.client.config.properties import parse_properties
-from ottla.client.security.options import security_of, security_options
+from ottla.client.security.options import SECURITY_OPTIONS, security_of, security_options
 from ottla.tools.text_files import read_text
+
+# Only a file with other options needs it.
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = deferred_module("difflib")
+
+# A name that is so similar to an option of connections is a misspelled one, except these of
+# librdkafka.
+_SIMILAR = 0.84
+_OTHERS = frozenset({"ssl.crl.location", "ssl.crl.pem", "ssl.certificate"})
+
+
+def read_options(path: str) -> dict[str, str]:
+    """Return the options of Kafka's clients in a file.
+
+    Raises ConfigError if it cannot be read, or if an option of TLS or SASL is misspelled: the
+    connection would be another one than the user expects.
+    """
+    try:
+        options = parse_properties(read_text(path), path, needs_values=False)
+    except OSError as error:
+        raise ConfigError(
+            f"the options of clients in {path!r} cannot be read: {error.strerror}: name a properties "
+            "file with --command-config, or create the profile again"
+        ) from error
+    for name in options.keys() - SECURITY_OPTIONS.keys() - _OTHERS:
+        near = difflib.get_close_matches(name, SECURITY_OPTIONS, 1, _SIMILAR)
+        if near:
+            raise ConfigError(
+                f"{path}: {name!r} is not an option of clients: did you mean {near[0]!r}?"
+            )
+    return options
 
 
 def configure(brokers: Brokers, path: str) -> None:
@@ -16,7 +53,7 @@ def configure(brokers: Brokers, path: str) -> None:
 
     Only options of connections have an effect. Raises ConfigError with the name of a wrong one.
     """
-    options = connection_options(parse_properties(read_text(path), path, needs_values=False))
+    options = connection_options(read_options(path))
     if options.client_id is not None:
         brokers.client_id = options.client_id
     brokers.security = options.security
@@ -30,7 +67,7 @@ def access_with(bootstrap: str, path: str) -> ClusterAccess:
     """
     if not path:
         return ClusterAccess(bootstrap)
-    options = security_options(parse_properties(read_text(path), path, needs_values=False))
+    options = security_options(read_options(path))
     security_of(options)
     return ClusterAccess(bootstrap, options)
 

@@ -15,7 +15,7 @@ from ottla.tools.profile.client_config import configure
 @click.command("create")
 @click.argument("name")
 @click.option("--bootstrap", "-b", required=True, metavar="HOST:PORT", help="The cluster's address.")  # fmt: skip
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="FILE", help="A properties file with options of Kafka's clients, for TLS and SASL.")  # fmt: skip
+@click.option("--command-config", type=options.properties_file, metavar="FILE", help="A properties file with options of Kafka's clients, for TLS and SASL.")  # fmt: skip
 @click.option("--use/--no-use", default=True, show_default=True, help="Make it the current one.")
 @click.option("--force", is_flag=True, help="Replace a profile of this name.")
 @options.formatted

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import SECURITY_OPTIONS, Security, security_of
-from ottla.tools.text_files import read_text
+from ottla.tools.profile.client_config import read_options
 
 _SECURE = ("security.", "sasl.", "ssl.")
 _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
@@ -24,7 +23,7 @@ class ClientConfig:
 
 def read_client_config(file: str) -> ClientConfig:
     """Read a properties file; ConfigError for a setting that is wrong or not supported."""
-    settings = parse_properties(read_text(file), file)
+    settings = read_options(file)
     timeouts = [settings[name] for name in _TIMEOUTS if name in settings]
     for text in timeouts[:1]:
         if not text.isdecimal() or text == "0":

@@ -26,13 +26,14 @@ from ottla.streams.application.reset import (
     refuse_while_running,
     running,
 )
-from ottla.streams.settings.application import check_application_id, checkpoint_of
 from ottla.tools import options
 from ottla.tools.group.targets import targeted
 from ottla.tools.output import Output, note
 from ottla.tools.streams.client_config import ClientConfig, read_client_config
 
 # Imported on use: the help needs none of it.
+_check_application_id = deferred("ottla.streams.settings.application", "check_application_id")
+_checkpoint_of = deferred("ottla.streams.settings.application", "checkpoint_of")
 _plan_positions = deferred("ottla.tools.streams.positions", "plan_positions")
 _COLUMNS = ("kind", "name")
 _POSITION = "position"
@@ -83,7 +84,7 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     "--command-config",
     "config_file",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
+    type=options.properties_file,
     envvar="OTTLA_COMMAND_CONFIG",
     show_envvar=True,
     help="A properties file with client settings, as for Kafka's tools: bootstrap.servers, …",
@@ -97,7 +98,7 @@ def command(
     """Reset an application: remove its checkpoint, internal topics and groups, and set its input
     offsets.
     """
-    check_application_id(option_values["application_id"])
+    _check_application_id(option_values["application_id"])
     if option_values["dry_run"] and option_values["execute"]:
         raise click.UsageError("--dry-run and --execute cannot be combined.")
     of_profile = "" if config_file else options.config_of_profile()
@@ -122,7 +123,7 @@ def command(
 
 def _reset(brokers: Brokers, output: Output, option_values: dict[str, Any]) -> None:
     name = option_values["application_id"]
-    checkpoint = checkpoint_of(option_values["state_dir"], name)
+    checkpoint = _checkpoint_of(option_values["state_dir"], name)
     members = running(brokers, name)
     if not option_values["force"]:
         refuse_while_running(members, name)

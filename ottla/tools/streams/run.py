@@ -8,22 +8,28 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.streams.application.states import State
-from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.base.loading import deferred, deferred_module
 from ottla.streams.model.user_errors import UsersErrors
-from ottla.streams.pipelines.problems import suggest
-from ottla.streams.settings.application import AT_LEAST_ONCE, EXACTLY_ONCE
-from ottla.streams.topology.topology import Topology
+from ottla.streams.settings.config import StreamsConfig
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
 from ottla.tools.spark.talk import hear_spark
 
+# The help needs no part of a topology.
+if TYPE_CHECKING:
+    from ottla import streams
+    from ottla.streams.application.states import State
+else:
+    streams = deferred_module("ottla.streams")
+
+_suggest = deferred("ottla.streams.pipelines.problems", "suggest")
+_GUARANTEES = (StreamsConfig.AT_LEAST_ONCE, StreamsConfig.EXACTLY_ONCE_V2)
 _LOOK_S = 0.2
 
 
@@ -35,8 +41,8 @@ _LOOK_S = 0.2
 @options.secured
 @click.option(
     "--guarantee",
-    type=click.Choice([AT_LEAST_ONCE, EXACTLY_ONCE]),
-    default=AT_LEAST_ONCE,
+    type=click.Choice(_GUARANTEES),
+    default=StreamsConfig.AT_LEAST_ONCE,
     show_default=True,
     help="The processing guarantee.",
 )
@@ -109,7 +115,7 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdecimal()
 
 
-def _tell(output: Output, app: Any, new: State, old: State) -> None:
+def _tell(output: Output, app: Any, new: "State", old: "State") -> None:
     facts = {"application_id": app.application_id, "state": new.name, "before": old.name}
     facts["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     if output.is_json:
@@ -120,7 +126,7 @@ def _tell(output: Output, app: Any, new: State, old: State) -> None:
         note(f"{app.application_id}: {old.name} -> {new.name}")
 
 
-def load_topology(reference: str) -> tuple[Topology, str]:
+def load_topology(reference: str) -> "tuple[streams.Topology, str]":
     """Return the topology named by MODULE:TOPOLOGY, and the module; UsageError if it cannot be
     loaded.
     """
@@ -138,12 +144,12 @@ def load_topology(reference: str) -> tuple[Topology, str]:
     except AttributeError as error:
         message = f"{reference!r}: module {module} has no {name}. {_near(module, name)}"
         raise click.UsageError(message) from error
-    if callable(target) and not isinstance(target, Topology | StreamsBuilder):
+    if callable(target) and not isinstance(target, streams.Topology | streams.StreamsBuilder):
         with UsersErrors(f"The function {name} of {module} failed.", ConfigError):
             target = target()
-    if isinstance(target, StreamsBuilder):
+    if isinstance(target, streams.StreamsBuilder):
         target = target.build()
-    if not isinstance(target, Topology):
+    if not isinstance(target, streams.Topology):
         kind = type(target).__name__
         raise click.UsageError(
             f"{reference!r} is {kind}: expected a Topology or a function that returns one."
@@ -162,7 +168,7 @@ def _imported(module: str, reference: str) -> ModuleType:
                 raise
     here = [file.stem for file in Path.cwd().glob("*.py")]
     raise click.UsageError(
-        f"{reference!r}: No module named {missing!r}; looked in {os.getcwd()}, too. {suggest(module, here)}"
+        f"{reference!r}: No module named {missing!r}; looked in {os.getcwd()}, too. {_suggest(module, here)}"
     )
 
 
@@ -172,10 +178,10 @@ def _near(module: str, name: str) -> str:
     symbols = [
         symbol
         for symbol, value in named
-        if isinstance(value, Topology | StreamsBuilder)
+        if isinstance(value, streams.Topology | streams.StreamsBuilder)
         or getattr(value, "__module__", "") == module
     ]
-    return suggest(name, symbols)
+    return str(_suggest(name, symbols))
 
 
 def _file_of(module: str) -> str:

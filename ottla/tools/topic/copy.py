@@ -22,6 +22,7 @@ _configure = deferred("ottla.tools.profile.client_config", "configure")
 @click.option(
     "--to-config",
     metavar="FILE",
+    type=options.properties_file,
     help="A properties file with options of Kafka's clients for the target's cluster.",
 )
 @click.option(

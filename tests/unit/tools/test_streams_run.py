@@ -124,5 +124,5 @@ def test_a_file_of_options_is_passed_to_the_application(
     run(*words, "--set", "ssl.key.password=123")
     assert seen == [{"security.protocol": "SSL", "ssl.key.password": 123}]
     missing = run(*words[:-1], "nowhere.properties")
-    assert (missing.code, len(seen)) == (1, 1)
+    assert (missing.code, len(seen)) == (2, 1)
     assert "nowhere.properties" in missing.errors

@@ -1,9 +1,10 @@
 """Lessons about consumer groups: rebalances, idle members, assignors, the coordinator."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from ottla.base.loading import deferred_module
 from ottla.client.admin import topics
-from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.records import TopicPartition
 from ottla.coordinators.naming import java_hash, partition_of
 from ottla.testing.learn import observation
@@ -11,19 +12,27 @@ from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.stage import Stage
 
+# The list of lessons needs no client.
+if TYPE_CHECKING:
+    from ottla import client
+else:
+    client = deferred_module("ottla.client")
+
 SUBJECT = Subject("groups")
 _OFFSETS = "__consumer_offsets"
 
 
-class _Counter(RebalanceListener):
-    """Counts the assignments of a member."""
+def _counter() -> Any:
+    """Return a listener that counts the assignments of a member."""
 
-    def __init__(self) -> None:
-        self.assignments = 0
+    class Counter(client.RebalanceListener):
+        def __init__(self) -> None:
+            self.assignments = 0
 
-    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        """Count."""
-        self.assignments += 1
+        def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+            self.assignments += 1
+
+    return Counter()
 
 
 def _numbers(partitions: Sequence[TopicPartition] | frozenset[TopicPartition]) -> list[int]:
@@ -148,7 +157,7 @@ def subscription(stage: Stage) -> None:
     """A pattern subscription gets a new topic, and new partitions of its topics."""
     first = stage.topic("orders-de", partitions=1)
     stage.topic("other", partitions=1)
-    counter = _Counter()
+    counter = _counter()
     member = stage.consumer(group_id=stage.name, name="c1", metadata_max_age_ms=100)
     member.subscribe(pattern=rf"{stage.name}\.orders-.*", listener=counter)
     stage.settle([member], [1])
@@ -267,7 +276,7 @@ def coordinator(stage: Stage) -> None:
     topic = stage.topic(replicas=3)
     group = stage.name
     stage.send(topic, "one", "two", acks="all")
-    counter = _Counter()
+    counter = _counter()
     member = stage.consumer(topic, group_id=group, name="c1", listener=counter)
     stage.take(member, 2)
     member.commit()

@@ -1,15 +1,18 @@
 """Lessons about offsets: committed offsets, the time of a commit, auto.offset.reset, lag."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ottla.client.admin import offsets as admin
 from ottla.client.admin import topics
-from ottla.client.consumer.consumer import Consumer
 from ottla.client.records import ConsumerRecord, TopicPartition
 from ottla.testing.learn import observation
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.stage import Stage
+
+if TYPE_CHECKING:
+    from ottla.client import Consumer
 
 SUBJECT = Subject("offsets")
 _INTERVAL_MS = 1
@@ -190,7 +193,7 @@ def auto_commit(stage: Stage) -> None:
     )
 
 
-def _committing(stage: Stage, topic: str, group: str) -> Consumer:
+def _committing(stage: Stage, topic: str, group: str) -> "Consumer":
     return stage.consumer(
         topic,
         group_id=group,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.client.errors import ClientError
-from ottla.client.producer.interceptors import ProducerInterceptor
 from ottla.client.records import ProducerRecord, RecordMetadata
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
@@ -20,7 +19,7 @@ _INTERCEPTOR = Text("interceptor", "拦截器")
 _ACKNOWLEDGEMENT = Text("acknowledgement", "确认")
 
 
-class _Witness(ProducerInterceptor):
+class _Witness:
     """Notes each step of a record, with the thread that runs it."""
 
     def __init__(self) -> None:
@@ -52,7 +51,7 @@ class _Witness(ProducerInterceptor):
         return partitions[-1]
 
 
-class _Forgetful(ProducerInterceptor):
+class _Forgetful:
     """The interceptor of many tutorials: it returns nothing."""
 
     def on_send(self, record: ProducerRecord) -> Any:

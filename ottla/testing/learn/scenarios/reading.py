@@ -1,13 +1,16 @@
 """Lessons about consumers: reading a record again, one partition without a group, pulling."""
 
 import time
+from typing import TYPE_CHECKING
 
-from ottla.client.consumer.consumer import Consumer
 from ottla.client.records import TopicPartition
 from ottla.testing.learn.events import Text
 from ottla.testing.learn.lesson import Subject
 from ottla.testing.learn.observation import RequestCounter
 from ottla.testing.learn.stage import Stage
+
+if TYPE_CHECKING:
+    from ottla.client import Consumer
 
 SUBJECT = Subject("reading")
 
@@ -113,7 +116,7 @@ def other_queues(stage: Stage) -> None:
     )
 
 
-def _values(stage: Stage, consumer: Consumer, count: int) -> list[str]:
+def _values(stage: Stage, consumer: "Consumer", count: int) -> list[str]:
     return [record.value.decode() for record in stage.take(consumer, count)]
 
 
