@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -53,6 +54,12 @@ class Features:
 def read_features(brokers: Brokers, node_id: int | None = None) -> Features:
     """Return the features of the cluster as one broker knows them: by default, any."""
     request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
+    if node_id is not None and node_id not in (known := brokers.node_ids()):
+        # A retry would wait for it.
+        listed = ", ".join(map(str, known))
+        raise ApiError(
+            ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not running; there are: {listed}."
+        )
 
     def attempt() -> Features:
         response = (
@@ -99,5 +106,8 @@ def update_features(
     def attempt() -> None:
         response = brokers.ask_controller(request, UpdateFeaturesResponse)
         check(response.error_code, response.error_message)
+        # Version 2 has no results of features.
+        for result in response.results:
+            check(result.error_code, result.error_message, subject=result.feature)
 
     brokers.retry(attempt)

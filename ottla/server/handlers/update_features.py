@@ -37,7 +37,10 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
             list(updates.values()), broker.node_id, validate_only=request.validate_only
         )
     except ApiError as error:
-        reason = f"No feature was updated, because one update failed: {error.message}"
+        reason = (
+            "The update failed for all features since the following feature had an error: "
+            f"{error.message}"
+        )
         return UpdateFeaturesResponse(error_code=int(error.code), error_message=reason)
     response = UpdateFeaturesResponse()
     if context.api_version <= _LAST_VERSION_WITH_RESULTS:

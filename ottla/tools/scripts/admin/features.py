@@ -1,13 +1,19 @@
 """`kafka-features` (org.apache.kafka.tools.FeatureCommand).
 
-Not done: `upgrade`, `downgrade` and `disable` change nothing: feature levels belong to KRaft, whose
-release numbers Ottla does not have.
+A cluster of Ottla has two of Apache Kafka's features, and refuses others: a `--release-version`
+that needs them changes nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ottla.base.errors import ConfigError, OttlaError
-from ottla.client.admin.features import level_text, read_features
+from ottla.base.errors import ApiError, ConfigError, OttlaError
+from ottla.client.admin.features import (
+    METADATA_VERSION,
+    UpgradeType,
+    level_text,
+    read_features,
+    update_features,
+)
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
@@ -20,6 +26,7 @@ from ottla.tools.scripts.flags import (
     integer,
 )
 from ottla.tools.scripts.java_errors import java_message
+from ottla.tools.scripts.java_order import name_order
 from ottla.tools.scripts.logs import releases
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
@@ -36,15 +43,15 @@ _ACTIONS = (
 SPEC = Spec(
     "This tool manages feature flags in Kafka.",
     {
-        "action": Flag("describe, version-mapping or feature-dependencies.", "command"),
+        "action": Flag(f"{', '.join(_ACTIONS[:-1])} or {_ACTIONS[-1]}.", "command"),
         "bootstrap-server": BOOTSTRAP,
         "bootstrap-controller": CONTROLLERS,
         "command-config": COMMAND_CONFIG,
         "feature": Flag("A feature with a level, as in a=1.", "feature"),
         "metadata": Flag("A level of metadata.version; use --release-version instead.", "version"),
         "node-id": Flag("Ask this node instead of any.", "id", integer),
-        "unsafe": Flag("Accepted: no level can be changed."),
-        "dry-run": Flag("Accepted: no level can be changed."),
+        "unsafe": Flag("Lower a level even if metadata is lost."),
+        "dry-run": Flag("Only check whether the levels can be changed."),
         "release-version": Flag("A release of Apache Kafka.", "version"),
     },
     program="kafka-features",
@@ -71,29 +78,86 @@ def rewrite(command_line: list[str]) -> list[str]:
             "bootstrap-controller",
             "command-config",
             "feature",
+            "metadata",
             "release-version",
         ),
     )
 
 
 def run(options: Options) -> int:
-    """Print the levels of features: those of a cluster, or of a release of Apache Kafka."""
+    """Print or change the levels of a cluster, or print those of a release of Apache Kafka."""
     action = action_of(options)
     if action in _LOCAL:
         return _print_local(options, action)
     has_brokers, has_controllers = (f"bootstrap-{kind}" in options for kind in _ENDPOINTS)
     if has_brokers == has_controllers:
         return on_parse_error(UsageError(_BOTH if has_brokers else _NEITHER))
-    if action != "describe":
-        err(f"{action} is not supported: feature levels belong to KRaft; nothing was changed")
-        return 1
     try:
+        if action != "describe":
+            return _change(options, action, _levels(options, action))
         with cluster(options) as brokers:
             _describe(brokers, options)
     except OttlaError as error:
         err(java_message(error))
         return 1
     return 0
+
+
+def _levels(options: Options, action: str) -> dict[str, int]:
+    """Return the new levels of a command line; ConfigError if they contradict each other."""
+    features, metadata, release = (
+        options.all("feature"),
+        options["metadata"],
+        options["release-version"],
+    )
+    if release is not None and (features or metadata is not None):
+        raise ConfigError("Can not specify `release-version` with other feature flags.")
+    levels: dict[str, int] = {}
+    if metadata is not None:
+        out(" `metadata` flag is deprecated and may be removed in a future release.")
+        levels[METADATA_VERSION] = releases.level_of(metadata, with_unstable=True)
+    for text in features:
+        name, level = (text, 0) if action == "disable" else releases.parse_level(text)
+        if name in levels:
+            raise ConfigError(f"Feature {name} was specified more than once.")
+        levels[name] = level
+    if release is not None:
+        # As in Apache Kafka, an upgrade names no feature that the release does not have.
+        known = releases.mapping(release)[1]
+        levels = {name: level for name, level in known.items() if level or action != "upgrade"}
+    if not levels:
+        raise ConfigError(f"You must specify at least one feature to {action}")
+    return levels
+
+
+def _change(options: Options, action: str, levels: Mapping[str, int]) -> int:
+    """Change levels, all or none, and print the result for each feature."""
+    kind = UpgradeType.UPGRADE
+    if action != "upgrade":
+        kind = UpgradeType.UNSAFE_DOWNGRADE if "unsafe" in options else UpgradeType.SAFE_DOWNGRADE
+    is_dry = "dry-run" in options
+    failure = None
+    try:
+        with cluster(options) as brokers:
+            # The first feature that is refused is named.
+            ordered = {name: levels[name] for name in name_order(levels)}
+            update_features(brokers, ordered, upgrade_type=kind, validate_only=is_dry)
+    except ApiError as error:
+        failure = java_message(error)
+    if options.is_json:
+        as_json([{"feature": n, "level": levels[n], "error": failure} for n in sorted(levels)])
+        return 0 if failure is None else 1
+    for name in sorted(levels):
+        end = "" if action == "disable" else f" to {levels[name]}"
+        if failure is None:
+            done = "disabled" if action == "disable" else f"{action}d"
+            out(f"{name} {'can be' if is_dry else 'was'} {done}{end}.")
+        else:
+            out(f"{'Can' if is_dry else 'Could'} not {action} {name}{end}. {failure}")
+    if failure is None:
+        return 0
+    err(f"{len(levels)} out of {len(levels)} operation(s) failed.")
+    return 1
 
 
 def _print_local(options: Options, action: str) -> int:
