@@ -31,6 +31,7 @@ from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
 from ottla.client.group.patterns import pattern_text
+from ottla.client.producer.serving import logged_errors
 from ottla.client.records import (
     Committed,
     ConsumerRecord,
@@ -102,9 +103,8 @@ class Consumer(AssignedPartitions):
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
         age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
-        self._resets: StartsByAge | None = None
-        if age_ms is not None:
-            self._resets = StartsByAge(age_ms, self._lookups, self._membership, self.positions)
+        by_age = StartsByAge(age_ms or 0, self._lookups, self._membership, self.positions)
+        self._resets = None if age_ms is None else by_age
         self._membership.on_departure(self._leave_partitions, self._forget_unread)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
@@ -315,10 +315,13 @@ class Consumer(AssignedPartitions):
         """
         if kind is not None:
             self._commits_itself = False
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
+        if kind is None:
+            self.close()
+        elif issubclass(kind, KeyboardInterrupt):
             self.abandon()
         else:
-            self.close()
+            with logged_errors("the close of a consumer"):
+                self.close()
 
     def interrupt(self) -> None:
         """End another thread's wait in a commit, lookup or `close`; only `abandon` may follow."""
