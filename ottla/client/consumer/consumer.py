@@ -18,8 +18,8 @@ from ottla.client.consumer.commits import Commits, OnCommit
 from ottla.client.consumer.deserialization import Deserialization, plain_records
 from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
-from ottla.client.consumer.membership import Membership, RebalanceListener
-from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.consumer.membership import Membership, RebalanceListener, checked_listener
+from ottla.client.consumer.offset_stores import OffsetStore, checked_store
 from ottla.client.consumer.options import (
     first_offset,
     has_extended_patterns,
@@ -77,6 +77,7 @@ class Consumer(AssignedPartitions):
         offset_store: OffsetStore | None = None,
         **settings: Any,
     ) -> None:
+        self._listener, store = checked_listener(listener), checked_store(offset_store)
         self._settings = read_settings(Role.CONSUMER, config, settings)
         self._group = self._settings.merged.get("group.id")
         self._departures = Departures(self._group or "", self._settings.merged)
@@ -96,7 +97,7 @@ class Consumer(AssignedPartitions):
             self._departures,
             waits,
             is_incremental=is_incremental(self._settings),
-            store=offset_store,
+            store=store,
         )
         lookups = Lookups(self._consumer, timeout_s, waits)
         super().__init__(self._consumer, membership, lookups, waits)
@@ -108,13 +109,12 @@ class Consumer(AssignedPartitions):
         self._membership.on_departure(self._leave_partitions, self._forget_unread)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
-        has_group = self._group is not None and offset_store is None
+        has_group = self._group is not None and store is None
         self._commits_itself = self._settings.flag("enable.auto.commit", has_group)
         self._commit_every_s = (
             self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
         )
         self._next_commit = time.monotonic() + self._commit_every_s
-        self._listener = listener
         self._error: Exception | None = None
         self._is_busy = False
         if topics:
@@ -142,7 +142,7 @@ class Consumer(AssignedPartitions):
             names.append(f"^({pattern_text(pattern, is_extended=is_extended)})$")
         if not names:
             raise ClientError("name at least one topic, or a pattern")
-        self._membership.subscribe(names, listener or self._listener)
+        self._membership.subscribe(names, checked_listener(listener) or self._listener)
 
     def assign(self, partitions: Partitions | Starts) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
@@ -272,7 +272,7 @@ class Consumer(AssignedPartitions):
                 # A record of a partition that was assigned meanwhile is not returned any more.
                 if message.error() is None:
                     self._undecoded.append(message)
-            self._report_commits()
+            self._commits.report(self._interceptors.on_commit)
         except KeyboardInterrupt:
             self.abandon()
             raise
@@ -336,7 +336,7 @@ class Consumer(AssignedPartitions):
         self._membership.load_missing()
         if self._membership.starts:
             self._membership.apply_starts()
-        self._report_commits()
+        self._commits.report(self._interceptors.on_commit)
         self._raise_error()
         if self._resets is not None:
             self._resets.seek()
@@ -433,7 +433,7 @@ class Consumer(AssignedPartitions):
         return {key: value for key, value in chosen.items() if key not in foreign}
 
     def _leave_partitions(self, partitions: Iterable[TopicPartition], is_committable: bool) -> None:
-        self._report_commits()
+        self._commits.report(self._interceptors.on_commit)
         if self._commits_itself and is_committable:
             self._commit_positions(partitions)
 
@@ -453,6 +453,3 @@ class Consumer(AssignedPartitions):
         except (ApiError, ClientError) as error:
             # The next owner reads these records again.
             _log.warning("positions were not committed: %s", error)
-
-    def _report_commits(self) -> None:
-        self._commits.report(self._interceptors.on_commit)
