@@ -72,7 +72,8 @@ class RecordMetadata(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def partition(self) -> int:
         """The partition of the record, or -1 if it failed before one was chosen."""
-        return int(self._report.partition())
+        partition = self._report.partition()
+        return -1 if partition is None else int(partition)
 
     @property
     def offset(self) -> int:

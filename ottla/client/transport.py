@@ -323,6 +323,7 @@ EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
 STORED = librdkafka.OFFSET_INVALID
 """The offset that a group has committed, or the one that auto.offset.reset selects."""
 # Errors of librdkafka that a consumer reports with its own sentences.
+DROPPED = KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL
 END_OF_PARTITION = KafkaError._PARTITION_EOF
 POLL_TOO_LATE = KafkaError._MAX_POLL_EXCEEDED
 MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
@@ -575,8 +576,7 @@ def _translate(error: KafkaError) -> OttlaError:
     if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
         return NotReachable(error.str())
     if code == KafkaError._PURGE_QUEUE:
-        # librdkafka drops queued records after a fatal error, too, which the log has.
-        return Closed("the producer was closed, or could not continue, before the record was sent")
+        return Closed("the producer was closed before the record was sent")
     if code == KafkaError._PURGE_INFLIGHT:
         return Closed(
             "the producer was closed before the record was acknowledged: it may be stored"

@@ -197,6 +197,22 @@ def test_listener_that_raises_leaves_a_correct_assignment(
     second.close()
 
 
+def test_error_of_a_listener_hides_no_error_of_the_block(cluster: Cluster, topic: str) -> None:
+    """The error of the `with` block is raised, and the log has that of the listener."""
+
+    class Raising(RebalanceListener):
+        def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+            raise RuntimeError("no")
+
+    with (
+        pytest.raises(KeyError, match="body"),
+        consumer_of(cluster, group_id=topic) as consumer,
+    ):
+        consumer.subscribe(topic, listener=Raising())
+        poll_until(consumer, lambda: len(consumer.assignment) == 3)
+        raise KeyError("body")
+
+
 class Rebalancing:
     """librdkafka's consumer, in which a rebalance follows records that `consume` returns next.
 

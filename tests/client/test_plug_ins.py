@@ -9,6 +9,8 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.client import (
+    AdminClient,
+    AsyncConsumer,
     Consumer,
     ConsumerInterceptor,
     Producer,
@@ -160,6 +162,82 @@ def test_interceptor_without_a_method_is_refused(kind: type[Any]) -> None:
     """A function would never be called."""
     with pytest.raises(ConfigError, match=r"<function .* is no interceptor: it has no method on_"):
         kind(bootstrap_servers="127.0.0.1:1", interceptors=[lambda record: record])
+
+
+class OnlyAssigned:
+    """A listener that lacks a method, as with a misspelled name."""
+
+    def on_partitions_assigned(self, partitions: Any) -> None:
+        """Do nothing."""
+
+    def on_partition_revoked(self, partitions: Any) -> None:
+        """Do nothing."""
+
+
+class Duck(OnlyAssigned):
+    """A listener that is no RebalanceListener."""
+
+    def __init__(self) -> None:
+        self.revoked: list[Any] = []
+
+    def on_partitions_revoked(self, partitions: Any) -> None:
+        """Note the partitions."""
+        self.revoked.append(partitions)
+
+
+@pytest.mark.parametrize(
+    ("listener", "sentence"),
+    [
+        (OnlyAssigned(), "OnlyAssigned.* has no method on_partitions_revoked: define it"),
+        (Duck, r"a listener is an object: pass Duck\(\), not the class"),
+        (print, "has no method on_partitions_assigned"),
+    ],
+)
+async def test_listener_without_a_method_is_refused(listener: Any, sentence: str) -> None:
+    """Otherwise the first rebalance would raise an AttributeError."""
+    settings: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
+    for kind in (Consumer, AsyncConsumer):
+        with pytest.raises(ConfigError, match=sentence):
+            kind("t", listener=listener, **settings)
+    with Consumer(**settings) as consumer, pytest.raises(ConfigError, match=sentence):
+        consumer.subscribe("t", listener=listener)
+    async with AsyncConsumer(**settings) as reader:
+        with pytest.raises(ConfigError, match=sentence):
+            await reader.subscribe("t", listener=listener)
+
+
+async def test_listener_may_lack_the_method_for_lost_partitions(
+    cluster: Cluster, topic: str
+) -> None:
+    """They are then reported as revoked ones, as in Java, also to an AsyncConsumer's listener."""
+    settings: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    listener: Any = Duck()
+    async with AsyncConsumer(topic, listener=listener, **settings) as consumer:
+        while not consumer.assignment:
+            await consumer.poll(0.1)
+        with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+            admin.remove_members(topic)
+        while not listener.revoked:
+            await consumer.poll(0.1)
+
+
+def test_offset_store_without_its_method_is_refused() -> None:
+    """Otherwise the first assignment would raise an AttributeError."""
+    store: Any = {("t", 0): 5}
+    with pytest.raises(ConfigError, match="has no method load: see OffsetStore"):
+        Consumer(bootstrap_servers="127.0.0.1:1", offset_store=store)
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "method"),
+    [(Producer, "key_serializer", "serialize"), (Consumer, "value_deserializer", "deserialize")],
+)
+def test_serializer_without_its_method_is_refused(
+    kind: type[Any], option: str, method: str
+) -> None:
+    """The error names the option and the method."""
+    with pytest.raises(TypeError, match=rf"{option.replace('_', '.')} must be.*no method {method}"):
+        kind(bootstrap_servers="127.0.0.1:1", **{option: object()})
 
 
 def test_partitioner_may_return_any_integer() -> None:

@@ -398,6 +398,22 @@ def test_close_with_a_timeout_ends(cluster: Cluster) -> None:
         future.result(0)
 
 
+def test_interceptor_sees_a_failed_record_without_a_partition(cluster: Cluster) -> None:
+    """Its metadata has partition -1, as in Java, if the record failed before one was chosen."""
+    seen: list[tuple[str, int, int]] = []
+
+    class Observer(ProducerInterceptor):
+        def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
+            seen.append((metadata.topic, metadata.partition, metadata.offset))
+
+    address = "127.0.0.1:1"
+    producer = producer_of(cluster, bootstrap_servers=address, interceptors=[Observer()])
+    producer.send("t", b"x")
+    with pytest.raises(TimedOut):
+        producer.close(0.05)
+    assert seen == [("t", -1, -1)]
+
+
 def test_interrupt_sends_what_is_queued(cluster: Cluster, topic: str) -> None:
     """After Ctrl-C a broker that responds gets the records that wait for a batch."""
     with pytest.raises(KeyboardInterrupt), producer_of(cluster) as producer:

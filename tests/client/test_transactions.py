@@ -1,5 +1,6 @@
 """Transactions: records and offsets become visible together, or not at all."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -24,9 +25,8 @@ from tests.client.test_consumer import consumer_of, fill, poll_until, read, valu
 
 def transactional(cluster: Cluster, name: str, **settings: Any) -> Producer:
     """Return a producer with a transactional id."""
-    return Producer(
-        bootstrap_servers=cluster.bootstrap, transactional_id=name, linger_ms=0, **settings
-    )
+    words = {"linger_ms": 0} | settings
+    return Producer(bootstrap_servers=cluster.bootstrap, transactional_id=name, **words)
 
 
 def committed_values(cluster: Cluster, topic: str, count: int) -> list[bytes]:
@@ -81,14 +81,65 @@ def test_older_producer_is_fenced(cluster: Cluster, topic: str) -> None:
     """A second producer with the same id takes over; the first one cannot commit."""
     first = transactional(cluster, topic)
     first.begin_transaction()
-    first.send(topic, b"zombie").result(10)
+    first.send(topic, b"zombie", partition=0).result(10)
     with transactional(cluster, topic) as second, second.transaction():
         second.send(topic, b"new")
     with pytest.raises(Fenced, match="taken over"):
         first.commit_transaction()
-    with pytest.raises((Fenced, ClientError)):
-        first.close()
+    first.close()
     assert committed_values(cluster, topic, 1) == [b"new"]
+
+
+def fenced_transaction(cluster: Cluster, topic: str) -> Producer:
+    """Return a producer that another one has fenced after the first record of a transaction."""
+    first = transactional(cluster, topic, batch_size=1_000, linger_ms=50)
+    first.begin_transaction()
+    first.send(topic, b"zombie", partition=0).result(10)
+    with transactional(cluster, topic) as second:
+        second.init_transactions()
+    return first
+
+
+def test_records_behind_a_fatal_error_have_its_reason(cluster: Cluster, topic: str) -> None:
+    """Batches that were not sent fail as the one that was, and so does the next record."""
+    with fenced_transaction(cluster, topic) as producer:
+        futures = [producer.send(topic, bytes(100), partition=0) for _ in range(14)]
+        errors = [future.exception(10) for future in futures]
+        assert {type(error) for error in errors} == {Fenced}
+        assert "was not sent: a newer client" in str(errors[-1])
+        with pytest.raises(Fenced, match="was not sent: a newer client"):
+            producer.send(topic, b"later")
+
+
+async def test_records_behind_a_fatal_error_have_its_reason_in_asyncio(
+    cluster: Cluster, topic: str
+) -> None:
+    """Also if the error was not served before the next record; `close` raises nothing."""
+    settings = {"bootstrap_servers": cluster.bootstrap, "transactional_id": topic}
+    async with AsyncProducer(batch_size=1_000, linger_ms=50, **settings) as producer:
+        await producer.begin_transaction()
+        await (await producer.send(topic, b"zombie", partition=0))
+        async with AsyncProducer(**settings) as other:
+            await other.init_transactions()
+        futures = [await producer.send(topic, bytes(100), partition=0) for _ in range(14)]
+        errors = await asyncio.gather(*futures, return_exceptions=True)
+        assert {type(error) for error in errors} == {Fenced}
+        with pytest.raises(Fenced, match="was not sent: a newer client"):
+            await producer.send(topic, b"later")
+
+
+def test_error_of_the_block_is_raised_after_a_fence(cluster: Cluster, topic: str) -> None:
+    """An abort or a close that fails does not hide it."""
+    with pytest.raises(KeyError, match="body"), fenced_transaction(cluster, topic):
+        raise KeyError("body")
+    with (
+        pytest.raises(KeyError, match="body"),
+        transactional(cluster, topic) as producer,
+        producer.transaction(),
+    ):
+        with transactional(cluster, topic) as second:
+            second.init_transactions()
+        raise KeyError("body")
 
 
 def test_records_are_offsets_of_a_transaction(cluster: Cluster, topic: str) -> None:

@@ -36,7 +36,9 @@ def function_from(option: str, value: Any, configs: Mapping[str, Any]) -> SerdeF
     if callable(result):
         function = result
         return lambda _, data: None if data is None else function(data)
-    raise TypeError(f"{option} must be a serde or a function, not {value!r}")
+    raise TypeError(
+        f"{option} must be a serde or a function, not {value!r}, which has no method {name}"
+    )
 
 
 def _is_plug_in(value: Any, method: str) -> bool:

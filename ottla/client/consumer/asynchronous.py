@@ -12,7 +12,7 @@ from ottla.client.config.settings import Config
 from ottla.client.consumer.assigned import Partitions, Starts
 from ottla.client.consumer.commits import OnCommit
 from ottla.client.consumer.consumer import Consumer
-from ottla.client.consumer.membership import RebalanceListener
+from ottla.client.consumer.membership import RebalanceListener, checked_listener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.thread import ConsumerThread
 from ottla.client.records import (
@@ -49,10 +49,10 @@ class AsyncConsumer:
         offset_store: OffsetStore | None = None,
         **settings: Any,
     ) -> None:
+        self._listener = checked_listener(listener)
         self._thread = ConsumerThread()
         self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
         self._first = topics
-        self._listener = listener
         self._is_closed = self._is_stopped = False
 
     async def subscribe(
@@ -64,7 +64,7 @@ class AsyncConsumer:
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern."""
         loop = asyncio.get_running_loop()
-        listener = listener or self._listener
+        listener = checked_listener(listener) or self._listener
         adapted = None if listener is None else _OnLoop(listener, loop, self._thread)
         await self._run(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=adapted))
 
@@ -269,7 +269,8 @@ class _OnLoop(RebalanceListener):
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
         """Call the listener."""
-        self._call(self._listener.on_partitions_lost, partitions)
+        revoked = self._listener.on_partitions_revoked
+        self._call(getattr(self._listener, "on_partitions_lost", revoked), partitions)
 
     def _call(self, method: Callable[[list[TopicPartition]], Any], rows: Iterable[Any]) -> None:
         result = method(list(rows))

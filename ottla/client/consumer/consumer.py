@@ -18,8 +18,8 @@ from ottla.client.consumer.commits import Commits, OnCommit
 from ottla.client.consumer.deserialization import Deserialization, plain_records
 from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
-from ottla.client.consumer.membership import Membership, RebalanceListener
-from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.consumer.membership import Membership, RebalanceListener, checked_listener
+from ottla.client.consumer.offset_stores import OffsetStore, checked_store
 from ottla.client.consumer.options import (
     first_offset,
     has_extended_patterns,
@@ -31,6 +31,7 @@ from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.departures import Departures
 from ottla.client.group.patterns import pattern_text
+from ottla.client.producer.serving import logged_errors
 from ottla.client.records import (
     Committed,
     ConsumerRecord,
@@ -76,6 +77,7 @@ class Consumer(AssignedPartitions):
         offset_store: OffsetStore | None = None,
         **settings: Any,
     ) -> None:
+        self._listener, store = checked_listener(listener), checked_store(offset_store)
         self._settings = read_settings(Role.CONSUMER, config, settings)
         self._group = self._settings.merged.get("group.id")
         self._departures = Departures(self._group or "", self._settings.merged)
@@ -95,26 +97,24 @@ class Consumer(AssignedPartitions):
             self._departures,
             waits,
             is_incremental=is_incremental(self._settings),
-            store=offset_store,
+            store=store,
         )
         lookups = Lookups(self._consumer, timeout_s, waits)
         super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
         age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
-        self._resets: StartsByAge | None = None
-        if age_ms is not None:
-            self._resets = StartsByAge(age_ms, self._lookups, self._membership, self.positions)
+        by_age = StartsByAge(age_ms or 0, self._lookups, self._membership, self.positions)
+        self._resets = None if age_ms is None else by_age
         self._membership.on_departure(self._leave_partitions, self._forget_unread)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
-        has_group = self._group is not None and offset_store is None
+        has_group = self._group is not None and store is None
         self._commits_itself = self._settings.flag("enable.auto.commit", has_group)
         self._commit_every_s = (
             self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
         )
         self._next_commit = time.monotonic() + self._commit_every_s
-        self._listener = listener
         self._error: Exception | None = None
         self._is_busy = False
         if topics:
@@ -142,7 +142,7 @@ class Consumer(AssignedPartitions):
             names.append(f"^({pattern_text(pattern, is_extended=is_extended)})$")
         if not names:
             raise ClientError("name at least one topic, or a pattern")
-        self._membership.subscribe(names, listener or self._listener)
+        self._membership.subscribe(names, checked_listener(listener) or self._listener)
 
     def assign(self, partitions: Partitions | Starts) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
@@ -272,7 +272,7 @@ class Consumer(AssignedPartitions):
                 # A record of a partition that was assigned meanwhile is not returned any more.
                 if message.error() is None:
                     self._undecoded.append(message)
-            self._report_commits()
+            self._commits.report(self._interceptors.on_commit)
         except KeyboardInterrupt:
             self.abandon()
             raise
@@ -315,10 +315,13 @@ class Consumer(AssignedPartitions):
         """
         if kind is not None:
             self._commits_itself = False
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
+        if kind is None:
+            self.close()
+        elif issubclass(kind, KeyboardInterrupt):
             self.abandon()
         else:
-            self.close()
+            with logged_errors("the close of a consumer"):
+                self.close()
 
     def interrupt(self) -> None:
         """End another thread's wait in a commit, lookup or `close`; only `abandon` may follow."""
@@ -333,7 +336,7 @@ class Consumer(AssignedPartitions):
         self._membership.load_missing()
         if self._membership.starts:
             self._membership.apply_starts()
-        self._report_commits()
+        self._commits.report(self._interceptors.on_commit)
         self._raise_error()
         if self._resets is not None:
             self._resets.seek()
@@ -435,7 +438,7 @@ class Consumer(AssignedPartitions):
         return {key: value for key, value in chosen.items() if key not in foreign}
 
     def _leave_partitions(self, partitions: Iterable[TopicPartition], is_committable: bool) -> None:
-        self._report_commits()
+        self._commits.report(self._interceptors.on_commit)
         if self._commits_itself and is_committable:
             self._commit_positions(partitions)
 
@@ -455,6 +458,3 @@ class Consumer(AssignedPartitions):
         except (ApiError, ClientError) as error:
             # The next owner reads these records again.
             _log.warning("positions were not committed: %s", error)
-
-    def _report_commits(self) -> None:
-        self._commits.report(self._interceptors.on_commit)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from ottla.base.errors import ApiError
+from ottla.base.errors import ApiError, ConfigError
 from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.consumer.offset_stores import OffsetStore
@@ -47,6 +47,23 @@ class RebalanceListener:
 
 
 _NO_LISTENER = RebalanceListener()
+
+
+def checked_listener(listener: Any) -> RebalanceListener | None:
+    """Return a listener or None; ConfigError for an object without its methods.
+
+    It may be of any class. As in Java, only `on_partitions_lost` is optional.
+    """
+    if isinstance(listener, type):
+        raise ConfigError(f"a listener is an object: pass {listener.__qualname__}(), not the class")
+    for name in ("on_partitions_assigned", "on_partitions_revoked"):
+        if listener is not None and not callable(getattr(listener, name, None)):
+            raise ConfigError(
+                f"the listener {listener!r} has no method {name}: define it, or derive the class "
+                "from RebalanceListener, whose methods do nothing"
+            )
+    result: RebalanceListener | None = listener
+    return result
 
 
 class Membership:

@@ -7,7 +7,7 @@ application stores the next offset together with its results, so that both are s
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from ottla.base.errors import ConfigError
 from ottla.client.records import ConsumerRecord, TopicPartition
@@ -21,6 +21,14 @@ class OffsetStore(Protocol):
     def load(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the next offset of each partition that has one."""
         ...
+
+
+def checked_store(store: Any) -> OffsetStore | None:
+    """Return an offset store or None; ConfigError for an object without its method."""
+    if store is not None and not callable(getattr(store, "load", None)):
+        raise ConfigError(f"offset_store={store!r} has no method load: see OffsetStore")
+    result: OffsetStore | None = store
+    return result
 
 
 class SqliteOffsetStore:

@@ -30,7 +30,7 @@ from ottla.client.producer.preparation import (
     native_timestamp,
     plain_type_error,
 )
-from ottla.client.producer.producer import INTERRUPTED, refusal
+from ottla.client.producer.producer import INTERRUPTED, not_aborted, not_closed, refusal
 from ottla.client.producer.transactions import AsyncGroupMember, GroupMember
 from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
 
@@ -62,6 +62,7 @@ class AsyncProducer:
         self._producer, self._preparation = parts.producer, parts.preparation
         self._transactions = parts.transactions
         self._produce = self._producer.produce
+        self._new_future = AsyncDelivery.class_for(parts.errors)
         self._is_plain = self._preparation.is_plain
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.TimerHandle | None = None
@@ -90,7 +91,7 @@ class AsyncProducer:
         loop = get_running_loop()
         if self._loop is not loop:
             self._bind(loop)
-        future = AsyncDelivery(on_delivery)
+        future = self._new_future(on_delivery)
         if self._is_plain:
             try:
                 if headers is None and partition is None and timestamp is None:
@@ -130,6 +131,7 @@ class AsyncProducer:
             try:
                 self._producer.flush(0.001)
             except transport.LibrdkafkaError as error:
+                self._parts.errors.stopped(error.args[0])
                 raise transport.translate(error.args[0]) from error
             await asyncio.sleep(0)
 
@@ -148,7 +150,8 @@ class AsyncProducer:
             await self._abandon()
             raise
         except BaseException:
-            await self.abort_transaction()
+            with not_aborted:
+                await self.abort_transaction()
             raise
         await self.commit_transaction()
 
@@ -196,8 +199,10 @@ class AsyncProducer:
         is_interrupted = False
         try:
             if self._transactions.is_open:
-                await self.abort_transaction()
-            await self.flush(timeout)
+                with not_aborted:
+                    await self.abort_transaction()
+            with self._parts.errors.logged_if_fatal():
+                await self.flush(timeout)
         except asyncio.CancelledError:
             is_interrupted = True
             raise
@@ -215,8 +220,11 @@ class AsyncProducer:
         trace: TracebackType | None,
     ) -> None:
         """Close; after a cancellation, as by Ctrl-C, within 200 ms as `Producer` does."""
-        if kind is None or not issubclass(kind, asyncio.CancelledError):
+        if kind is None:
             await self.close()
+        elif not issubclass(kind, asyncio.CancelledError):
+            with not_closed:
+                await self.close()
         elif not self._is_closed:
             try:
                 if self._transactions.is_open:
@@ -318,7 +326,10 @@ class AsyncProducer:
     def _refuse(self, record: PreparedRecord, future: AsyncDelivery, error: Exception) -> None:
         if isinstance(error, MALFORMED):
             raise plain_type_error(record, error) from error
-        raised = refusal(record, error.args[0])
+        if transport.is_fatal(error.args[0]):
+            # Its reason may not have been reported yet.
+            self._serve()
+        raised = refusal(record, error.args[0], self._parts.errors)
         if not isinstance(raised, ApiError):
             raise raised from error
         self._transactions.refuse(raised)
@@ -330,6 +341,7 @@ class AsyncProducer:
             self._parts.errors.log()
         except transport.LibrdkafkaError as error:
             # A fatal error, which the next record raises again.
+            self._parts.errors.stopped(error.args[0])
             _log.error("the producer cannot continue: %s", error.args[0].str())
 
     def _tick(self) -> None:

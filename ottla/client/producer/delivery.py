@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from contextvars import Context
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 
-from ottla.client.errors import Closed
-from ottla.client.producer.futures import OnDelivery, report_error
+from ottla.client.errors import Closed, Fenced
+from ottla.client.producer.futures import OnDelivery
+from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import RecordMetadata, metadata_of
 
@@ -53,6 +54,16 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
     _outcome: RecordMetadata | Exception | None = None
     _waited: asyncio.Future[RecordMetadata] | None = None
 
+    # Of a producer's own subclass, so that a delivery does not store it.
+    _errors: ClassVar[ProducerErrors] = ProducerErrors()
+
+    @staticmethod
+    def class_for(errors: ProducerErrors) -> "type[AsyncDelivery]":
+        """Return the class of one producer's deliveries."""
+        namespace = {"_errors": errors}
+        kind = msgspec.defstruct("AsyncDelivery", [], bases=(AsyncDelivery,), namespace=namespace)
+        return cast("type[AsyncDelivery]", kind)
+
     # asyncio recognizes futures by this attribute. The event loop never sees a delivery block,
     # because `__await__` yields the future behind it.
     _asyncio_future_blocking: ClassVar[bool] = False
@@ -65,7 +76,7 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
             if self._waited is not None:
                 self._complete(self._waited)
             return
-        raised = None if error is None else report_error(error, report)
+        raised = None if error is None else self._errors.unsent_report(error, report)
         self.finish(RecordMetadata(report), raised)
 
     def finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
@@ -110,9 +121,9 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
 
     def _is_told(self, error: Exception) -> bool:
         """Return True if the error is not lost when no task awaits the future: the callback has it,
-        or the producer has reported how many records remained.
+        or the producer has reported that it stops.
         """
-        return self._on_delivery is not None or isinstance(error, Closed)
+        return self._on_delivery is not None or isinstance(error, Closed | Fenced)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         """Wait for the acknowledgement."""

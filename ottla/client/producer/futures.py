@@ -19,7 +19,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
-from ottla.client import transport
+from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.serving import ReportServer
 from ottla.client.records import RecordMetadata
 
@@ -38,11 +38,6 @@ class _Waiting:
         self.callbacks: list[Callable[[Any], object]] = []
 
 
-def report_error(error: Any, report: Any) -> Exception:
-    """Return our error for that of librdkafka's delivery report."""
-    return transport.unsent_error(error, report.topic(), report.partition())
-
-
 class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
     """A future of RecordMetadata; works with `concurrent.futures.wait` and `asyncio.wrap_future`.
 
@@ -58,11 +53,12 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
 
     # Of a producer's own subclass, so that a future does not store it.
     _server: ClassVar[ReportServer]
+    _errors: ClassVar[ProducerErrors]
 
     @staticmethod
-    def class_for(server: ReportServer) -> "type[DeliveryFuture]":
+    def class_for(server: ReportServer, errors: ProducerErrors) -> "type[DeliveryFuture]":
         """Return the class of one producer's futures."""
-        namespace = {"_server": server}
+        namespace = {"_server": server, "_errors": errors}
         kind = msgspec.defstruct("DeliveryFuture", [], bases=(DeliveryFuture,), namespace=namespace)
         return cast("type[DeliveryFuture]", kind)
 
@@ -72,7 +68,7 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
     def __call__(self, error: Any, report: Any) -> None:
         """Take librdkafka's delivery report."""
         if error is not None or self._observer is not None:
-            raised = None if error is None else report_error(error, report)
+            raised = None if error is None else self._errors.unsent_report(error, report)
             self.finish(RecordMetadata(report), raised)
             return
         # The common case, for which a call more would be a tenth of the cost of a record.

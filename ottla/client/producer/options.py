@@ -2,13 +2,17 @@
 
 import logging
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from ottla.base.errors import ApiError
 from ottla.client import transport
 from ottla.client.config.classes import STICKY, partitioner_of
 from ottla.client.config.names import Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
+from ottla.client.errors import ClientError, Fenced
 
 _log = logging.getLogger("ottla.client")
 # `ProducerErrors` logs fatal errors: librdkafka itself would write them to standard error.
@@ -68,6 +72,38 @@ class ProducerErrors:
 
     def __init__(self) -> None:
         self.pending: deque[Any] = deque(maxlen=_ERRORS_MAX)
+
+        self._fatal: Any = None
+
+    def stopped(self, cause: Any) -> None:
+        """Remember an error of librdkafka if it is fatal: records that were not sent fail with it."""
+        if self._fatal is None and cause.fatal():
+            self._fatal = cause
+
+    @contextmanager
+    def logged_if_fatal(self) -> Iterator[None]:
+        """Log the error of the block instead of raising it if the producer cannot continue."""
+        try:
+            yield
+        except (ApiError, ClientError) as error:
+            if self._fatal is None:
+                raise
+            _log.warning("the producer is closed after a fatal error: %s", error)
+
+    def unsent_report(self, cause: Any, report: Any) -> Exception:
+        """Return our error for that of librdkafka's delivery report."""
+        return self.unsent(cause, report.topic(), report.partition())
+
+    def unsent(self, cause: Any, topic: str | None, partition: int | None) -> Exception:
+        """Return our error for a record that was not delivered."""
+        fatal = self._fatal
+        if fatal is None or cause.code() not in transport.DROPPED:
+            return transport.unsent_error(cause, topic, partition)
+        error = transport.translate(fatal)
+        if isinstance(error, Fenced):
+            return Fenced(f"the record was not sent: {error}")
+        text = f"the record was not sent, because the producer cannot continue: {fatal.str()}"
+        return ApiError(error.code, text) if isinstance(error, ApiError) else ClientError(text)
 
     def log(self) -> None:
         """Log the errors since the last call.

@@ -73,7 +73,7 @@ def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
         producer,
         errors,
         Preparation(settings, topology),
-        Transactions(producer, max_block_s, waits),
+        Transactions(producer, max_block_s, waits, errors),
         max_block_s,
         waits,
     )

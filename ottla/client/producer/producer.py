@@ -12,6 +12,7 @@ from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.futures import DeliveryFuture, OnDelivery
+from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.parts import open_parts
 from ottla.client.producer.preparation import (
     MALFORMED,
@@ -19,7 +20,7 @@ from ottla.client.producer.preparation import (
     native_timestamp,
     plain_type_error,
 )
-from ottla.client.producer.serving import ReportServer
+from ottla.client.producer.serving import ReportServer, warned_errors
 from ottla.client.producer.transactions import GroupMember
 from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
 
@@ -30,6 +31,8 @@ _REFUSALS = (BufferError, *MALFORMED, transport.LibrdkafkaError)
 _STEP_S = 0.05
 INTERRUPTED = "%d records were not acknowledged when the program was interrupted"
 _log = logging.getLogger("ottla.client")
+not_aborted = warned_errors("a transaction was not aborted")
+not_closed = warned_errors("a producer was not closed cleanly")
 
 
 class Producer:
@@ -53,7 +56,7 @@ class Producer:
         self._transactions = parts.transactions
         self._produce = self._producer.produce
         self._server = ReportServer(self._producer, parts.errors)
-        self._new_future = DeliveryFuture.class_for(self._server)
+        self._new_future = DeliveryFuture.class_for(self._server, parts.errors)
         self._is_plain = self._preparation.is_plain
         self._sent = 0
         self._unclosed = parts.warning_unless_closed(self)
@@ -133,7 +136,8 @@ class Producer:
                 self._transactions.abandon()
             raise
         except BaseException:
-            self.abort_transaction()
+            with not_aborted:
+                self.abort_transaction()
             raise
         self.commit_transaction()
 
@@ -173,7 +177,8 @@ class Producer:
     def close(self, timeout: float | None = None) -> None:
         """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent.
 
-        An open transaction is aborted.
+        An open transaction is aborted. As in Java, a producer that cannot continue, because another
+        one has taken over or of another fatal error, is closed without an error.
         """
         if self._is_closed:
             return
@@ -181,8 +186,10 @@ class Producer:
         is_interrupted = False
         try:
             if self._transactions.is_open:
-                self.abort_transaction()
-            self.flush(timeout)
+                with not_aborted:
+                    self.abort_transaction()
+            with self._parts.errors.logged_if_fatal():
+                self.flush(timeout)
         except KeyboardInterrupt:
             is_interrupted = True
             raise
@@ -203,8 +210,11 @@ class Producer:
 
         After Ctrl-C they are sent within 100 ms or not at all: a warning has their number.
         """
-        if kind is None or not issubclass(kind, KeyboardInterrupt):
+        if kind is None:
             self.close()
+        elif not issubclass(kind, KeyboardInterrupt):
+            with not_closed:
+                self.close()
         elif not self._is_closed:
             try:
                 if self._transactions.is_open:
@@ -259,7 +269,10 @@ class Producer:
                 error = again
         if isinstance(error, MALFORMED):
             raise plain_type_error(record, error) from error
-        raised = refusal(record, error.args[0])
+        if transport.is_fatal(error.args[0]):
+            # Its reason may not have been reported yet.
+            self._server.serve()
+        raised = refusal(record, error.args[0], self._parts.errors)
         if not isinstance(raised, ApiError):
             raise raised from error
         # As in Kafka, errors of a single record are in its future.
@@ -276,7 +289,7 @@ class Producer:
             _closed()
 
 
-def refusal(record: PreparedRecord, cause: Any) -> Exception:
+def refusal(record: PreparedRecord, cause: Any, errors: ProducerErrors) -> Exception:
     """Return the error of a record that librdkafka refuses."""
     if cause.code() == transport.MESSAGE_TOO_LARGE:
         return ApiError(
@@ -289,7 +302,7 @@ def refusal(record: PreparedRecord, cause: Any) -> Exception:
             "a producer with transactional_id sends records only in a transaction: use `with "
             "producer.transaction():`"
         )
-    return transport.unsent_error(cause, record.topic, record.partition)
+    return errors.unsent(cause, record.topic, record.partition)
 
 
 def _closed(*_: Any) -> None:

@@ -38,6 +38,11 @@ def logged_errors(subject: str) -> LoggedErrors:
     return LoggedErrors(report, raised=(transport.LibrdkafkaError,))
 
 
+def warned_errors(subject: str) -> LoggedErrors:
+    """Return a context whose errors are one line in the log: another error is more important."""
+    return LoggedErrors(lambda error: _log.warning("%s: %s", subject, error))
+
+
 class Awaited(Protocol):
     """An object that a thread may wait for: a DeliveryFuture."""
 
@@ -87,6 +92,7 @@ class ReportServer:
                 self._poll(timeout_s)
         except transport.LibrdkafkaError as error:
             # A fatal error, which the next call of the sender raises again.
+            self._errors.stopped(error.args[0])
             _log.error("the producer cannot continue: %s", error.args[0].str())
         finally:
             self._owner = None
@@ -122,6 +128,7 @@ class ReportServer:
                     self._producer.flush(max(0.0, min(_STEP_S, remaining)))
                     unacknowledged = len(self._producer)
             except transport.LibrdkafkaError as error:
+                self._errors.stopped(error.args[0])
                 raise transport.translate(error.args[0]) from error
             self._errors.log()
             if remaining <= 0:

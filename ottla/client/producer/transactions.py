@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError
 from ottla.client import transport
 from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
+from ottla.client.producer.options import ProducerErrors
 from ottla.client.records import Offsets, next_offsets
 
 _log = logging.getLogger("ottla.client")
@@ -44,13 +45,16 @@ class AsyncGroupMember(Protocol):
 class Transactions:
     """The transactions of one producer, one after the other."""
 
-    def __init__(self, producer: Any, timeout_s: float, waits: transport.Waits) -> None:
+    def __init__(
+        self, producer: Any, timeout_s: float, waits: transport.Waits, errors: ProducerErrors
+    ) -> None:
         self._producer = producer
+        self._errors = errors
         self._waits = waits
         self._timeout_s = timeout_s
         self._is_initialized = False
         self.is_open = False
-        # True if `abandon` has not completed an abort.
+        # True until an abort that has begun is complete.
         self._must_abort = False
         # The error of a record that librdkafka did not take, and so does not miss.
         self._refusal: ApiError | None = None
@@ -69,7 +73,7 @@ class Transactions:
         try:
             self._producer.begin_transaction()
         except transport.LibrdkafkaError as error:
-            raise _error_of(error.args[0]) from error
+            raise self._error_of(error.args[0]) from error
         self.is_open = True
 
     def commit(self) -> None:
@@ -96,7 +100,7 @@ class Transactions:
 
     def abort(self) -> None:
         """Discard the records and offsets of the transaction."""
-        self._refusal = None
+        self._refusal, self._must_abort = None, True
         self._call(self._producer.abort_transaction)
         self.is_open = self._must_abort = False
 
@@ -129,7 +133,11 @@ class Transactions:
             except transport.LibrdkafkaError as error:
                 cause = error.args[0]
                 if not cause.retriable() or time.monotonic() > deadline:
-                    raise _error_of(cause) from error
+                    raise self._error_of(cause) from error
+
+    def _error_of(self, cause: Any) -> Exception:
+        self._errors.stopped(cause)
+        return _error_of(cause)
 
 
 def _error_of(cause: Any) -> Exception:

@@ -8,6 +8,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.producer.futures import DeliveryFuture
+from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import unsent
 
@@ -25,7 +26,7 @@ class Server:
 
 def future_of(on_delivery: Any = None) -> Any:
     """Return a future of a producer that sends nothing."""
-    return DeliveryFuture.class_for(Server())(on_delivery)  # type: ignore[arg-type]
+    return DeliveryFuture.class_for(Server(), ProducerErrors())(on_delivery)  # type: ignore[arg-type]
 
 
 def raising(*_: object) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ottla.client import transport
+from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
 
 
@@ -28,11 +29,14 @@ class _TimedOut:
     def str(self) -> str:
         return "timed out"
 
+    def fatal(self) -> bool:
+        return False
+
 
 def test_an_abandoned_abort_is_completed_before_the_next_transaction() -> None:
     """librdkafka refuses to begin while an abort is under way."""
     producer: Any = Producer()
-    transactions = Transactions(producer, 10, transport.Waits())
+    transactions = Transactions(producer, 10, transport.Waits(), ProducerErrors())
     transactions.begin()
     transactions.abandon()
     assert not transactions.is_open
