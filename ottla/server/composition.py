@@ -268,6 +268,7 @@ class Composition(NamedTuple):
                 self.clock,
                 settings.tokens,
                 self._bearers(listeners),
+                listeners.logins,
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,

@@ -22,6 +22,7 @@ from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
 from ottla.server.authentication.gate import Gate
 from ottla.server.authentication.gate import Limits as GateLimits
+from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
@@ -49,6 +50,7 @@ class Listeners:
         self.security: Mapping[str, ListenerSecurity] = {
             listener.name: security_of(static, listener) for listener in self._parsed
         }
+        self.logins = {name: LoginCounts() for name in self.security}
         # The addresses of advertised.listeners, by listener name.
         self.advertised: Mapping[str, tuple[str, int]] = {
             listener.name: (listener.host, listener.port)
@@ -82,6 +84,9 @@ class Listeners:
         )
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints
+        sources.logins = {
+            name: counts for name, counts in self.logins.items() if self.security[name].mechanisms
+        }
         for listener in self._parsed:
             tls = self.security[listener.name].tls
             endpoint = Endpoint(
@@ -125,6 +130,7 @@ class Listeners:
                 options.integer("connection.failed.authentication.delay.ms") / 1000,
             ),
             now,
+            self.logins[name],
         )
 
     def advertised_endpoints(self) -> list[image.Endpoint]:
