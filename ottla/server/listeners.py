@@ -1,6 +1,7 @@
 """The listeners of one broker: opened together, limited together, and closed together."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -79,6 +80,7 @@ class Listeners:
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent, buffers = UnsentBudget(_UNSENT_BYTES_MAX), ReceiveBuffers()
+        by_host: Counter[str] = Counter()
         descriptors = DescriptorLimit(
             lambda: len(directories.logs()) + lent_count(), open_count(files)
         )
@@ -98,6 +100,7 @@ class Listeners:
                 tasks=tasks,
                 tls=None if tls is None else server_context(tls),
             )
+            endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
             try:
