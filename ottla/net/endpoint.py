@@ -71,9 +71,9 @@ class Endpoint:
         self.accepted_count = 0
         # In order of arrival: the order of a set differs from process to process.
         self._connections: dict[Connection, None] = {}
-        self._by_host: dict[str, int] = {}
+        # Connections by address, with TLS handshakes.
+        self._by_host: Counter[str] = Counter()
         # Handshakes of TLS, which are not connections yet.
-        self._handshakes: Counter[str] = Counter()
         self._handshakes_count = 0
         self._unsent_bytes: dict[Connection, int] = {}
         self._net: port.Net | None = None
@@ -119,6 +119,10 @@ class Endpoint:
         self._descriptors = limit
         limit.watch(self._connections)
 
+    def count_hosts_in(self, by_host: Counter[str]) -> None:
+        """Share the count of connections by address: max.connections.per.ip is for a broker."""
+        self._by_host = by_host
+
     def _accept(self) -> Connection:
         return Connection(self)
 
@@ -126,27 +130,24 @@ class Endpoint:
         """Count a TLS handshake unless max.connections(.per.ip) are open or in a handshake."""
         is_admitted = (
             len(self._connections) + self._handshakes_count < self.limits.connections_max
-            and self._by_host.get(host, 0) + self._handshakes[host]
-            < self.limits.connections_per_host_max
+            and self._by_host[host] < self.limits.connections_per_host_max
         )
         if is_admitted:
-            self._handshakes[host] += 1
+            self._by_host[host] += 1
             self._handshakes_count += 1
         return is_admitted
 
     def end(self, host: str) -> None:
         """Remove a handshake: it has failed, or is a connection now."""
         self._handshakes_count -= 1
-        self._handshakes[host] -= 1
-        if not self._handshakes[host]:
-            del self._handshakes[host]
+        self._leave(host)
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection unless max.connections(.per.ip) are open."""
         self._connections[connection] = None
         self.accepted_count += 1
         host = connection.peer_address[0]
-        self._by_host[host] = self._by_host.get(host, 0) + 1
+        self._by_host[host] += 1
         throttle_ms = self.throttle_ms(host) if self.throttle_ms is not None else 0
         if throttle_ms:
             # If it were closed at once, it would reconnect at once.
@@ -157,20 +158,23 @@ class Endpoint:
             )
         return (
             len(self._connections) <= self.limits.connections_max
-            and self._by_host[host] <= self.limits.connections_per_host_max
+            # The handshake of this connection is still counted.
+            and self._by_host[host] - self.is_encrypted <= self.limits.connections_per_host_max
             and (self._descriptors is None or self._descriptors.admit())
         )
 
     def forget(self, connection: Connection) -> None:
         """Remove a lost connection from the count."""
         self._connections.pop(connection, None)
-        host = connection.peer_address[0]
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
+        self._leave(connection.peer_address[0])
         self._unsent_bytes.pop(connection, None)
         if not self._connections and self._all_gone is not None and not self._all_gone.done():
             self._all_gone.set_result(None)
+
+    def _leave(self, host: str) -> None:
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
 
     def file_socket(self, transport: asyncio.BaseTransport) -> port.FileSocket | None:
         """Return the means to send files through a transport; None if it cannot send files."""

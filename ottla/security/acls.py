@@ -7,6 +7,8 @@ binding with ANY, MATCH or None in some of its fields.
 from enum import IntEnum
 from typing import NamedTuple
 
+from ottla.base.errors import ProtocolError
+
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
@@ -83,6 +85,27 @@ class AclBinding(NamedTuple):
 
     pattern: ResourcePattern = ResourcePattern(ResourceType.ANY, None, PatternType.ANY)
     entry: AccessControlEntry = AccessControlEntry()
+
+    @classmethod
+    def of_codes(
+        cls,
+        pattern: tuple[int, str | None, int],
+        entry: tuple[str | None, str | None, int, int],
+    ) -> "AclBinding":
+        """Return a binding from numbers of the protocol, in the order of the fields.
+
+        Numbers of newer versions are UNKNOWN. As in Kafka, 0 is none: ProtocolError.
+        """
+        resource_type, name, pattern_type = pattern
+        principal, host, operation, permission_type = entry
+        if 0 in (resource_type, pattern_type, operation, permission_type):
+            raise ProtocolError("an access control list entry or filter has no type or operation")
+        return cls(
+            ResourcePattern(ResourceType(resource_type), name, PatternType(pattern_type)),
+            AccessControlEntry(
+                principal, host, AclOperation(operation), PermissionType(permission_type)
+            ),
+        )
 
     @property
     def is_unknown(self) -> bool:

@@ -12,7 +12,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from ottla.security.oauth import SECONDS_MAX, Bearer, TokenRefused
+from ottla.security.oauth import SECONDS_MAX, Bearer, TokenRefused, header_of
 
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"),
@@ -40,6 +40,15 @@ def read_keys(data: bytes) -> Keys:
     if not keys.keys:
         raise ValueError("it has no keys")
     return keys
+
+
+def has_key_of(token: str, keys: Keys) -> bool:
+    """Return False if a token names a key that is not among the keys."""
+    try:
+        key_id = header_of(token).get("kid")
+    except TokenRefused:
+        return True
+    return key_id is None or key_id in {key.kid for key in keys.keys}
 
 
 def signed(token: str, keys: Keys, rules: SignedRules, now_ms: int) -> Bearer:

@@ -268,6 +268,7 @@ class Composition(NamedTuple):
                 self.clock,
                 settings.tokens,
                 self._bearers(listeners),
+                listeners.logins,
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
@@ -277,7 +278,7 @@ class Composition(NamedTuple):
     def _bearers(self, listeners: Listeners) -> "bearers.Bearers | None":
         if all(security.bearer is None for security in listeners.security.values()):
             return None
-        return bearers.Bearers(listeners.security, self.files, self.clock)
+        return bearers.Bearers(listeners.security, self.files, self.clock, self.tasks)
 
     def cleaner(self, broker: Broker) -> Cleaner:
         """Return the log cleaner of a broker, which follows its options."""

@@ -1,6 +1,7 @@
 """The listeners of one broker: opened together, limited together, and closed together."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
 from ottla.server.authentication.gate import Gate
 from ottla.server.authentication.gate import Limits as GateLimits
+from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
@@ -49,6 +51,7 @@ class Listeners:
         self.security: Mapping[str, ListenerSecurity] = {
             listener.name: security_of(static, listener) for listener in self._parsed
         }
+        self.logins = {name: LoginCounts() for name in self.security}
         # The addresses of advertised.listeners, by listener name.
         self.advertised: Mapping[str, tuple[str, int]] = {
             listener.name: (listener.host, listener.port)
@@ -77,11 +80,15 @@ class Listeners:
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent, buffers = UnsentBudget(_UNSENT_BYTES_MAX), ReceiveBuffers()
+        by_host: Counter[str] = Counter()
         descriptors = DescriptorLimit(
             lambda: len(directories.logs()) + lent_count(), open_count(files)
         )
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints
+        sources.logins = {
+            name: counts for name, counts in self.logins.items() if self.security[name].mechanisms
+        }
         for listener in self._parsed:
             tls = self.security[listener.name].tls
             endpoint = Endpoint(
@@ -93,6 +100,7 @@ class Listeners:
                 tasks=tasks,
                 tls=None if tls is None else server_context(tls),
             )
+            endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
             try:
@@ -125,6 +133,7 @@ class Listeners:
                 options.integer("connection.failed.authentication.delay.ms") / 1000,
             ),
             now,
+            self.logins[name],
         )
 
     def advertised_endpoints(self) -> list[image.Endpoint]:

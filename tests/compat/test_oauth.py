@@ -120,30 +120,30 @@ def test_our_clients_issue_unsecured_tokens() -> None:
         )
 
 
-def test_our_clients_fetch_tokens_of_a_provider(tmp_path: Path) -> None:
-    """The options are librdkafka's, or those of Java's clients."""
-    keys = tmp_path / "keys.json"
-    with IdentityProvider() as provider:
-        keys.write_text(json.dumps(KeySet([provider.key]).as_dict(private=False)))
-        with cluster_with(sasl_oauthbearer_jwks_endpoint_url=keys.as_uri()) as address:
-            endpoint = {"sasl.oauthbearer.token.endpoint.url": provider.url}
-            own = {
-                "sasl.oauthbearer.method": "oidc",
-                "sasl.oauthbearer.client.id": CLIENT,
-                "sasl.oauthbearer.client.secret": SECRET,
-            }
-            use_all_clients(settings(address, **endpoint, **own))
-            java_options = {
-                "sasl.login.callback.handler.class": (
-                    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
-                ),
-                "sasl.jaas.config": f'{_MODULE} clientId="{CLIENT}" clientSecret="{SECRET}";',
-            }
-            with ottla.client.AdminClient(settings(address, **endpoint, **java_options)) as admin:
-                assert [topic.name for topic in admin.list_topics()] == ["ours"]
-            wrong = settings(address, **endpoint, **{**own, "sasl.oauthbearer.client.secret": "x"})
-            with pytest.raises(ApiError, match="Unauthorized"):
-                ottla.client.AdminClient(wrong).list_topics()
+def test_our_clients_fetch_tokens_of_a_provider() -> None:
+    """The options are librdkafka's, or those of Java's clients; the broker fetches the keys."""
+    with (
+        IdentityProvider() as provider,
+        cluster_with(sasl_oauthbearer_jwks_endpoint_url=provider.url) as address,
+    ):
+        endpoint = {"sasl.oauthbearer.token.endpoint.url": provider.url}
+        own = {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": CLIENT,
+            "sasl.oauthbearer.client.secret": SECRET,
+        }
+        use_all_clients(settings(address, **endpoint, **own))
+        java_options = {
+            "sasl.login.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+            ),
+            "sasl.jaas.config": f'{_MODULE} clientId="{CLIENT}" clientSecret="{SECRET}";',
+        }
+        with ottla.client.AdminClient(settings(address, **endpoint, **java_options)) as admin:
+            assert [topic.name for topic in admin.list_topics()] == ["ours"]
+        wrong = settings(address, **endpoint, **{**own, "sasl.oauthbearer.client.secret": "x"})
+        with pytest.raises(ApiError, match="Unauthorized"):
+            ottla.client.AdminClient(wrong).list_topics()
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
 """Clients renew sessions that end (KIP-368), each on its connection."""
 
 import contextlib
+import re
 import subprocess
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ def limited_cluster() -> Iterator[tuple[Cluster, str]]:
     """Run a broker with short sessions; yields its address for users."""
     options = {
         "connections.max.reauth.ms": str(_LIFETIME_MS),
+        "metrics.listener": "127.0.0.1:0",
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{_PLAIN} user_ann="secret";',
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
@@ -54,6 +57,18 @@ def sessions(cluster: Cluster) -> list[Session]:
 def renewals(cluster: Cluster) -> set[float]:
     """Return when the sessions of the connected clients were last renewed."""
     return {row.renewed_at for row in sessions(cluster) if row.renewed_at is not None}
+
+
+def metrics(cluster: Cluster) -> dict[str, float]:
+    """Return the metrics of the listener with SASL, as Prometheus reads them."""
+    address = cluster.node(1).monitoring_address
+    assert address is not None
+    host, port = address
+    with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=20) as response:
+        text = response.read().decode()
+    prefix = "kafka_server_socket_server_metrics_"
+    rows = re.findall(rf'^{prefix}(\w+)\{{listener="SASL_PLAINTEXT".*?\}} (\S+)$', text, re.M)
+    return {name: float(value) for name, value in rows}
 
 
 def repeat_until_renewed(cluster: Cluster, request: Callable[[], object], count: int) -> None:
@@ -88,6 +103,12 @@ def test_librdkafka_renews_its_sessions() -> None:
 
         repeat_until_renewed(cluster, produce, 2)
         assert producer.flush(20) == 0
+        shown = metrics(cluster)
+        assert shown["successful_reauthentication_total"] >= 2
+        assert shown["successful_authentication_total"] >= 1
+        assert shown["failed_reauthentication_total"] == 0
+        assert shown["expired_connections_killed_count"] == 0
+        assert 1 <= shown["reauthentication_latency_avg"] <= shown["reauthentication_latency_max"]
         assert errors == []
 
 

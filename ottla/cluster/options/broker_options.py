@@ -162,7 +162,7 @@ _NETWORK = (
         "max.connections.per.ip",
         INT,
         INT_MAX,
-        "Maximum number of connections from one address.",
+        "Maximum number of connections from one address, to all listeners together.",
         minimum=0,
         dynamic=True,
     ),

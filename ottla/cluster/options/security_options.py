@@ -7,9 +7,8 @@ name in small letters. The users of PLAIN are those of the login module in
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
-Not done: GSSAPI; keys of OAUTHBEARER over HTTP (`sasl.oauthbearer.jwks.endpoint.url`); certificates
-that are read again after a change; a JAAS file in place of the option; key stores of Java (JKS,
-PKCS12).
+Not done: GSSAPI; certificates that are read again after a change; a JAAS file in place of the
+option; key stores of Java (JKS, PKCS12).
 """
 
 import dataclasses
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.base.options import OptionType, Scope, Snapshot
+from ottla.base.options import Option, OptionType, Scope, Snapshot
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.net.tls import TlsFiles
 from ottla.security import jaas
@@ -45,6 +44,14 @@ _SKEW_ROW = _broker(
     30,
     "How much the clock of the issuer of a token may differ from the broker's, in seconds.",
     minimum=0,
+)
+_REFRESH_ROW = _broker(
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    OptionType.LONG,
+    3_600_000,
+    "How often public keys are fetched over HTTP, in milliseconds. They are also fetched soon after "
+    "a token with an unknown key.",
+    minimum=1,
 )
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
@@ -94,9 +101,10 @@ ROWS = (
         _KEYS,
         STRING,
         None,
-        "The public keys of those that issue tokens of OAUTHBEARER: file:///, and the path of a JWKS "
-        "document. It is read again after a change.",
+        "The public keys of those that issue tokens of OAUTHBEARER: the address of a JWKS document, "
+        "with https://, http:// or file:///. A file is read again after a change.",
     ),
+    _REFRESH_ROW,
     _broker(
         "sasl.oauthbearer.expected.audience",
         OptionType.LIST,
@@ -223,7 +231,7 @@ class BearerOptions(NamedTuple):
     """The rules by which tokens of OAUTHBEARER are checked.
 
     `module` has the options of the login module, for tokens without a signature. The others are for
-    tokens with one; `keys_path` is empty if they have none.
+    tokens with one, whose keys are in a file (`keys_path`), or at `keys_url`.
     """
 
     module: Mapping[str, str] = {}
@@ -232,6 +240,8 @@ class BearerOptions(NamedTuple):
     issuer: str = ""
     clock_skew_seconds: int = 0
     principal_claim: str = ""
+    keys_url: str = ""
+    refresh_ms: int = 0
 
 
 class ListenerSecurity(NamedTuple):
@@ -361,7 +371,7 @@ class _Values:
         if url:
             return self._signed(url)
         if self._own(f"oauthbearer.{_HANDLER}") is not None:
-            raise self._refusal(_KEYS, "is not set: name a file of keys")
+            raise self._refusal(_KEYS, "is not set: name a file of keys, or their address")
         name = f"{self._prefix}oauthbearer.{_JAAS}"
         text = self._own(f"oauthbearer.{_JAAS}")
         if text is None:
@@ -380,23 +390,23 @@ class _Values:
         return BearerOptions(module.options)
 
     def _signed(self, url: str) -> BearerOptions:
-        path = url.removeprefix("file://")
-        if not url.startswith("file:///"):
-            raise self._refusal(
-                _KEYS,
-                f"is {url}: it must begin with file:///, because the broker reads no keys over HTTP",
-            )
+        is_file = url.startswith("file:///")
+        if not is_file and not url.startswith(("https://", "http://")):
+            raise self._refusal(_KEYS, f"is {url}: it must begin with https:// or file:///")
         audiences = self._of_bearer("sasl.oauthbearer.expected.audience").split(",")
-        row = dataclasses.replace(_SKEW_ROW, name=self._prefix + _SKEW_ROW.name)
         return BearerOptions(
-            keys_path=path,
+            keys_path=url.removeprefix("file://") if is_file else "",
             audiences=tuple(part.strip() for part in audiences if part.strip()),
             issuer=self._of_bearer("sasl.oauthbearer.expected.issuer"),
-            clock_skew_seconds=int(
-                row.parse(self._of_bearer("sasl.oauthbearer.clock.skew.seconds"))
-            ),
+            clock_skew_seconds=self._number_of_bearer(_SKEW_ROW),
             principal_claim=self._of_bearer("sasl.oauthbearer.sub.claim.name"),
+            keys_url="" if is_file else url,
+            refresh_ms=0 if is_file else self._number_of_bearer(_REFRESH_ROW),
         )
+
+    def _number_of_bearer(self, row: Option) -> int:
+        named = dataclasses.replace(row, name=self._prefix + row.name)
+        return int(named.parse(self._of_bearer(row.name)))
 
     def _of_bearer(self, name: str) -> str:
         """Return the text of an option of OAUTHBEARER, which may have the mechanism before it."""

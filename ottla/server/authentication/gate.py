@@ -18,6 +18,7 @@ from ottla.security.exchanges import AuthenticationFailed
 from ottla.server.authentication.identity import (
     CertificateUser,
     ClientLogin,
+    LoginCounts,
     is_known,
     session_of,
 )
@@ -57,7 +58,9 @@ class Gate:
         security: ListenerSecurity,
         limits: Limits,
         now: Callable[[], float],
+        counts: LoginCounts,
     ) -> None:
+        self._counts = counts
         self._dispatcher = dispatcher
         self._now = now
         self._has_sasl = bool(security.mechanisms)
@@ -110,6 +113,7 @@ class Gate:
         if session is None or not session.has_ended(now := self._now()):
             return
         if _key(frame) != ApiKey.SASL_HANDSHAKE or not session.may_be_renewed(now):
+            self._counts.expired += 1
             raise ProtocolError(f"the session of user {session.user} has ended")
 
     def _check(self, frame: memoryview, allowed: frozenset[ApiKey]) -> None:

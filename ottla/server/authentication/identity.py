@@ -1,8 +1,10 @@
 """The identity of a peer: the login of a client, a certificate, or the proof of a broker."""
 
+import math
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
+from ottla.base.errors import ProtocolError
 from ottla.net.connection import Connection
 from ottla.security import sessions
 from ottla.security.broker_proof import ProofToPeer
@@ -10,6 +12,10 @@ from ottla.security.exchanges import AuthenticationFailed, ClientExchange
 from ottla.security.principal import USER, Principal
 from ottla.security.sessions import Renewal, Session
 from ottla.server.quotas.entities import ANONYMOUS
+
+# Kafka's metrics have two windows of this time.
+_WINDOW_SECONDS = 30.0
+_NO_VALUES = (0, 0.0, 0.0)
 
 
 class CertificateUser(NamedTuple):
@@ -29,6 +35,68 @@ class Terms(NamedTuple):
     is_raw: bool = False
 
 
+class Latency:
+    """Average and maximum of the values of the last half minute or minute, as in Kafka's metrics."""
+
+    __slots__ = ("_begun_at", "_former", "_window")
+
+    def __init__(self) -> None:
+        self._begun_at = 0.0
+        # Count, sum and maximum.
+        self._former = self._window = _NO_VALUES
+
+    def record(self, value: float, now: float) -> None:
+        """Record a value at a time of the monotonic clock in seconds."""
+        self._turn(now)
+        count, total, largest = self._window
+        self._window = count + 1, total + value, max(largest, value)
+
+    def recent(self, now: float) -> tuple[float, float]:
+        """Return the average and the maximum; NaN without values."""
+        self._turn(now)
+        (former, former_sum, _), (count, total, _) = self._former, self._window
+        if not former + count:
+            return math.nan, math.nan
+        largest = max(self._former[2], self._window[2])
+        return (former_sum + total) / (former + count), largest
+
+    def _turn(self, now: float) -> None:
+        if now - self._begun_at >= _WINDOW_SECONDS:
+            is_next = now - self._begun_at < 2 * _WINDOW_SECONDS
+            self._former = self._window if is_next else _NO_VALUES
+            self._window = _NO_VALUES
+            self._begun_at = now
+
+
+class LoginCounts:
+    """The logins of a listener since the start: Kafka's metrics of its Selector and SocketServer."""
+
+    __slots__ = ("expired", "failed", "failed_renewals", "latency_ms", "renewed", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = self.failed = 0
+        self.renewed = self.failed_renewals = 0
+        # Connections that were closed because their session had ended.
+        self.expired = 0
+        self.latency_ms = Latency()
+
+    def fail(self, *, is_renewal: bool) -> None:
+        """Count an exchange that has failed."""
+        if is_renewal:
+            self.failed_renewals += 1
+        else:
+            self.failed += 1
+
+    def succeed(self, renewal: Renewal | None, now: float) -> None:
+        """Count an exchange that is complete."""
+        if renewal is None:
+            self.succeeded += 1
+            return
+        self.renewed += 1
+        # As in Kafka, at least 1 ms.
+        self.latency_ms.record(max(1.0, round(1000 * (now - renewal.begun_at))), now)
+
+
 class ClientLogin:
     """An exchange with a client, in the way of one connection.
 
@@ -37,7 +105,12 @@ class ClientLogin:
     """
 
     def __init__(
-        self, exchange: ClientExchange, terms: Terms, clock: Clock, renewal: Renewal | None = None
+        self,
+        exchange: ClientExchange,
+        terms: Terms,
+        clock: Clock,
+        counts: LoginCounts,
+        renewal: Renewal | None = None,
     ) -> None:
         self.exchange = exchange
         self.is_raw = terms.is_raw
@@ -46,6 +119,7 @@ class ClientLogin:
         self.has_failed = False
         self._terms = terms
         self._clock = clock
+        self._counts = counts
 
     @property
     def user(self) -> str:
@@ -60,8 +134,9 @@ class ClientLogin:
             raise AuthenticationFailed("Authentication failed: the exchange is over")
         try:
             return self._step(message)
-        except AuthenticationFailed:
+        except (AuthenticationFailed, ProtocolError):
             self.has_failed = True
+            self._counts.fail(is_renewal=self.renewal is not None)
             raise
 
     def _step(self, message: bytes) -> bytes:
@@ -71,9 +146,11 @@ class ClientLogin:
         reply = exchange.step(message)
         if exchange.user:
             lifetime = sessions.lifetime_ms(terms.limit_ms, exchange.expiry_ms, clock.time_ms())
+            now = clock.monotonic()
             self.session = sessions.begin(
-                exchange.user, terms.mechanism, lifetime, clock.monotonic(), self.renewal
+                exchange.user, terms.mechanism, lifetime, now, self.renewal
             )
+            self._counts.succeed(self.renewal, now)
         return reply
 
 

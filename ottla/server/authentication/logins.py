@@ -19,7 +19,12 @@ from ottla.security.exchanges import (
 )
 from ottla.security.scram import ScramCredential, ScramMechanism, parse_credential
 from ottla.security.sessions import Renewal
-from ottla.server.authentication.identity import ClientLogin, Terms, may_request_tokens
+from ottla.server.authentication.identity import (
+    ClientLogin,
+    LoginCounts,
+    Terms,
+    may_request_tokens,
+)
 
 if TYPE_CHECKING:
     from ottla.server.authentication.bearers import Bearers
@@ -33,7 +38,8 @@ class Logins:
     """Begins the exchanges of the listeners with SASL.
 
     `users` returns the settings of users by their path in the tree. `tokens` is None if the broker
-    issues no delegation tokens, `bearers` if no listener has OAUTHBEARER.
+    issues no delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the
+    listeners by name.
     """
 
     def __init__(
@@ -44,9 +50,11 @@ class Logins:
         clock: Clock,
         tokens: "DelegationTokens | None" = None,
         bearers: "Bearers | None" = None,
+        counts: Mapping[str, LoginCounts] | None = None,
     ) -> None:
         self.tokens = tokens
         self._bearers = bearers
+        self._counts = counts or {name: LoginCounts() for name in listeners}
         self._listeners = listeners
         self._users = users
         self._rng = rng
@@ -75,7 +83,12 @@ class Logins:
         """Return a new exchange with a mechanism of the listener, which may renew a session."""
         security = self._listeners[listener]
         terms = Terms(mechanism, security.session_ms.get(mechanism, 0), is_raw)
-        return ClientLogin(self._exchange(listener, mechanism), terms, self._clock, renewal)
+        exchange = self._exchange(listener, mechanism)
+        return ClientLogin(exchange, terms, self._clock, self._counts[listener], renewal)
+
+    def refuse(self, listener: str, *, is_renewal: bool) -> None:
+        """Count an exchange that cannot begin, because the listener lacks its mechanism."""
+        self._counts[listener].fail(is_renewal=is_renewal)
 
     def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:

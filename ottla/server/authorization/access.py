@@ -18,7 +18,8 @@ from ottla.server.current import Current
 P = TypeVar("P")
 
 _HOSTS_MAX = 4096
-_ALLOWED_MAX = 1000
+# Each connection remembers so many operations on topics.
+_ALLOWED_MAX = 250
 _BITS = 32
 _SIGN = 1 << (_BITS - 1)
 _ERRORS = {

@@ -66,7 +66,7 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.DESCRIBE_DELEGATION_TOKEN: tokens.check_describe_tokens,
     ApiKey.DELETE_GROUPS: groups.check_delete_groups,
     ApiKey.ELECT_LEADERS: cluster.check_elections,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: cluster.check_alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: cluster.check_incremental_alter_configs,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: cluster.cluster(
         _ALTER, refuse=cluster.refuse_reassignments
     ),

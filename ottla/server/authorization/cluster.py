@@ -220,67 +220,45 @@ def _refusal(access: Access, operation: AclOperation, resource: Any) -> ApiError
     return None if access.may(operation, kind, name) else ApiError(code)
 
 
-def check_describe_configs(
-    access: Access, request: describe_configs.DescribeConfigsRequest
-) -> Verdict:
-    """DESCRIBE_CONFIGS of each topic and group, or of the cluster."""
-    refused = []
-    allowed = []
-    for resource in request.resources:
-        error = _refusal(access, AclOperation.DESCRIBE_CONFIGS, resource)
-        if error is None:
-            allowed.append(resource)
-            continue
-        refused.append(
-            describe_configs.DescribeConfigsResult(
-                error_code=int(error.code),
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
+def configs(operation: AclOperation, row: type[Any], results: str) -> Check:
+    """Return the check of an API of configurations: of each topic and group, or of the cluster.
+
+    `row` is the part of the response for a configuration, in its field `results`.
+    """
+
+    def check(access: Access, request: Any) -> Verdict:
+        refused: list[Any] = []
+        allowed: list[Any] = []
+        for resource in request.resources:
+            error = _refusal(access, operation, resource)
+            if error is None:
+                allowed.append(resource)
+                continue
+            refused.append(
+                row(
+                    error_code=int(error.code),
+                    error_message=error.message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
             )
-        )
-    request.resources = allowed
+        request.resources = allowed
 
-    def complete(
-        response: describe_configs.DescribeConfigsResponse,
-    ) -> describe_configs.DescribeConfigsResponse:
-        response.results += refused
-        return response
+        def complete(response: Any) -> Any:
+            getattr(response, results).extend(refused)
+            return response
 
-    return complete if refused else None
+        return complete if refused else None
+
+    return check
 
 
-def check_alter_configs(
-    access: Access,
-    request: alter_configs.AlterConfigsRequest
-    | incremental_alter_configs.IncrementalAlterConfigsRequest,
-) -> Verdict:
-    """ALTER_CONFIGS of each topic and group, or of the cluster."""
-    is_old = isinstance(request, alter_configs.AlterConfigsRequest)
-    row = (
-        alter_configs.AlterConfigsResourceResponse
-        if is_old
-        else incremental_alter_configs.AlterConfigsResourceResponse
-    )
-    refused: list[Any] = []
-    allowed: list[Any] = []
-    for resource in request.resources:
-        error = _refusal(access, AclOperation.ALTER_CONFIGS, resource)
-        if error is None:
-            allowed.append(resource)
-            continue
-        refused.append(
-            row(
-                error_code=int(error.code),
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
-    request.resources = allowed
-
-    def complete(response: Any) -> Any:
-        response.responses += refused
-        return response
-
-    return complete if refused else None
+check_describe_configs = configs(
+    AclOperation.DESCRIBE_CONFIGS, describe_configs.DescribeConfigsResult, "results"
+)
+check_alter_configs = configs(
+    AclOperation.ALTER_CONFIGS, alter_configs.AlterConfigsResourceResponse, "responses"
+)
+check_incremental_alter_configs = configs(
+    AclOperation.ALTER_CONFIGS, incremental_alter_configs.AlterConfigsResourceResponse, "responses"
+)

@@ -1,6 +1,7 @@
 """The checks of APIs of groups, and of FindCoordinator."""
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import AclOperation, ResourceType
@@ -19,6 +20,8 @@ from ottla.wire.messages import (
     offset_delete,
     offset_fetch,
 )
+
+R = TypeVar("R")
 
 _GROUP = ResourceType.GROUP
 _FAILED = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -206,17 +209,24 @@ def check_find_coordinator(
     return complete if keys else find_coordinator.FindCoordinatorResponse(coordinators=refused)
 
 
+def _split(
+    access: Access, operation: AclOperation, names: Iterable[str], row: Callable[[str], R]
+) -> tuple[list[str], list[R]]:
+    """Return the groups that the sender may use, and the parts of the response for the others."""
+    may = {name: access.may(operation, _GROUP, name) for name in names}
+    return [name for name in names if may[name]], [row(name) for name in names if not may[name]]
+
+
 def check_describe_groups(
     access: Access, request: describe_groups.DescribeGroupsRequest
 ) -> Verdict:
     """DESCRIBE of each group."""
-    refused = [
-        describe_groups.DescribedGroup(group_id=name, error_code=_FAILED)
-        for name in request.groups
-        if not access.may(AclOperation.DESCRIBE, _GROUP, name)
-    ]
-    names = {row.group_id for row in refused}
-    request.groups = [name for name in request.groups if name not in names]
+    request.groups, refused = _split(
+        access,
+        AclOperation.DESCRIBE,
+        request.groups,
+        lambda name: describe_groups.DescribedGroup(group_id=name, error_code=_FAILED),
+    )
 
     def complete(
         response: describe_groups.DescribeGroupsResponse,
@@ -241,16 +251,15 @@ def check_list_groups(access: Access, request: list_groups.ListGroupsRequest) ->
 
 def check_delete_groups(access: Access, request: delete_groups.DeleteGroupsRequest) -> Verdict:
     """DELETE of each group."""
-    names = dict.fromkeys(request.groups_names)
-    refused = [
-        delete_groups.DeletableGroupResult(group_id=name, error_code=_FAILED)
-        for name in names
-        if not access.may(AclOperation.DELETE, _GROUP, name)
-    ]
+    names, refused = _split(
+        access,
+        AclOperation.DELETE,
+        dict.fromkeys(request.groups_names),
+        lambda name: delete_groups.DeletableGroupResult(group_id=name, error_code=_FAILED),
+    )
     if not refused:
         return None
-    hidden = {row.group_id for row in refused}
-    request.groups_names = [name for name in names if name not in hidden]
+    request.groups_names = names
 
     def complete(
         response: delete_groups.DeleteGroupsResponse,
@@ -291,13 +300,12 @@ def check_consumer_describe(
     access: Access, request: consumer_group_describe.ConsumerGroupDescribeRequest
 ) -> Verdict:
     """DESCRIBE of each group, and of the topics of its members."""
-    refused = [
-        consumer_group_describe.DescribedGroup(group_id=name, error_code=_FAILED)
-        for name in request.group_ids
-        if not access.may(AclOperation.DESCRIBE, _GROUP, name)
-    ]
-    names = {row.group_id for row in refused}
-    request.group_ids = [name for name in request.group_ids if name not in names]
+    request.group_ids, refused = _split(
+        access,
+        AclOperation.DESCRIBE,
+        request.group_ids,
+        lambda name: consumer_group_describe.DescribedGroup(group_id=name, error_code=_FAILED),
+    )
 
     def complete(
         response: consumer_group_describe.ConsumerGroupDescribeResponse,

@@ -6,16 +6,8 @@ SECURITY_DISABLED. An entry that exists is no error.
 Not done: nothing.
 """
 
-from ottla.base.errors import ApiError, ErrorCode, ProtocolError
-from ottla.security.acls import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    PatternType,
-    PermissionType,
-    ResourcePattern,
-    ResourceType,
-)
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.security.acls import AclBinding
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_acls import (
@@ -29,8 +21,6 @@ API = ApiKey.CREATE_ACLS
 MIN_VERSION = 1
 MAX_VERSION = 3
 
-_UNKNOWN = 0
-
 
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     """Add each entry that is valid."""
@@ -38,8 +28,6 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
         refusal = ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
         return CreateAclsResponse(results=[_result(refusal) for _ in request.creations])
     bindings = [_binding(creation) for creation in request.creations]
-    if any(_is_empty(creation) for creation in request.creations):
-        raise ProtocolError("an access control list entry has no type or no operation")
     if any(binding.is_filter for binding in bindings):
         refusal = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Types and operations must not be ANY.")
         return CreateAclsResponse(results=[_result(refusal) for _ in bindings])
@@ -47,28 +35,10 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     return CreateAclsResponse(results=[_result(error) for error in errors])
 
 
-def _is_empty(creation: AclCreation) -> bool:
-    return _UNKNOWN in (
-        creation.resource_type,
-        creation.resource_pattern_type,
-        creation.operation,
-        creation.permission_type,
-    )
-
-
 def _binding(creation: AclCreation) -> AclBinding:
-    return AclBinding(
-        ResourcePattern(
-            ResourceType(creation.resource_type),
-            creation.resource_name,
-            PatternType(creation.resource_pattern_type),
-        ),
-        AccessControlEntry(
-            creation.principal,
-            creation.host,
-            AclOperation(creation.operation),
-            PermissionType(creation.permission_type),
-        ),
+    return AclBinding.of_codes(
+        (creation.resource_type, creation.resource_name, creation.resource_pattern_type),
+        (creation.principal, creation.host, creation.operation, creation.permission_type),
     )
 
 

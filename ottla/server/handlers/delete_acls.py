@@ -6,16 +6,8 @@ SECURITY_DISABLED.
 Not done: nothing.
 """
 
-from ottla.base.errors import ApiError, ErrorCode, ProtocolError
-from ottla.security.acls import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    PatternType,
-    PermissionType,
-    ResourcePattern,
-    ResourceType,
-)
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.security.acls import AclBinding
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.delete_acls import (
@@ -30,8 +22,6 @@ API = ApiKey.DELETE_ACLS
 MIN_VERSION = 1
 MAX_VERSION = 3
 
-_UNKNOWN = 0
-
 
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
     """Delete the entries that match a filter; the first that matches reports an entry."""
@@ -42,23 +32,12 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
         )
         return DeleteAclsResponse(filter_results=[refusal for _ in request.filters])
     filters = [_filter(wanted) for wanted in request.filters]
-    if any(_is_empty(wanted) for wanted in request.filters):
-        raise ProtocolError("a filter of access control lists has no type or no operation")
     known = [wanted for wanted in filters if not wanted.is_unknown]
     results = iter(await context.access.authorizer.delete(known))
     return DeleteAclsResponse(
         filter_results=[
             _invalid() if wanted.is_unknown else _result(next(results)) for wanted in filters
         ]
-    )
-
-
-def _is_empty(wanted: DeleteAclsFilter) -> bool:
-    return _UNKNOWN in (
-        wanted.resource_type_filter,
-        wanted.pattern_type_filter,
-        wanted.operation,
-        wanted.permission_type,
     )
 
 
@@ -75,18 +54,9 @@ def _result(deleted: list[tuple[AclBinding, ApiError | None]]) -> DeleteAclsFilt
 
 
 def _filter(wanted: DeleteAclsFilter) -> AclBinding:
-    return AclBinding(
-        ResourcePattern(
-            ResourceType(wanted.resource_type_filter),
-            wanted.resource_name_filter,
-            PatternType(wanted.pattern_type_filter),
-        ),
-        AccessControlEntry(
-            wanted.principal_filter,
-            wanted.host_filter,
-            AclOperation(wanted.operation),
-            PermissionType(wanted.permission_type),
-        ),
+    return AclBinding.of_codes(
+        (wanted.resource_type_filter, wanted.resource_name_filter, wanted.pattern_type_filter),
+        (wanted.principal_filter, wanted.host_filter, wanted.operation, wanted.permission_type),
     )
 
 

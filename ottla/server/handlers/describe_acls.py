@@ -6,16 +6,8 @@ SECURITY_DISABLED.
 Not done: nothing.
 """
 
-from ottla.base.errors import ErrorCode, ProtocolError
-from ottla.security.acls import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    PatternType,
-    PermissionType,
-    ResourcePattern,
-    ResourceType,
-)
+from ottla.base.errors import ErrorCode
+from ottla.security.acls import AclBinding, ResourcePattern
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_acls import (
@@ -29,8 +21,6 @@ API = ApiKey.DESCRIBE_ACLS
 MIN_VERSION = 1
 MAX_VERSION = 3
 
-_UNKNOWN = 0
-
 
 def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
     """Return the entries that match, by pattern."""
@@ -39,22 +29,10 @@ def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAcl
             error_code=int(ErrorCode.SECURITY_DISABLED),
             error_message="No Authorizer is configured on the broker",
         )
-    wanted = AclBinding(
-        ResourcePattern(
-            ResourceType(request.resource_type_filter),
-            request.resource_name_filter,
-            PatternType(request.pattern_type_filter),
-        ),
-        AccessControlEntry(
-            request.principal_filter,
-            request.host_filter,
-            AclOperation(request.operation),
-            PermissionType(request.permission_type),
-        ),
+    wanted = AclBinding.of_codes(
+        (request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter),
+        (request.principal_filter, request.host_filter, request.operation, request.permission_type),
     )
-    codes = (request.resource_type_filter, request.pattern_type_filter)
-    if _UNKNOWN in (*codes, request.operation, request.permission_type):
-        raise ProtocolError("a filter of access control lists has no type or no operation")
     resources: dict[ResourcePattern, DescribeAclsResource] = {}
     for pattern, entry in context.access.authorizer.store.lists.matching(wanted):
         resource = resources.setdefault(

@@ -46,6 +46,7 @@ def handle(
         refusal = SaslHandshakeResponse(
             error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
         )
+        logins.refuse(listener, is_renewal=session is not None)
         return answer_late(
             context.connection,
             refusal,

@@ -1,14 +1,15 @@
 """The broker as a whole: state, controller, connections, waiting requests, request memory, disks."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ottla.cluster.image import NO_LEADER, BrokerImage, TopicImage
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from ottla.metrics.beans import NONE, Beans, Measurement, Properties, distribution
+from ottla.metrics.beans import NONE, Bean, Beans, Measurement, Properties, distribution
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.server.authentication.identity import LoginCounts
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
 from ottla.storage.cleaner.cleaning import Cleaner
@@ -35,6 +36,7 @@ def broker(node: Sources) -> Iterator[Measurement]:
     """Yield the beans that are available from the beginning of the start on."""
     yield _STATE.of(_BROKER_STATES[node.stage])
     yield from _connections(node.endpoints)
+    yield from _logins(node.logins, node.clock.monotonic())
     yield from _request_memory(node.budget)
 
 
@@ -68,6 +70,46 @@ def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Measurement]:
             for listener, endpoint in rows
         ]
     )
+
+
+# By attribute of the counts.
+_LOGINS: dict[str, Bean] = {
+    "succeeded": _sockets.total(
+        "successful-authentication-total", "Clients that have authenticated with SASL."
+    ),
+    "failed": _sockets.total(
+        "failed-authentication-total", "Clients that have failed to authenticate with SASL."
+    ),
+    "renewed": _sockets.total("successful-reauthentication-total", "Sessions that were renewed."),
+    "failed_renewals": _sockets.total(
+        "failed-reauthentication-total", "Clients that have failed to renew their session."
+    ),
+}
+_EXPIRED = _sockets.attribute(
+    "expired-connections-killed-count", "Connections that were closed after their session."
+)
+_EXPIRED_ALL = _socket_server.gauge(
+    "ExpiredConnectionsKilledCount", "Connections that were closed after their session."
+)
+_LATENCY_AVG = _sockets.attribute(
+    "reauthentication-latency-avg", "Milliseconds to renew a session, on average."
+)
+_LATENCY_MAX = _sockets.attribute(
+    "reauthentication-latency-max", "Milliseconds to renew a session, at most."
+)
+
+
+def _logins(logins: Mapping[str, LoginCounts], now: float) -> Iterator[Measurement]:
+    rows = [
+        (Properties(listener=name, networkProcessor=0), counts) for name, counts in logins.items()
+    ]
+    for attribute, bean in _LOGINS.items():
+        yield bean.of([(listener, getattr(counts, attribute)) for listener, counts in rows])
+    yield _EXPIRED.of([(listener, counts.expired) for listener, counts in rows])
+    yield _EXPIRED_ALL.of(sum(counts.expired for _, counts in rows))
+    latencies = [(listener, counts.latency_ms.recent(now)) for listener, counts in rows]
+    yield _LATENCY_AVG.of([(listener, average) for listener, (average, _) in latencies])
+    yield _LATENCY_MAX.of([(listener, largest) for listener, (_, largest) in latencies])
 
 
 _MEMORY_USED = _socket_server.gauge("MemoryPoolUsed", "Bytes of unfinished requests.")

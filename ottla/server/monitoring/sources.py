@@ -1,7 +1,7 @@
 """The sources of the collectors: the parts of a running broker, each as soon as it exists."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
 from ottla.base.clock import Clock
@@ -15,6 +15,7 @@ from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.requests import RequestChannel
+from ottla.server.authentication.identity import LoginCounts
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.peers import Peers
 from ottla.server.context import Broker
@@ -75,6 +76,8 @@ class Sources:
         self.broker: Broker | None = None
         self.stage = Stage.STARTING
         self.endpoints: Sequence[Endpoint] = ()
+        # Of the listeners with SASL.
+        self.logins: Mapping[str, LoginCounts] = {}
         self.dispatcher: Dispatcher | None = None
         # None if log.cleaner.enable is false.
         self.cleaner: Cleaner | None = None

@@ -3,8 +3,10 @@
 import asyncio
 import ssl
 import struct
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import PropertyMock
 
 import pytest
@@ -40,7 +42,12 @@ class Echo:
 class Site:
     """An open endpoint and the clients that connected to it."""
 
-    def __init__(self, limits: Limits, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        tls: ssl.SSLContext | None = None,
+        by_host: Counter[str] | None = None,
+    ) -> None:
         self.echo = Echo()
         self.tasks = Tasks()
         self.endpoint = Endpoint(
@@ -52,6 +59,8 @@ class Site:
             tasks=self.tasks,
             tls=tls,
         )
+        if by_host is not None:
+            self.endpoint.count_hosts_in(by_host)
         self.clients: list[asyncio.StreamWriter] = []
 
     async def connect(self, tls: ssl.SSLContext | None = None) -> Streams:
@@ -66,8 +75,8 @@ async def open_site() -> AsyncIterator[Callable[[Limits], "asyncio.Future[Site]"
     """Open an endpoint on a free port of loopback with these limits."""
     sites: list[Site] = []
 
-    async def open_with(limits: Limits, tls: ssl.SSLContext | None = None) -> Site:
-        site = Site(limits, tls)
+    async def open_with(limits: Limits, *options: Any) -> Site:
+        site = Site(limits, *options)
         sites.append(site)
         await site.endpoint.open(RealNet(), "127.0.0.1", 0)
         site.endpoint.serve(site.echo)
@@ -119,6 +128,23 @@ async def test_one_address_has_its_own_limit(open_site) -> None:
     assert await second[0].read() == b""
 
 
+async def test_limit_of_an_address_is_for_all_listeners(open_site) -> None:
+    """A client cannot have as many connections again on another one, as in Kafka."""
+    by_host: Counter[str] = Counter()
+    first, second = [
+        await open_site(Limits(connections_per_host_max=1), None, by_host) for _ in range(2)
+    ]
+    streams = await first.connect()
+    assert await ask(streams, b"1") == b"1"
+    refused = await second.connect()
+    assert await refused[0].read() == b""
+    streams[1].close()
+    await streams[1].wait_closed()
+    while by_host:
+        await asyncio.sleep(0)
+    assert await ask(await second.connect(), b"2") == b"2"
+
+
 @pytest.mark.parametrize(
     "limits",
     [Limits(connections_per_host_max=2), Limits(connections_max=2)],
@@ -145,6 +171,17 @@ async def test_handshake_of_tls_counts_as_a_connection(
             except OSError:
                 continue
     assert await ask(streams, b"4") == b"4"
+
+
+async def test_connection_with_tls_counts_once(open_site, tmp_path: Path) -> None:
+    """Its handshake does not take the place of another connection."""
+    chain = self_signed(tmp_path)
+    files = TlsFiles(str(chain), "", str(chain.with_suffix(".crt")), "none", checks_host=True)
+    site = await open_site(Limits(connections_per_host_max=2), server_context(files))
+    first = await site.connect(client_context(files))
+    second = await site.connect(client_context(files))
+    for streams in (first, second):
+        assert await ask(streams, b"x") == b"x"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,13 @@ def test_tokens_with_a_signature_need_keys() -> None:
         oauthbearer_sasl_server_callback_handler_class="o.a.k.OAuthBearerValidatorCallbackHandler",
     )
     assert options == BearerOptions({}, "/keys.json", ("a", "b"), "j", 30, "sub")
+    fetched = bearer(
+        sasl_oauthbearer_jwks_endpoint_url="https://issuer/keys",
+        sasl_oauthbearer_jwks_endpoint_refresh_ms="5000",
+    )
+    assert fetched is not None
+    assert (fetched.keys_path, fetched.keys_url) == ("", "https://issuer/keys")
+    assert fetched.refresh_ms == 5000
 
 
 @pytest.mark.parametrize(
@@ -98,8 +105,8 @@ def test_tokens_with_a_signature_need_keys() -> None:
             "endpoint.url is not set: name a file",
         ),
         (
-            {"sasl_oauthbearer_jwks_endpoint_url": "https://issuer/keys"},
-            "is https://issuer/keys: it must begin with file:///",
+            {"sasl_oauthbearer_jwks_endpoint_url": "ftp://issuer/keys"},
+            "is ftp://issuer/keys: it must begin with https:// or file:///",
         ),
         (
             {

@@ -12,6 +12,7 @@ from joserfc.jwk import KeySet, RSAKey
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem, RealFileSystem
+from ottla.base.tasks import Tasks
 from ottla.cluster.options.security_options import BearerOptions, ListenerSecurity
 from ottla.server.authentication.bearers import Bearers
 from ottla.testing.sim.files import SimFileSystem
@@ -28,7 +29,7 @@ def message(token: str) -> bytes:
 def bearers(files: FileSystem, **options: BearerOptions) -> Bearers:
     """Return the checks of listeners."""
     rows = {name: ListenerSecurity(bearer=row) for name, row in options.items()}
-    return Bearers(rows | {"OTHER": ListenerSecurity()}, files, CLOCK)
+    return Bearers(rows | {"OTHER": ListenerSecurity()}, files, CLOCK, Tasks())
 
 
 def test_each_listener_has_its_own_check() -> None:

@@ -14,7 +14,7 @@ from ottla.security.broker_proof import ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed
 from ottla.security.principal_rules import parse_rules
 from ottla.server.authentication.gate import Gate, Limits
-from ottla.server.authentication.identity import CertificateUser, is_known, user_of
+from ottla.server.authentication.identity import CertificateUser, LoginCounts, is_known, user_of
 from ottla.server.authentication.logins import Logins
 
 SASL = ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})
@@ -50,7 +50,7 @@ class Frames:
 def pass_frame(line: Line, frame: bytes, security: ListenerSecurity = SASL) -> list[bytes]:
     """Send a frame through the gate; return those that the dispatcher has received."""
     dispatcher = Frames()
-    gate = Gate(dispatcher, security, Limits(100, 1000, 0.0), lambda: 0.0)
+    gate = Gate(dispatcher, security, Limits(100, 1000, 0.0), lambda: 0.0, LoginCounts())
     gate.frame(cast(Connection, line), memoryview(bytearray(frame)))
     return dispatcher.frames
 

@@ -12,7 +12,7 @@ from ottla.base.rng import SeededRng
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection
 from ottla.server.authentication.gate import Gate, Limits
-from ottla.server.authentication.identity import is_known, session_of, user_of
+from ottla.server.authentication.identity import Latency, LoginCounts, is_known, session_of, user_of
 from ottla.server.authentication.logins import Logins
 from ottla.server.handlers import sasl_authenticate, sasl_handshake
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -30,11 +30,15 @@ class Client:
 
     def __init__(self, broker: LogsBroker) -> None:
         self.clock = broker.clock
-        broker.logins = Logins({"SASL": SECURITY}, dict, SeededRng(1), self.clock)
+        self.counts = LoginCounts()
+        broker.logins = Logins(
+            {"SASL": SECURITY}, dict, SeededRng(1), self.clock, counts={"SASL": self.counts}
+        )
         self.context = broker.context(sasl_handshake, 1, listener="SASL")
         self.connection = self.context.connection
         self.connection.pass_to = lambda handler, _: setattr(self, "handler", handler)
-        self.gate = Gate(self, SECURITY, Limits(1000, 1000, 0.0), self.clock.monotonic)
+        limits = Limits(1000, 1000, 0.0)
+        self.gate = Gate(self, SECURITY, limits, self.clock.monotonic, self.counts)
         self.handler: Any = self.gate
         self.served: list[int] = []
         self.request: Any = None
@@ -159,3 +163,48 @@ async def test_client_without_a_limit_leaves_the_gate(broker: LogsBroker) -> Non
     assert client.authenticate().session_lifetime_ms == 0
     assert client.handler is client
     assert client.handshake() == ErrorCode.ILLEGAL_SASL_STATE
+
+
+async def test_logins_and_renewals_are_counted(client: Client) -> None:
+    """Failed ones, connections whose session has ended, and the time that a renewal takes, too."""
+    counts = client.counts
+    client.handshake()
+    client.clock.now += 0.25
+    client.authenticate()
+    assert (counts.succeeded, counts.renewed, counts.failed_renewals) == (1, 1, 0)
+    assert counts.latency_ms.recent(client.clock.now) == (250.0, 250.0)
+    client.clock.now += 2.0
+    client.send(HANDSHAKE, SaslHandshakeRequest(mechanism="GSSAPI"))
+    client.handshake("SCRAM-SHA-256")
+    with pytest.raises(ProtocolError):
+        client.authenticate()
+    assert (counts.renewed, counts.failed_renewals, counts.failed) == (1, 2, 0)
+
+
+async def test_failed_logins_and_ended_sessions_are_counted(client: Client) -> None:
+    """An exchange that has failed counts once."""
+    client.clock.now += 6.0
+    with pytest.raises(ProtocolError):
+        client.send(METADATA)
+    assert client.counts.expired == 1
+    client.connection.identity = None
+    client.connection.close = lambda _: None
+    client.handshake()
+    for _ in range(2):
+        await client.authenticate(password="wrong")
+    client.connection.identity = None
+    client.send(HANDSHAKE, SaslHandshakeRequest(mechanism="GSSAPI"))
+    assert (client.counts.succeeded, client.counts.failed) == (1, 2)
+
+
+def test_latency_is_of_the_last_minute() -> None:
+    """Two windows of half a minute count, as in Kafka."""
+    latency = Latency()
+    assert str(latency.recent(100.0)) == "(nan, nan)"
+    latency.record(1.0, 101.0)
+    latency.record(3.0, 129.0)
+    assert latency.recent(129.9) == (2.0, 3.0)
+    latency.record(5.0, 131.0)
+    assert latency.recent(132.0) == (3.0, 5.0)
+    assert latency.recent(162.0) == (5.0, 5.0)
+    assert str(latency.recent(300.0)) == "(nan, nan)"

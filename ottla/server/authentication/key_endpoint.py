@@ -1,0 +1,76 @@
+"""The public keys of an identity provider, fetched over HTTP (KIP-768).
+
+As in Kafka's RefreshingHttpsJwks, they are fetched regularly, and soon after a token whose key is
+not known. Otherwise than there, the broker starts without them, and refuses tokens until then.
+"""
+
+import asyncio
+import logging
+import urllib.request
+from collections.abc import Awaitable, Callable
+
+from ottla.base.clock import Clock
+from ottla.security import signed_tokens
+from ottla.security.oauth import TokenRefused
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS = 10.0
+_BYTES_MAX = 1 << 20
+# Between two attempts after a failure: doubled each time.
+_RETRY_SECONDS_MIN, _RETRY_SECONDS_MAX = 0.1, 10.0
+# Clients without a valid token can cause one fetch in this time.
+_EARLY_SECONDS = 10.0
+
+Fetch = Callable[[], Awaitable[bytes]]
+"""Returns the document; raises OSError or ValueError."""
+
+
+def get(url: str) -> bytes:
+    """Return the document at an address, in a thread; raises OSError or ValueError."""
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - HTTP
+        data: bytes = response.read(_BYTES_MAX)
+    return data
+
+
+class KeyEndpoint:
+    """The keys at one address; `run` fetches them until it is cancelled."""
+
+    def __init__(self, url: str, refresh_seconds: float, fetch: Fetch, clock: Clock) -> None:
+        self._url = url
+        self._refresh_seconds = refresh_seconds
+        self._fetch = fetch
+        self._clock = clock
+        self._keys: signed_tokens.Keys | None = None
+        self._is_wanted = asyncio.Event()
+        self._fetched_at = float("-inf")
+
+    def keys_for(self, token: str) -> signed_tokens.Keys:
+        """Return the last keys; TokenRefused if there are none yet."""
+        if self._keys is None:
+            raise TokenRefused(f"the keys of {self._url} have not been fetched yet")
+        if not signed_tokens.has_key_of(token, self._keys) and (
+            self._clock.monotonic() - self._fetched_at >= _EARLY_SECONDS
+        ):
+            self._is_wanted.set()
+        return self._keys
+
+    async def run(self) -> None:
+        """Fetch the keys now, and again and again."""
+        retry_seconds = _RETRY_SECONDS_MIN
+        while True:
+            try:
+                self._keys = signed_tokens.read_keys(await self._fetch())
+            except (OSError, ValueError) as error:
+                _log.warning("keys not fetched url=%s error=%s", self._url, error)
+                await self._clock.sleep(retry_seconds)
+                retry_seconds = min(2 * retry_seconds, _RETRY_SECONDS_MAX)
+                continue
+            retry_seconds = _RETRY_SECONDS_MIN
+            self._fetched_at = self._clock.monotonic()
+            self._is_wanted.clear()
+            try:
+                async with asyncio.timeout(self._refresh_seconds):
+                    await self._is_wanted.wait()
+            except TimeoutError:
+                continue
