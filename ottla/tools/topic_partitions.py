@@ -1,6 +1,6 @@
 """Partitions as users type them: `orders` (all of its partitions), `orders:0,1`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 
@@ -25,10 +25,15 @@ def parse_topic_partitions(brokers: Brokers, topic_partitions: Sequence[str]) ->
         if not all(part.strip().isdecimal() for part in numbers.split(",")):
             raise click.UsageError(f"invalid topic {argument!r}: use the form orders:0,1")
         for number in (int(part) for part in numbers.split(",")):
-            if number not in known:
-                raise ApiError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"Topic {name!r} has no partition {number}, only 0 to {len(known) - 1}.",
-                )
+            check_partition(name, number, known)
             keys.append((name, number))
     return list(dict.fromkeys(keys))
+
+
+def check_partition(topic: str, number: int, known: Collection[int]) -> None:
+    """Raise ApiError if a topic with the partitions `known` lacks this one."""
+    if number not in known:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Topic {topic!r} has no partition {number}, only 0 to {len(known) - 1}.",
+        )

@@ -9,7 +9,6 @@ from tests.law import source
 
 FILE_LINES = 600
 FUNCTION_LINES = 70
-TEST_LINES = 60
 PARAMETERS = 7
 NESTING = 4
 LINE_LENGTH = 100

@@ -73,7 +73,6 @@ class Life:
         self.values: dict[int, set[bytes]] = defaultdict(set)
         self.epochs: dict[int, int] = {}
         self.durable_end = 0
-        self.earliest_start = 0
         self.latest_start = 0
         self.is_created = False
         self.sequence = 0

@@ -5,7 +5,7 @@ wrap a supplier before you pass it to the topology.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -308,8 +308,6 @@ partitions; or a Column of key and value.
 None selects the partition by key. For several partitions, each gets the record; for an empty set,
 it is dropped (KIP-837).
 """
-
-StoreMap = Mapping[str, Any]
 
 
 def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:

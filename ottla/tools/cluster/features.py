@@ -21,7 +21,7 @@ _COLUMNS = ("feature", "min", "max", "level")
 def command(brokers: Brokers, output: Output, broker_id: int | None) -> None:
     """Show the levels of features that brokers support, and those that the cluster uses.
 
-    Level 0 is a feature that is off. Levels of metadata.version are releases of Apache Kafka.
+    A feature at level 0 is off. Levels of metadata.version are releases of Apache Kafka.
 
     \b
     ottla cluster features --broker 1

@@ -30,7 +30,7 @@ _FILE = {"type": click.Path(dir_okay=False), "metavar": "FILE"}
 @click.command("move")
 @click.argument("topic_partitions", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
 @click.option("--to", callback=parse_broker_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
-@click.option("--over", callback=parse_broker_ids, metavar="ID,…", help="Spread the replicas over these brokers and their racks, as many as now.")  # fmt: skip
+@click.option("--over", callback=parse_broker_ids, metavar="ID,…", help="Spread the replicas over these brokers and their racks; each partition keeps its number of replicas.")  # fmt: skip
 @click.option("--plan", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The replicas of partitions as JSON, as for kafka-reassign-partitions.")  # fmt: skip
 @click.option("--save", help="Write the plan to a new file.", **_FILE)  # type: ignore[arg-type]
 @click.option("--save-current", help="Write the present replicas to a new file: a plan that reverts the moves.", **_FILE)  # type: ignore[arg-type]  # fmt: skip

@@ -28,7 +28,7 @@ _run = deferred("ottla.tools.console.running", "run")
               help="The ZooKeeper ensemble of a cluster, to browse its tree; may be repeated.")  # fmt: skip
 @click.option("--http-url", "http_urls", multiple=True, metavar="NAME/BROKER=URL",
               callback=options.parse_pairs,
-              help="The HTTP port of a broker of Ottla, as in local/1=http://127.0.0.1:9644: it searches records, and knows the exact lag in seconds and the metrics of clients; may be repeated.")  # fmt: skip
+              help="The HTTP port of a broker of Ottla, as in local/1=http://127.0.0.1:9644: for search in the broker, the exact lag in seconds and the metrics of clients; may be repeated.")  # fmt: skip
 @click.option("--console-port", "port", type=click.IntRange(0, 65535), default=DEFAULT_PORT,
               show_default=True, metavar="PORT", help="The port to listen on; 0 for any free port.")  # fmt: skip
 @click.option("--console-host", "host", default=DEFAULT_HOST, show_default=True, metavar="HOST",

@@ -24,6 +24,8 @@ from ottla.tools.output import size_text
 # file.
 _FLOCK = "hhqqi4x"
 _F_OFD_GETLK = 36
+# Characters of a command line that are shown.
+_COMMAND_MAX = 80
 
 DISK_FAIL_BYTES = 100 * 10**6
 DISK_WARN_BYTES = 2 * 10**9
@@ -115,7 +117,8 @@ def _holder(file: Path) -> str:
         arguments = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return "an unidentified process (an Apache Kafka broker?)"
-    return f"process {number} ({b' '.join(arguments).decode('utf-8', 'replace').strip()[:80]})"
+    text = b" ".join(arguments).decode("utf-8", "replace").strip()
+    return f"process {number} ({text if len(text) <= _COMMAND_MAX else text[:_COMMAND_MAX] + '…'})"
 
 
 def _owner(path: Path) -> Finding:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers
 from ottla.client.transport import RecordConsumer, TopicPartition
 from ottla.tools import options
@@ -19,6 +18,7 @@ from ottla.tools.record.copying import Copier
 from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
 from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
+from ottla.tools.topic_partitions import check_partition
 
 Range = tuple[Position, Position | None]
 
@@ -161,11 +161,7 @@ def _partitions(brokers: Brokers, request: ConsumeOptions) -> list[TopicPartitio
         topic = brokers.retry(partial(brokers.topic, name))
         known = {row.partition_index for row in topic.partitions}
         for number in request.partitions:
-            if number not in known:
-                raise ApiError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"Topic {name!r} has no partition {number}, only 0 to {len(known) - 1}.",
-                )
+            check_partition(name, number, known)
         keys += [(name, number) for number in sorted(set(request.partitions) or known)]
     return keys
 

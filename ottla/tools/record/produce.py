@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.transport import RecordProducer
 from ottla.tools import options
@@ -15,6 +17,7 @@ from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress, note
 from ottla.tools.record.lines import Splitter, iterate_messages, parse_header
 from ottla.tools.signals import StopSignals
+from ottla.tools.topic_partitions import check_partition
 
 _STDIN = 0
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -105,6 +108,8 @@ def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) 
         raise click.BadParameter("it must not be empty", param_hint="-K")
     # Report a wrong address immediately; librdkafka would retry for half a minute.
     brokers.any_connection()
+    if request.partition is not None:
+        _check_partition(brokers, topic, request.partition)
     settings = {**brokers.settings, "compression.type": request.codec, **request.settings}
     # The first Ctrl-C ends the input: the lines read so far are written.
     with StopSignals() as stop, RecordProducer(brokers.bootstrap, settings) as producer:
@@ -116,6 +121,18 @@ def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) 
     if output.is_json or sys.stderr.isatty():
         noun = "record" if count == 1 else "records"
         output.done(f"Wrote {count} {noun} to {topic}.", topic=topic, records=count)
+
+
+def _check_partition(brokers: Brokers, topic: str, partition: int) -> None:
+    # librdkafka would report the first record without naming the topic or its partitions.
+    try:
+        known = topics.describe_topic(brokers, topic).partitions
+    except ApiError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            # The first record creates it, if the brokers allow that.
+            return
+        raise
+    check_partition(topic, partition, [row.partition for row in known])
 
 
 def _records(

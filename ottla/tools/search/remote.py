@@ -42,7 +42,7 @@ class RemoteSearch:
         self._left = {
             number: start for number, (start, end) in search.ranges.items() if start < end
         }
-        self._matches = self._records = self._searched = 0
+        self._matches = self._records = 0
         self._problems: list[str] = []
 
     def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: StopSignals) -> Result:

@@ -26,8 +26,6 @@ from ottla.wire.records.batch import (
 from ottla.wire.records.batch import SIZE_MIN as SIZE_MIN
 from ottla.wire.records.compression import LZ4, NONE, decompress
 
-# Up to this position every entry has the same fields in both formats.
-MAGIC_POSITION = 16
 _V0 = struct.Struct(">qiIBB")
 _V1 = struct.Struct(">qiIBBq")
 _INT32 = struct.Struct(">i")

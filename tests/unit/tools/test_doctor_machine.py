@@ -3,6 +3,8 @@
 import os
 import resource
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +61,22 @@ def test_holder_of_the_lock_is_reported(tmp_path: Path) -> None:
         assert examined(tmp_path, is_served=True)["lock of"].state is State.OK
         running.create_topic("t")
     assert examined(tmp_path)["lock of"].found == "not locked"
+
+
+@pytest.mark.parametrize(("size", "is_cut"), [(10, False), (500, True)])
+def test_a_long_command_of_the_holder_ends_with_an_ellipsis(
+    size: int, is_cut: bool, tmp_path: Path
+) -> None:
+    """A reader sees whether the command line is complete."""
+    command = [sys.executable, "-c", f"input() # {'x' * size}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        lock = tmp_path / ".lock"
+        lock.write_text(str(process.pid))
+        # The command line changes once the process has executed Python.
+        while b"input" not in (line := Path(f"/proc/{process.pid}/cmdline").read_bytes()):
+            assert process.poll() is None, line
+        assert machine._holder(lock).endswith("…)") == is_cut
+        process.kill()
 
 
 def test_owner_of_the_data_is_reported(tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ def test_partition_can_be_selected(run: Any) -> None:
     assert (missing.code, "has no partition 3, only 0 to 2" in missing.errors) == (1, True)
 
 
+def test_a_partition_to_write_to_that_does_not_exist_is_named(run: Any) -> None:
+    """The error has the topic and its partitions, and no record is written."""
+    run("topic", "create", "t", "--partitions", "3")
+    missing = run("produce", "t", "-p", "3", stdin=b"three")
+    assert missing.code == 1
+    assert "Topic 't' has no partition 3, only 0 to 2" in missing.errors
+    assert run("consume", "t", "-e").out == b""
+    assert run("produce", "new", "-p", "0", stdin=b"zero").code == 0
+
+
 @pytest.mark.parametrize(
     ("command_line", "values"),
     [

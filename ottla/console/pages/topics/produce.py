@@ -7,7 +7,6 @@ from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.fields import Fields
 from ottla.console.model.messages.browsing import MessageRow, read_message
-from ottla.console.model.messages.decoding import Format
 from ottla.console.model.partitions import read_map
 from ottla.console.model.producing import (
     InputFormat,
@@ -97,8 +96,6 @@ def _example(view: View) -> MessageRow | None:
     topic = view.path["topic"]
     return read_message(view.cluster, topic, int(partition), int(offset), masking=view.masking)
 
-
-INPUT_FORMATS = {Format.JSON: InputFormat.JSON, Format.TEXT: InputFormat.TEXT}
 
 PAGES = (
     Page(
