@@ -25,7 +25,7 @@ def run(name: str, words: list[str]) -> int:
             )
         err(_USAGE)
         return 1
-    plan = parse_plan(read_text(arguments[1]))
+    plan = parse_plan(read_text(arguments[1]), arguments[1])
     if arguments[0] == "check":
         if is_json:
             as_json({"file": arguments[1], "problems": []})
