@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,19 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.client.errors import NotReachable
 from ottla.testing import Cluster
-from ottla.testing.workloads.plan import FaultPlan, Plan, parse_plan
+from ottla.testing.workloads.plan import (
+    ACTIONS,
+    ConsumePlan,
+    FaultPlan,
+    Plan,
+    ProducePlan,
+    TopicPlan,
+    parse_plan,
+)
 from ottla.testing.workloads.running import run_plan
 from ottla.tools.scripts import entry
 
+ROOT = Path(__file__).parents[3]
 _WORKLOAD = """
 name = "kill the leader"
 duration = "60s"
@@ -111,13 +121,48 @@ def test_no_acknowledged_record_is_lost_when_the_leader_pauses(
     assert [line.rsplit(" ", 1)[0] for line in facts["faults"]] == ["pause broker", "resume broker"]
 
 
-@pytest.mark.parametrize("words", [[], ["run"], ["agent", "-n", "node0"], ["check", "a", "b"]])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run"], ""),
+        (["agent", "-n", "node0"], "trogdor agent is not available"),
+        (["exec", "-s", "spec.json"], "examples/workloads/kill-the-leader.toml has every key"),
+        (["check", "a", "b"], ""),
+        (["rum", "a"], "Unknown action 'rum'.  Type 'trogdor help' for help."),
+    ],
+)
 def test_other_words_are_a_usage_error(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The usage is on standard error."""
+    """The usage is on standard error, behind the reason."""
     assert entry.run("trogdor", words) == 1
-    assert "USAGE: trogdor run|check FILE.toml" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert errors.endswith("USAGE: trogdor run|check FILE.toml [--output json]\n")
+    assert sentence in errors
+
+
+@pytest.mark.parametrize("words", [[], ["help"], ["--help"]])
+def test_help_lists_the_actions(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As with Apache Kafka's script, no action is a request for help."""
+    assert entry.run("trogdor", words) == 0
+    printed = capsys.readouterr()
+    assert "check: Check the file." in printed.out
+    assert printed.err == ""
+
+
+def test_example_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file that the help names is a workload without problems."""
+    path = ROOT / "examples/workloads/kill-the-leader.toml"
+    assert entry.run("trogdor", ["check", str(path)]) == 0
+    text = path.read_text()
+    plans = (Plan, TopicPlan, ProducePlan, ConsumePlan)
+    keys = {row.name for plan in plans for row in fields(plan)} - {"faults"} | {
+        "for",
+        "delay",
+        "at",
+    }
+    assert [key for key in keys if key not in text] == []
+    assert [action for action in ACTIONS if action not in text] == []
 
 
 def test_check_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
