@@ -104,13 +104,20 @@ class Plan:
     faults: tuple[FaultPlan, ...] = ()
 
 
-def parse_plan(text: str) -> Plan:
-    """Return the plan in a TOML text."""
+def parse_plan(text: str, name: str = "the workload") -> Plan:
+    """Return the plan in a TOML text; `name` is that of its file, for errors."""
+    try:
+        return _parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _parse(text: str) -> Plan:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the workload is not TOML: {error}") from None
-    root = _Table("the workload", document)
+        raise ConfigError(f"this is not TOML: {error}") from None
+    root = _Table("the file", document)
     cluster = root.table("cluster")
     topics = root.table("topics")
     plan = Plan(
@@ -146,6 +153,22 @@ def _check(plan: Plan) -> None:
             raise ConfigError(
                 f"[[fault]] names broker {fault.broker}, but there are {plan.brokers}"
             )
+        _check_leader(plan, fault)
+
+
+def _check_leader(plan: Plan, fault: FaultPlan) -> None:
+    """Raise ConfigError for the leader of a partition that the workload does not have."""
+    target = _TARGET.fullmatch(fault.broker)
+    if target is None or not target[1]:
+        return
+    name, number = target[1], int(target[2] or 0)
+    counts = {item.topic: number + 1 for item in plan.produce}
+    counts |= {topic.name: topic.partitions for topic in plan.topics}
+    if number >= counts.get(name, 0):
+        raise ConfigError(
+            f"[[fault]]: broker {fault.broker!r} names a partition that neither [topics] nor "
+            "[[produce]] has"
+        )
 
 
 def _topic(name: str, table: "_Table") -> TopicPlan:
@@ -212,7 +235,8 @@ class _Table:
     def table(self, key: str) -> "_Table":
         """Return a nested table; an empty one if it is missing."""
         self._read.add(key)
-        return _Table(f"[{key}]", self._values.get(key, {}))
+        path = f"{self.name[1:-1]}.{key}" if self.name.startswith("[") else key
+        return _Table(f"[{path}]", self._values.get(key, {}))
 
     def tables(self, key: str) -> "list[_Table]":
         """Return a list of tables."""
@@ -227,6 +251,8 @@ class _Table:
         value = self._get(key, default)
         if not isinstance(value, str):
             raise ConfigError(f"{self.name}: {key} must be a text, not {value!r}")
+        if default is None and not value:
+            raise ConfigError(f"{self.name}: {key} must not be empty")
         return value
 
     def number(self, key: str, default: int, *, least: int) -> int:

@@ -13,17 +13,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.consumer.consumer import Consumer
+from ottla.client.errors import TimedOut
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
 from ottla.testing.cluster import Cluster
-from ottla.testing.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan
+from ottla.testing.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan, TopicPlan
 
 _POLL_S = 0.2
 _PAUSE_MIN_S = 0.002
+_CLOSE_S = 0.5
 _UNDO = {"kill": "restart", "pause": "resume", "isolate": "heal"}
 
 
@@ -104,15 +106,32 @@ def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
             cluster = stack.enter_context(Cluster(plan.brokers, options=plan.options))
         bootstrap = plan.bootstrap if cluster is None else cluster.bootstrap
         with Brokers(bootstrap) as brokers:
+            # Report a wrong address immediately; clients would retry for minutes.
+            brokers.any_connection()
             for topic in plan.topics:
-                topics.create_topic(
-                    brokers,
-                    topic.name,
-                    partitions=topic.partitions,
-                    replication_factor=topic.replication_factor,
-                    config=topic.config,
-                )
+                _create(brokers, topic)
         return _Run(plan, bootstrap, cluster, say).run()
+
+
+def _create(brokers: Brokers, topic: TopicPlan) -> None:
+    """Create a topic, or check that an existing one has the number of partitions, as Trogdor."""
+    try:
+        topics.create_topic(
+            brokers,
+            topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            config=topic.config,
+        )
+    except ApiError as error:
+        if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+        count = len(topics.describe_topic(brokers, topic.name).partitions)
+        if count != topic.partitions:
+            raise ConfigError(
+                f"topic {topic.name!r} exists with {count} partitions, not {topic.partitions}: "
+                "delete it, or change the workload"
+            ) from error
 
 
 class _Run:
@@ -126,6 +145,9 @@ class _Run:
         self._cluster = cluster
         self._say = say
         self._ends = time.monotonic() + plan.duration
+        # The values of this run, in a topic that may have records of others.
+        self._prefix = f"{time.time_ns() // 1000:x}"[-8:]
+        self._stopped = threading.Event()
         self._produced = [Produced(item) for item in plan.produce]
         self._consumed = [Consumed(item) for item in plan.consume]
         self._writing = threading.Event()
@@ -141,21 +163,26 @@ class _Run:
             threading.Thread(target=self._guard, args=(self._consume, item))
             for item in self._consumed
         ]
-        with self._with_faults():
-            for thread in (*writers, *readers):
-                thread.start()
-            for thread in writers:
+        try:
+            with self._with_faults():
+                for thread in (*writers, *readers):
+                    thread.start()
+                for thread in writers:
+                    thread.join()
+                # The readers now know all values that were acknowledged.
+                self._writing.set()
+            for thread in readers:
                 thread.join()
-            # The readers now know all values that were acknowledged.
-            self._writing.set()
-        for thread in readers:
-            thread.join()
-        for item in self._consumed:
-            if item.missing:
-                self._problems.append(
-                    f"{item.missing} acknowledged records of {item.plan.topic} were not read"
-                )
+        except KeyboardInterrupt:
+            self._stopped.set()
+            for thread in (*writers, *readers):
+                thread.join()
+            raise
+        self._problems += _problems_of(self._produced, self._consumed)
         return Report(self._produced, self._consumed, self._faults, self._problems)
+
+    def _is_over(self) -> bool:
+        return self._stopped.is_set() or time.monotonic() >= self._ends
 
     def _guard(self, work: Callable[..., None], *words: Any) -> None:
         try:
@@ -166,12 +193,13 @@ class _Run:
     def _produce(self, number: int, result: Produced) -> None:
         plan, started = result.plan, time.monotonic()
         settings = {"bootstrap.servers": self._bootstrap, **plan.settings}
-        with Producer(settings) as producer:
+        producer = Producer(settings)
+        try:
             for index in range(plan.records):
-                if time.monotonic() > self._ends:
+                if self._is_over():
                     self._problems.append(f"the time is over after {index} records to {plan.topic}")
                     break
-                name = f"{number}:{index}"
+                name = f"{self._prefix}:{number}:{index}"
                 key = f"k{index % plan.keys}".encode() if plan.keys else None
                 report = _reporter(result, name, time.monotonic())
                 value = name.ljust(plan.value_bytes).encode()
@@ -181,8 +209,19 @@ class _Run:
                     early_s = started + result.sent / plan.rate - time.monotonic()
                     # Shorter pauses take longer than they should.
                     if early_s >= _PAUSE_MIN_S:
-                        time.sleep(early_s)
+                        self._stopped.wait(early_s)
+            while not (self._is_over() or self._is_flushed(producer)):
+                pass
+        finally:
+            producer.close(_CLOSE_S)
         result.seconds = time.monotonic() - started
+
+    def _is_flushed(self, producer: Producer) -> bool:
+        try:
+            producer.flush(_POLL_S)
+        except TimedOut:
+            return False
+        return True
 
     def _consume(self, result: Consumed) -> None:
         started, plan = time.monotonic(), result.plan
@@ -193,9 +232,11 @@ class _Run:
             **plan.settings,
         }
         with Consumer(plan.topic, config=settings) as consumer:
-            while time.monotonic() < self._ends:
+            while not self._is_over():
                 for record in consumer.poll(_POLL_S):
-                    result.values[record.value.decode().rstrip()] += 1
+                    value = (record.value or b"").decode(errors="replace").rstrip()
+                    if value.startswith(self._prefix):
+                        result.values[value] += 1
                 if self._writing.is_set() and not self._missing(result):
                     break
         result.missing = self._missing(result)
@@ -227,8 +268,12 @@ class _Run:
         while waiting:
             at, fault, broker = waiting.pop(0)
             if ended.wait(max(started + at - time.monotonic(), 0.0)):
-                undone += [
-                    (item, number) for _, item, number in [(at, fault, broker), *waiting] if number
+                left = [(at, fault, broker), *waiting]
+                undone += [(item, number) for _, item, number in left if number]
+                self._problems += [
+                    f"the workload ended before its fault at {item.at:g} s: {item.action} broker {item.broker}"
+                    for _, item, number in left
+                    if not number
                 ]
                 break
             if broker:
@@ -272,6 +317,19 @@ class _Run:
         self._say(text)
 
 
+def _problems_of(produced: list[Produced], consumed: list[Consumed]) -> list[str]:
+    """Return the sentences about records."""
+    unsent = [item for item in produced if item.sent and not item.acknowledged]
+    return [
+        f"no record to {item.plan.topic} was acknowledged: {', '.join(item.errors) or 'no response'}"
+        for item in unsent
+    ] + [
+        f"{item.missing} acknowledged records of {item.plan.topic} were not read"
+        for item in consumed
+        if item.missing
+    ]
+
+
 def _reporter(
     result: Produced, name: str, sent_at: float
 ) -> Callable[[RecordMetadata | None, Exception | None], None]:
@@ -280,6 +338,7 @@ def _reporter(
             result.acknowledged.add(name)
             result.latencies.append(time.monotonic() - sent_at)
         else:
-            result.errors[type(error).__name__] += 1
+            reason = error.code.name if isinstance(error, ApiError) else type(error).__name__
+            result.errors[reason] += 1
 
     return report

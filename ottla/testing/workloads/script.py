@@ -10,6 +10,19 @@ from ottla.tools.text_files import read_text
 
 _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
+_EXAMPLE = "examples/workloads/kill-the-leader.toml"
+_HELP = f"""Producers, consumers and faults of brokers, as a TOML file lists them.
+
+Usage:
+  trogdor [action] FILE.toml [--output json]
+
+Actions:
+  run: Run the workload; the exit code is 1 if an acknowledged record is missing.
+  check: Check the file.
+  help: This help message.
+
+Every key of the file: {_EXAMPLE}"""
+_ACTIONS_OF_APACHE = ("agent", "exec", "coordinator", "client", "agent-client")
 # The report is JSON of its own.
 READS_OUTPUT = True
 
@@ -17,15 +30,21 @@ READS_OUTPUT = True
 def run(name: str, words: list[str]) -> int:
     """Run or check a workload; the exit code is 1 if an acknowledged record is missing."""
     arguments, is_json = split_output(words)
-    if len(arguments) != 2 or arguments[0] not in ("run", "check"):
-        if arguments[:1] and arguments[0] in ("agent", "coordinator", "client"):
+    action = arguments[0] if arguments else "help"
+    if action in ("help", "--help", "-h"):
+        out(_HELP)
+        return 0
+    if len(arguments) != 2 or action not in ("run", "check"):
+        if action in _ACTIONS_OF_APACHE:
             err(
-                f"There is no Trogdor {arguments[0]} here: one process runs a workload and its brokers. "
-                "Write the specification as TOML (ottla/testing/workloads/plan.py shows the keys)."
+                f"trogdor {action} is not available: one process runs a workload and its brokers. "
+                f"Write the specification as TOML: {_EXAMPLE} has every key."
             )
+        elif action not in ("run", "check"):
+            err(f"Unknown action '{action}'.  Type 'trogdor help' for help.")
         err(_USAGE)
         return 1
-    plan = parse_plan(read_text(arguments[1]))
+    plan = parse_plan(read_text(arguments[1]), arguments[1])
     if arguments[0] == "check":
         if is_json:
             as_json({"file": arguments[1], "problems": []})

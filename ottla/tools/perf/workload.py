@@ -27,7 +27,7 @@ def command(output: Output, file: str, check: bool) -> int:
     ottla perf workload kill-the-leader.toml
     ottla perf workload kill-the-leader.toml --check
     """
-    plan = _parse_plan(read_text(file))
+    plan = _parse_plan(read_text(file), file)
     if check:
         output.done(f"{file}: no problems found.", file=file, problems=[])
         return 0

@@ -1,14 +1,30 @@
 """Workloads in TOML: the plan, and a run with a fault."""
 
 import json
+import signal
+import threading
+import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.testing.workloads.plan import FaultPlan, parse_plan
+from ottla.client.errors import NotReachable
+from ottla.testing import Cluster
+from ottla.testing.workloads.plan import (
+    ACTIONS,
+    ConsumePlan,
+    FaultPlan,
+    Plan,
+    ProducePlan,
+    TopicPlan,
+    parse_plan,
+)
+from ottla.testing.workloads.running import run_plan
 from ottla.tools.scripts import entry
 
+ROOT = Path(__file__).parents[3]
 _WORKLOAD = """
 name = "kill the leader"
 duration = "60s"
@@ -66,7 +82,19 @@ def test_plan_has_every_key() -> None:
         ),
         ("[cluster]", 'bootstrap = "a:1"\n[cluster]', "remove bootstrap"),
         ("[[consume]]", "[consume]", "write [[consume]] instead of [consume]"),
-        ("brokers = 2", "brokers =", "the workload is not TOML"),
+        ("brokers = 2", "brokers =", "the workload: this is not TOML"),
+        (
+            "replication_factor = 2",
+            "partitions = 0",
+            "the workload: [topics.orders]: partitions must be",
+        ),
+        ("leader:orders:0", "leader:orders:1", "names a partition that neither [topics] nor"),
+        ("leader:orders:0", "leader:others", "names a partition that neither [topics] nor"),
+        (
+            'topic = "orders"\nrecords',
+            'topic = ""\nrecords',
+            "[[produce]]: topic must not be empty",
+        ),
     ],
 )
 def test_wrong_plan_is_explained(before: str, after: str, sentence: str) -> None:
@@ -93,13 +121,48 @@ def test_no_acknowledged_record_is_lost_when_the_leader_pauses(
     assert [line.rsplit(" ", 1)[0] for line in facts["faults"]] == ["pause broker", "resume broker"]
 
 
-@pytest.mark.parametrize("words", [[], ["run"], ["agent", "-n", "node0"], ["check", "a", "b"]])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run"], ""),
+        (["agent", "-n", "node0"], "trogdor agent is not available"),
+        (["exec", "-s", "spec.json"], "examples/workloads/kill-the-leader.toml has every key"),
+        (["check", "a", "b"], ""),
+        (["rum", "a"], "Unknown action 'rum'.  Type 'trogdor help' for help."),
+    ],
+)
 def test_other_words_are_a_usage_error(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The usage is on standard error."""
+    """The usage is on standard error, behind the reason."""
     assert entry.run("trogdor", words) == 1
-    assert "USAGE: trogdor run|check FILE.toml" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert errors.endswith("USAGE: trogdor run|check FILE.toml [--output json]\n")
+    assert sentence in errors
+
+
+@pytest.mark.parametrize("words", [[], ["help"], ["--help"]])
+def test_help_lists_the_actions(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As with Apache Kafka's script, no action is a request for help."""
+    assert entry.run("trogdor", words) == 0
+    printed = capsys.readouterr()
+    assert "check: Check the file." in printed.out
+    assert printed.err == ""
+
+
+def test_example_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file that the help names is a workload without problems."""
+    path = ROOT / "examples/workloads/kill-the-leader.toml"
+    assert entry.run("trogdor", ["check", str(path)]) == 0
+    text = path.read_text()
+    plans = (Plan, TopicPlan, ProducePlan, ConsumePlan)
+    keys = {row.name for plan in plans for row in fields(plan)} - {"faults"} | {
+        "for",
+        "delay",
+        "at",
+    }
+    assert [key for key in keys if key not in text] == []
+    assert [action for action in ACTIONS if action not in text] == []
 
 
 def test_check_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,3 +171,70 @@ def test_check_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     file.write_text(_WORKLOAD.replace("ACTION", "kill"))
     assert entry.run("trogdor", ["check", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}: no problems found.\n"
+
+
+def _plan(text: str) -> Plan:
+    return parse_plan(f'duration = "60s"\n{text}')
+
+
+_SHORT = '[[produce]]\ntopic = "orders"\nrecords = 20\n'
+
+
+def test_ctrl_c_ends_a_workload() -> None:
+    """Its threads end, its faults are undone, and its brokers stop."""
+    main = threading.main_thread().ident
+    assert main is not None
+    plan = _plan(
+        '[cluster]\nbrokers = 2\n[[produce]]\ntopic = "orders"\nrecords = 100000\nrate = 100\n'
+        '[[consume]]\ntopic = "orders"\n'
+        '[[fault]]\nat = "100ms"\naction = "pause"\nbroker = 2\nfor = "50s"\n'
+    )
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 1:
+            signal.pthread_kill(main, signal.SIGINT)
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan, say)
+    assert time.monotonic() - started < 30
+    assert lines == ["pause broker 2", "resume broker 2"]
+
+
+def test_fault_that_did_not_happen_is_a_problem() -> None:
+    """Without it the run has proved nothing."""
+    report = run_plan(
+        _plan(_SHORT + '[[fault]]\nat = "50s"\naction = "kill"\nbroker = 1\nfor = "1s"\n'), print
+    )
+    assert report.problems == ["the workload ended before its fault at 50 s: kill broker 1"]
+
+
+def test_records_that_are_all_refused_are_a_problem() -> None:
+    """The reason is the broker's."""
+    report = run_plan(
+        _plan(
+            _SHORT + 'value_bytes = 500\n[topics.orders]\nconfig = {"max.message.bytes" = "100"}\n'
+        ),
+        print,
+    )
+    assert report.produced[0].errors == {"MESSAGE_TOO_LARGE": 20}
+    assert report.problems == ["no record to orders was acknowledged: MESSAGE_TOO_LARGE"]
+
+
+def test_address_without_broker_is_reported_at_once() -> None:
+    """The clients of the workload would retry until their timeouts."""
+    with pytest.raises(NotReachable):
+        run_plan(_plan('bootstrap = "127.0.0.1:1"\n' + _SHORT), print)
+
+
+def test_workload_can_be_repeated_in_a_running_cluster(ottla_cluster: Cluster) -> None:
+    """Existing topics stay, and records of earlier runs do not hide that one is missing."""
+    text = f'bootstrap = "{ottla_cluster.bootstrap}"\n[topics.orders]\n{_SHORT}[[consume]]\ntopic = "orders"\n'
+    for group in ("first", "second"):
+        report = run_plan(_plan(f'{text}group = "{group}"\n'), print)
+        assert report.problems == []
+        assert report.consumed[0].facts()["read"] == 20
+    with pytest.raises(ConfigError, match="exists with 1 partitions, not 2"):
+        run_plan(_plan(text.replace("orders]", "orders]\npartitions = 2")), print)
