@@ -562,6 +562,9 @@ def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settin
     # A delegation token of sasl.jaas.config: librdkafka has no such setting.
     if "sasl.tokenauth" in properties:
         raise ConfigError(_NO_TOKENS)
+    # confluent-kafka would abort the process.
+    if not str(properties.get("group.id", "x")).strip():
+        raise ConfigError(f"group.id={properties['group.id']!r} is blank: name a group")
     try:
         return kind(properties)
     except KafkaException as error:

@@ -4,8 +4,8 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
-from ottla.client import transport
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client import Consumer, transport
 from ottla.client.bootstrap import Address
 from ottla.client.errors import ClientError, NotReachable, TimedOut
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer, RecordProducer
@@ -67,6 +67,15 @@ def test_librdkafka_checks_its_settings() -> None:
     """The error for an unknown name has librdkafka's own message."""
     with pytest.raises(ClientError, match=r"no\.such"):
         RecordProducer("127.0.0.1:1", {"no.such": "x"})
+
+
+@pytest.mark.parametrize("group", ["", " ", "\t\n"])
+def test_group_without_a_name_is_refused(group: str) -> None:
+    """The binding of librdkafka would abort the process, without an exception."""
+    with pytest.raises(ConfigError, match="is blank: name a group"):
+        RecordConsumer("127.0.0.1:1", group_id=group)
+    with pytest.raises(ConfigError, match="is blank: name a group"):
+        Consumer(bootstrap_servers="127.0.0.1:1", group_id=group)
 
 
 def test_unreachable_cluster_is_detected(free_port: Address) -> None:

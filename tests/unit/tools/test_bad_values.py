@@ -93,6 +93,21 @@ def test_key_delimiter_must_not_be_empty(
     assert "Invalid value for -K: it must not be empty" in done.errors
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["consume t -e -X group.id=", "consume t -e -G", "perf consume t --group",
+     "perf verifiable-consume t --records 1 --group"],
+)  # fmt: skip
+def test_group_must_have_a_name(
+    line: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence has the option of clients."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
+    done = run(*line.split(), *([] if line.endswith("=") else [""]))
+    assert (done.code, done.out) == (1, b"")
+    assert done.errors == "ottla: group.id='' is blank: name a group\n"
+
+
 def test_failure_of_many_records_is_one_sentence(run: Any, ottla_cluster: Cluster) -> None:
     """`ottla perf produce` prints the reason once, and not for each record."""
     done = run("perf", "produce", "a/b", "--records", "100")
