@@ -181,7 +181,8 @@ class RecordProducer:
 
     def _on_error(self, error: KafkaError) -> None:
         self._failure = self._failure or refusal(error)
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._on_down is not None:
+        is_down = error.code() == KafkaError._ALL_BROKERS_DOWN and self._failure is None
+        if is_down and self._on_down is not None:
             self._on_down()
 
     def _raise_failure(self) -> None:
@@ -307,7 +308,7 @@ class RecordConsumer:
         self._failure = self._failure or refusal(error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down = True
-            if self._on_down is not None:
+            if self._on_down is not None and self._failure is None:
                 self._on_down()
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.brokers import CoordinatorError
 from ottla.client.errors import HandshakeFailed, Unsupported
 
@@ -117,6 +117,15 @@ def java_exception(error: Exception) -> str:
     """Return an error as the Java client's exception prints it."""
     name, message = _worded(error)
     return f"{name}: {message}" if name else message
+
+
+def of_records(error: OttlaError, topic: str, group: str | None = None) -> OttlaError:
+    """Return the error of a producer or a consumer of a topic, as the Java client words it."""
+    if isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return ApiError(error.code, f"Not authorized to access topics: [{topic}]")
+    if isinstance(error, ApiError) and error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return ApiError(error.code, f"Not authorized to access group: {group}")
+    return error
 
 
 def is_authentication(error: Exception) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.brokers import Brokers, Controllers
 from ottla.client.config.properties import parse_properties
 from ottla.client.errors import HandshakeFailed
@@ -40,6 +40,15 @@ def unreachable_warning(bootstrap: str) -> Callable[[], None]:
     return repeated_warning(err, text)
 
 
+def log_handshake(error: OttlaError) -> None:
+    """Write the reason of a failed handshake to standard error.
+
+    The Java client's message lacks the reason, which its log has.
+    """
+    if isinstance(error, HandshakeFailed):
+        err(f"ERROR Connection to node failed authentication due to: {error}")
+
+
 def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
     """Return the entries of --command-config."""
     name = options[f"{prefix}command-config"]
@@ -71,6 +80,5 @@ def cluster(
                 raise ApiError(error.code, f"{error} {_NO_CONTROLLERS}") from error
             raise
         except HandshakeFailed as error:
-            # The Java client's message lacks the reason, which its log has.
-            err(f"ERROR Connection to node failed authentication due to: {error}")
+            log_handshake(error)
             raise

@@ -1,7 +1,8 @@
 """`kafka-console-consumer` (org.apache.kafka.tools.consumer.ConsoleConsumer).
 
 Without `--group` the script joins no group: it reads all partitions itself, which starts at once
-and leaves nothing behind. Apache Kafka's tool joins a group with a random name.
+and leaves nothing behind. Apache Kafka's tool joins a group with a random name. A failure is an
+error with exit code 1; Apache Kafka's tool logs it and succeeds.
 
 Not done: without a group, partitions that are added while the script runs are not read. The option
 `--blacklist` of Apache Kafka 1.1 and before is refused.
@@ -39,8 +40,9 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
+from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import begin_json, err, has_reader, out
-from ottla.tools.scripts.session import read_properties, unreachable_warning
+from ottla.tools.scripts.session import log_handshake, read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
 _EARLIEST, _LATEST = -2, -1
@@ -108,7 +110,9 @@ def run(options: Options) -> int:
         with StopSignals() as stop:
             _read(options, properties, copy, stop)
     except OttlaError as error:
-        err(f"{error}")
+        log_handshake(error)
+        names = str(options["topic"] or options["include"])
+        err(java_exception(of_records(error, names, properties.get("group.id"))))
         copy.code = 1
     sys.stdout.flush()
     err(f"Processed a total of {copy.count} messages")

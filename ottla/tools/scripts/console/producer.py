@@ -27,8 +27,14 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
+from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.session import check_bootstrap, read_properties, unreachable_warning
+from ottla.tools.scripts.session import (
+    check_bootstrap,
+    log_handshake,
+    read_properties,
+    unreachable_warning,
+)
 
 SPEC = Spec(
     "This tool helps to read data from standard input and publish it to Kafka.",
@@ -101,7 +107,10 @@ def run(options: Options) -> int:
     except (ConfigError, LineError) as error:
         err(str(error))
     except OttlaError as error:
-        err(f"Error when sending message to topic {options['topic']}: {error}")
+        log_handshake(error)
+        topic = options["topic"]
+        reason = java_exception(of_records(error, topic))
+        err(f"Error when sending message to topic {topic}: {reason}")
     return 1
 
 
