@@ -219,7 +219,8 @@ class Consumer(AssignedPartitions):
         last one before `break` or `return` counts when the consumer is closed, unless an exception
         leaves its `with` block.
         """
-        while True:
+        self._check_open()
+        while not self._is_closed:
             self.fetch(_STEP_S)
             yield from self.fetched()
 
