@@ -116,6 +116,8 @@ class Consumer(AssignedPartitions):
         )
         self._next_commit = time.monotonic() + self._commit_every_s
         self._error: Exception | None = None
+        # True after a fenced or a fatal error: librdkafka returns no record any more.
+        self._has_ended = False
         self._is_busy = False
         if topics:
             self.subscribe(topics)
@@ -403,11 +405,9 @@ class Consumer(AssignedPartitions):
         return records
 
     def _raise_error(self) -> None:
-        error = self._error
-        # A fenced member never returns to its group.
-        if error is not None and not isinstance(error, Fenced):
-            self._error = None
-        if error is not None:
+        if self._error is not None:
+            error = self._error
+            self._error = error if self._has_ended else None
             raise error
 
     def _take_error(self, cause: Any) -> None:
@@ -417,11 +417,11 @@ class Consumer(AssignedPartitions):
             _log.warning("%s", self._departures.reason)
         elif transport.is_fenced_instance(cause):
             self._departures.fenced()
-            self._error = Fenced(self._departures.sentence())
+            self._error, self._has_ended = Fenced(self._departures.sentence()), True
         elif transport.is_transient(cause):
             _log.info("the consumer keeps trying: %s", cause.str())
-        else:
-            self._error = self._error or transport.translate(cause)
+        elif self._error is None or transport.is_fatal(cause):
+            self._error, self._has_ended = transport.translate(cause), transport.is_fatal(cause)
 
     def _owned(self, offsets: Offsets | None) -> Committed:
         if self._group is None:
