@@ -11,7 +11,7 @@ and say what the user can do.
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class ErrorRow(NamedTuple):
@@ -315,7 +315,11 @@ class ErrorCode(IntEnum):
 
 
 class OttlaError(Exception):
-    """Root of every error that Ottla raises on purpose."""
+    """Root of every error that Ottla raises on purpose; other processes can unpickle it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to copy the error: with its attributes, which need not be its arguments."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class ApiError(OttlaError):

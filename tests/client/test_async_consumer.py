@@ -20,6 +20,22 @@ def consumer_of(cluster: Cluster, *topics: str, **settings: Any) -> AsyncConsume
     return AsyncConsumer(*topics, **(arguments | settings))
 
 
+async def test_close_in_another_task_ends_the_iteration(cluster: Cluster, topic: str) -> None:
+    """As in aiokafka; to iterate over a closed consumer is an error."""
+    consumer = AsyncConsumer(topic, group_id=topic, bootstrap_servers=cluster.bootstrap)
+
+    async def count() -> int:
+        return len([record async for record in consumer])
+
+    task = asyncio.create_task(count())
+    while not consumer.assignment:
+        await asyncio.sleep(0)
+    await consumer.close()
+    assert await task == 0
+    with pytest.raises(Closed):
+        await count()
+
+
 async def test_iteration_and_commit(cluster: Cluster, topic: str) -> None:
     """Only records that were yielded are committed."""
     fill(cluster, topic, [b"%d" % number for number in range(30)])

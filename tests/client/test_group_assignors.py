@@ -17,7 +17,7 @@ from ottla.client import (
     RebalanceListener,
     TopicPartition,
 )
-from ottla.client.errors import ClientError, CommitFailed
+from ottla.client.errors import ClientError, CommitFailed, TransactionAborted
 from ottla.client.group.assignors import PartitionRacks
 from ottla.testing import Cluster
 from tests.client.test_consumer import PATIENCE_S, consumer_of, fill, poll_until, read, values_of
@@ -293,6 +293,31 @@ def test_transaction_commits_offsets(cluster: Cluster, topic: str) -> None:
             producer.send_offsets(consumer, consumer.positions())
         committed = consumer.committed([(topic, 0), (topic, 1)])
         assert [row.offset for row in committed.values()] == [1, 1]
+
+
+def removed_member_commits(cluster: Cluster, topic: str, **identity: str) -> None:
+    """Commit offsets in a transaction before and after the member is removed."""
+    settings: dict[str, Any] = {"enable_auto_commit": False, **STICKY, **identity}
+    with (
+        consumer_of(cluster, topic, group_id=topic, **settings) as member,
+        Producer(bootstrap_servers=cluster.bootstrap, transactional_id=topic) as producer,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        read(member, 2)
+        with producer.transaction():
+            producer.send_offsets(member, {(topic, 0): 0})
+        admin.remove_members(topic)
+        with producer.transaction():
+            producer.send_offsets(member, {(topic, 0): 0})
+
+
+def test_transaction_of_a_removed_member_is_aborted(cluster: Cluster, topic: str) -> None:
+    """The coordinator compares member and generation (KIP-447): another one has the records."""
+    fill(cluster, topic, [b"1", b"2"])
+    with pytest.raises(TransactionAborted, match="Unknown member"):
+        removed_member_commits(cluster, topic)
+    with pytest.raises(TransactionAborted, match="Unknown member"):
+        removed_member_commits(cluster, topic, group_instance_id="one")
 
 
 def test_other_protocol_in_the_group_is_an_error(cluster: Cluster, topic: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.client import AdminClient, Consumer, Producer, TopicPartition, transport
-from ottla.client.errors import CommitFailed, Fenced
+from ottla.client.errors import ClientError, CommitFailed, Fenced
 from ottla.testing import Cluster
 
 SESSION_MS = 800
@@ -154,6 +154,26 @@ def test_fenced_member_raises_in_every_poll(cluster: Cluster, topic: str, strate
         else:
             with pytest.raises(CommitFailed, match=r"group\.instance\.id 'one'"):
                 fenced.commit({(topic, 0): 0})
+
+
+def test_fatal_error_is_raised_by_every_poll(cluster: Cluster, topic: str) -> None:
+    """Also after the other member with its group.instance.id has left: librdkafka has stopped."""
+    settings = {
+        "bootstrap_servers": cluster.bootstrap,
+        "group_id": topic,
+        "group_protocol": "consumer",
+        "group_instance_id": "one",
+    }
+    with Consumer(topic, **settings) as second:
+        with Consumer(topic, **settings) as first:
+            while not first.assignment:
+                first.poll(0.1)
+            with pytest.raises(ClientError, match="still used by another member"):
+                while True:
+                    second.poll(0.1)
+        for _ in range(3):
+            with pytest.raises(ClientError, match="still used by another member"):
+                second.poll(0.1)
 
 
 def test_logger_of_the_caller_has_the_lines_of_librdkafka(cluster: Cluster, topic: str) -> None:

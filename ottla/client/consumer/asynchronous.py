@@ -15,6 +15,7 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener, checked_listener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.thread import ConsumerThread
+from ottla.client.errors import Closed
 from ottla.client.records import (
     Committed,
     ConsumerRecord,
@@ -107,11 +108,19 @@ class AsyncConsumer:
                 return records
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        """Yield records as they arrive, until the consumer is closed."""
+        """Yield records as they arrive, until the consumer is closed, also by another task."""
         await self._subscribe_first()
-        while True:
-            # The thread fetches; records of one fetch are yielded without it.
+        if self._is_closed:
+            # It raises.
             await self._run(self._fetch)
+        while not self._is_closed:
+            # The thread fetches; records of one fetch are yielded without it.
+            try:
+                await self._run(self._fetch)
+            except Closed:
+                if self._is_closed:
+                    return
+                raise
             for record in self._consumer.fetched():
                 yield record
 

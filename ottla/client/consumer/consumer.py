@@ -28,9 +28,10 @@ from ottla.client.consumer.options import (
     open_consumer,
 )
 from ottla.client.consumer.resets import StartsByAge
-from ottla.client.errors import ClientError, Fenced
+from ottla.client.errors import ClientError, RecordsDenied
 from ottla.client.group.departures import Departures
 from ottla.client.group.patterns import pattern_text
+from ottla.client.group.poll_errors import PollErrors
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import (
     Committed,
@@ -115,7 +116,7 @@ class Consumer(AssignedPartitions):
             self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
         )
         self._next_commit = time.monotonic() + self._commit_every_s
-        self._error: Exception | None = None
+        self._errors = PollErrors(self._departures, self._refused if self._group is None else None)
         self._is_busy = False
         if topics:
             self.subscribe(topics)
@@ -219,7 +220,8 @@ class Consumer(AssignedPartitions):
         last one before `break` or `return` counts when the consumer is closed, unless an exception
         leaves its `with` block.
         """
-        while True:
+        self._check_open()
+        while not self._is_closed:
             self.fetch(_STEP_S)
             yield from self.fetched()
 
@@ -337,7 +339,7 @@ class Consumer(AssignedPartitions):
         if self._membership.starts:
             self._membership.apply_starts()
         self._commits.report(self._interceptors.on_commit)
-        self._raise_error()
+        self._errors.raise_first()
         if self._resets is not None:
             self._resets.seek()
         if self._commits_itself and time.monotonic() >= self._next_commit:
@@ -393,39 +395,16 @@ class Consumer(AssignedPartitions):
         records = [message for message in messages if message.error() is None]
         for message in messages:
             if message.error() is not None:
-                self._take_error(message)
+                self._errors.take(message)
         if not records:
-            self._raise_error()
+            self._errors.raise_first()
         # With records, the next poll does it: an error must not lose them.
         if not records and self._resets is not None:
             self._resets.seek()
         return records
 
-    def _raise_error(self) -> None:
-        error = self._error
-        # A fenced member never returns to its group.
-        if error is not None and not isinstance(error, Fenced):
-            self._error = None
-        if error is not None:
-            raise error
-
-    def _take_error(self, message: Any) -> None:
-        cause = message.error()
-        code = cause.code()
-        if code == transport.POLL_TOO_LATE:
-            self._departures.poll_came_late()
-            _log.warning("%s", self._departures.reason)
-        elif transport.is_fenced_instance(cause):
-            self._departures.fenced()
-            self._error = Fenced(self._departures.sentence())
-        elif code == transport.GROUP_DENIED and self._group is None:
-            topics = {key.topic for key in self._membership.assignment}
-            self._error = self._error or self._lookups.refused(topics)
-        elif transport.is_transient(cause):
-            _log.info("the consumer keeps trying: %s", cause.str())
-        else:
-            error = transport.record_error(cause, message.topic(), transport.READ)
-            self._error = self._error or error
+    def _refused(self) -> RecordsDenied | None:
+        return self._lookups.refused({key.topic for key in self._membership.assignment})
 
     def _owned(self, offsets: Offsets | None) -> Committed:
         if self._group is None:

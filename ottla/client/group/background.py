@@ -52,6 +52,8 @@ class Joined(NamedTuple):
 
     partitions: list[TopicPartition]
     stay: int
+    member_id: str
+    generation: int
 
 
 class Rejoin(NamedTuple):
@@ -78,7 +80,7 @@ class GroupThread:
 
     def __init__(self, settings: GroupSettings, assignors: Sequence[PartitionAssignor]) -> None:
         self.events: deque[Event] = deque()
-        self._settings = settings
+        self.settings = settings
         # A heartbeat without an answer must not take longer than the session.
         timeout_s = max(_REQUEST_S_MIN, min(_REQUEST_S_MAX, settings.session_s / 2))
         self._brokers = Brokers(
@@ -139,7 +141,7 @@ class GroupThread:
         member_id = self._member.id
         self.stay += 1
         self._jobs.put(self._forget)
-        if member_id and self._settings.instance_id is None:
+        if member_id and self.settings.instance_id is None:
             self._send_leave(member_id, reason)
 
     def close(self) -> None:
@@ -182,7 +184,7 @@ class GroupThread:
         return max(0.0, due - time.monotonic())
 
     def _late_at(self) -> float:
-        return self._polled_at + self._settings.rebalance_s
+        return self._polled_at + self.settings.rebalance_s
 
     def _forget(self) -> None:
         self._is_stable = False
@@ -204,9 +206,10 @@ class GroupThread:
                 self._is_closed.wait(_PAUSE_S)
         self._answered_at = time.monotonic()
         self._is_stable, self._has_reported = True, False
-        self._heartbeat_at = self._answered_at + self._settings.heartbeat_s
+        self._heartbeat_at = self._answered_at + self.settings.heartbeat_s
         self._refresh_at = self._answered_at + self._refresh_s()
-        self.events.append(Joined(assignment, stay))
+        member = self._member
+        self.events.append(Joined(assignment, stay, member.id, member.generation))
 
     def _commit(self, offsets: Offsets, done: "Future[int]") -> None:
         with LoggedErrors(done.set_exception):
@@ -222,12 +225,12 @@ class GroupThread:
             member_id = self._member.id
             self._lose(Cause.LATE_POLL)
             self._member.forget()
-            if self._settings.instance_id is None:
+            if self.settings.instance_id is None:
                 self._send_leave(member_id, "consumer poll timeout has expired")
             return
         try:
             if now >= self._heartbeat_at:
-                self._heartbeat_at = now + self._settings.heartbeat_s
+                self._heartbeat_at = now + self.settings.heartbeat_s
                 self._heartbeat()
             if self._is_stable and now >= self._refresh_at:
                 self._refresh_at = now + self._refresh_s()
@@ -236,8 +239,8 @@ class GroupThread:
             if not _is_passing(error):
                 raise
             self._brokers.forget()
-            self._heartbeat_at = now + min(_PAUSE_S, self._settings.heartbeat_s)
-            if now - self._answered_at > self._settings.session_s:
+            self._heartbeat_at = now + min(_PAUSE_S, self.settings.heartbeat_s)
+            if now - self._answered_at > self.settings.session_s:
                 self._lose(Cause.SESSION_OVER)
 
     def _heartbeat(self) -> None:
@@ -259,7 +262,7 @@ class GroupThread:
 
     def _send_leave(self, member_id: str, reason: str) -> None:
         try:
-            leave(self._settings, member_id, reason, _LEAVE_S)
+            leave(self.settings, member_id, reason, _LEAVE_S)
         except (ApiError, ClientError) as error:
             # The group continues without it when its session is over.
             _log.info("the group was not informed that the member leaves: %s", error)
@@ -268,7 +271,7 @@ class GroupThread:
 
     def _refresh_s(self) -> float:
         missing = self._member.is_leader and not self._member.racks.keys() >= set(self._topics)
-        return min(_MISSING_S, self._settings.refresh_s) if missing else self._settings.refresh_s
+        return min(_MISSING_S, self.settings.refresh_s) if missing else self.settings.refresh_s
 
     def _look_at_topics(self) -> None:
         """Have the group rebalance if its topics, the numbers of their partitions or, for a member
@@ -279,7 +282,7 @@ class GroupThread:
             known = self._member.racks
             racks = self._racks(sorted({*known, *self._topics}))
             is_old = _sizes(racks) != _sizes(known)
-            is_old |= bool(self._settings.rack) and racks != known
+            is_old |= bool(self.settings.rack) and racks != known
         if is_old:
             self._report_rejoin()
 
@@ -312,7 +315,7 @@ class GroupThread:
     def _metadata(self, topics: Sequence[str] | None) -> MetadataResponse:
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(
-            topics=named, allow_auto_topic_creation=self._settings.creates_topics
+            topics=named, allow_auto_topic_creation=self.settings.creates_topics
         )
         return self._brokers.ask(request, MetadataResponse)
 

@@ -3,14 +3,12 @@
 `GroupConsumer` replaces librdkafka's object: it has the methods of a group membership, and
 hands all others on, with librdkafka reading assigned partitions. Rebalances happen in `poll` and
 `consume`, in the thread that calls them, as in the Java client.
-
-Not done: the generation in `consumer_group_metadata`, so that transactions fence a former member by
-its transactional id only.
 """
 
 import logging
 import math
 import re
+import struct
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -67,6 +65,7 @@ class GroupConsumer:
         # From a join until its result; with another subscription meanwhile it is outdated.
         self._is_joining = self._is_outdated = False
         self._error: Fenced | None = None
+        self._metadata: bytes | None = None
         self._on_assign: OnChange
         self._on_revoke: OnChange
         self._on_lost: OnChange
@@ -142,6 +141,14 @@ class GroupConsumer:
         """Return the id in the group; empty before the first join."""
         return self._thread.member_id
 
+    def consumer_group_metadata(self) -> bytes:
+        """Return the last membership: the coordinator refuses offsets of a former member (KIP-447).
+
+        Thread-safe.
+        """
+        metadata: bytes = self._metadata or self._inner.consumer_group_metadata()
+        return metadata
+
     def close(self) -> None:
         """Leave the group and close."""
         self._commit_stored(asynchronous=False)
@@ -173,6 +180,7 @@ class GroupConsumer:
                 self._join()
             case Joined():
                 self._is_joining = False
+                self._metadata = _group_metadata(self._thread.settings, event)
                 self._take_over(event.partitions)
             case Failed():
                 self._is_joining = False
@@ -306,6 +314,14 @@ def _settings_of(properties: dict[str, Any]) -> GroupSettings:
         security=security_of(properties),
         rack=properties.get("client.rack"),
     )
+
+
+def _group_metadata(settings: GroupSettings, joined: Joined) -> bytes:
+    """Return librdkafka's form of a membership (rd_kafka_consumer_group_metadata_write)."""
+    names = f"{settings.group_id}\0{joined.member_id}\0".encode()
+    instance = settings.instance_id
+    static = b"\1" if instance is None else f"\0{instance}\0".encode()
+    return b"CGMDv2:" + struct.pack("=i", joined.generation) + names + static
 
 
 def _rows(partitions: Sequence[TopicPartition]) -> Rows:
