@@ -1,4 +1,4 @@
-"""Certificates of tests: of a server or a client, signed by themselves."""
+"""Certificates of tests: most are of a server or a client, signed by themselves."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -9,6 +9,20 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+
+
+def of_subject(subject: x509.Name) -> bytes:
+    """Return a certificate of a subject in DER."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "issuer")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    return certificate.public_bytes(Encoding.DER)
 
 
 def self_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") -> Path:

@@ -24,7 +24,11 @@ TRACE = 5
 
 # Loggers whose lines remote peers can provoke: the maximum of lines of one template, and the window
 # in seconds.
-PROVOKED = ("ottla.net.", "ottla.server.loop", "ottla.base.tasks", "asyncio")
+PROVOKED = (
+    *("ottla.net.", "ottla.server.loop", "ottla.base.tasks", "asyncio"),
+    *("ottla.server.authentication.bearers", "ottla.server.authentication.refusals"),
+    "ottla.server.handlers.sasl_authenticate",
+)
 REPEATS_MAX = 20
 REPEATS_SECONDS = 10.0
 

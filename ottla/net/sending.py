@@ -141,9 +141,13 @@ class SendHalf(asyncio.BufferedProtocol):
         self._range_bytes_min = _UNLIMITED if self._file_socket is None else RANGE_BYTES_MIN
 
     @property
-    def certificate(self) -> object:
-        """The certificate that the peer has shown in the TLS handshake; None without one."""
-        return self._transport.get_extra_info("peercert")
+    def certificate(self) -> bytes | None:
+        """The certificate of the peer in DER; None without one.
+
+        It has been verified if the listener requests certificates.
+        """
+        tls = self._transport.get_extra_info("ssl_object")
+        return None if tls is None else tls.getpeercert(binary_form=True)
 
     # -- answers of one read --------------------------------------------------------------------
 

@@ -60,34 +60,3 @@ def _load(context: ssl.SSLContext, files: TlsFiles) -> None:
         raise ConfigError(
             f"ssl.truststore.location={files.authorities} cannot be read: {error}"
         ) from error
-
-
-def subject_of(certificate: object) -> str:
-    """Return the distinguished name of a peer's certificate as RFC 2253 writes it; empty without.
-
-    `certificate` is the result of `SSLObject.getpeercert`.
-    """
-    rows = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
-    parts = [
-        "+".join(f"{_SHORT.get(name, name)}={_escaped(value)}" for name, value in names)
-        for names in rows
-    ]
-    return ",".join(reversed(parts))
-
-
-_SHORT = {
-    "commonName": "CN",
-    "countryName": "C",
-    "domainComponent": "DC",
-    "localityName": "L",
-    "organizationName": "O",
-    "organizationalUnitName": "OU",
-    "stateOrProvinceName": "ST",
-    "streetAddress": "STREET",
-    "userId": "UID",
-}
-
-
-def _escaped(value: str) -> str:
-    text = "".join(f"\\{sign}" if sign in ',+"\\<>;' else sign for sign in value)
-    return f"\\{text}" if text.startswith(("#", " ")) else text

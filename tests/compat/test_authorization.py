@@ -355,9 +355,10 @@ def test_apache_kafka_beside_ours_enforces_the_same_lists(tmp_path: Path) -> Non
                     [(ours.bootstrap, theirs.bootstrap), (theirs.bootstrap, ours.bootstrap)]
                 ):
                     pattern = ("--topic", f"t{number}-", "--pattern-type", "prefixed")
-                    run_command(
+                    done = run_command(
                         "acl", "add", *pattern, "--deny-principal", "User:ann", "-b", writer
                     )
+                    assert done.returncode == 0, done.stderr
 
                     def is_listed(name: str = f"t{number}-", reader: str = reader) -> bool:
                         listed = run_command("acl", "list", "-b", reader).stdout

@@ -13,7 +13,6 @@ from ottla.base.errors import ProtocolError
 from ottla.base.loading import deferred_module
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection, FrameHandler
-from ottla.net.tls import subject_of
 from ottla.security.exchanges import AuthenticationFailed
 from ottla.server.authentication.identity import (
     CertificateUser,
@@ -26,9 +25,10 @@ from ottla.server.quotas.entities import ANONYMOUS
 from ottla.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from ottla.security import principal_rules
+    from ottla.security import certificates, principal_rules
 else:
-    # Few listeners have rules.
+    # Few listeners have certificates of clients.
+    certificates = deferred_module("ottla.security.certificates")
     principal_rules = deferred_module("ottla.security.principal_rules")
 
 _BEFORE = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
@@ -91,9 +91,12 @@ class Gate:
         if is_known(connection):
             self._admit(connection)
 
-    def _user(self, certificate: object) -> str:
+    def _user(self, certificate: bytes | None) -> str:
         """Return the user of a certificate; ProtocolError if it has none, as in Kafka."""
-        subject = subject_of(certificate)
+        try:
+            subject = "" if certificate is None else certificates.subject_of(certificate)
+        except ValueError as error:
+            raise ProtocolError(f"a certificate that cannot be read: {error}") from error
         if not subject:
             return ANONYMOUS
         user = subject if self._names is None else principal_rules.name_of(self._names, subject)

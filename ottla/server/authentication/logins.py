@@ -86,9 +86,9 @@ class Logins:
         exchange = self._exchange(listener, mechanism)
         return ClientLogin(exchange, terms, self._clock, self._counts[listener], renewal)
 
-    def refuse(self, listener: str, *, is_renewal: bool) -> None:
+    def refuse(self, listener: str) -> None:
         """Count an exchange that cannot begin, because the listener lacks its mechanism."""
-        self._counts[listener].fail(is_renewal=is_renewal)
+        self._counts[listener].fail(is_renewal=False)
 
     def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:

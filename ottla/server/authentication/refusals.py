@@ -13,6 +13,9 @@ R = TypeVar("R")
 
 DELAY = "connection.failed.authentication.delay.ms"
 
+# The client may have chosen a part of the text.
+_REASON_MAX = 200
+
 _log = logging.getLogger(__name__)
 
 
@@ -23,7 +26,8 @@ def answer_late(
 
     So passwords cannot be tried quickly. No other request of the connection is handled meanwhile.
     """
-    _log.warning("client not authenticated peer=%s reason=%s", connection.peer_address, reason)
+    shown = reason[:_REASON_MAX]
+    _log.warning("client not authenticated peer=%s reason=%s", connection.peer_address, shown)
     loop = asyncio.get_running_loop()
     later: asyncio.Future[R] = loop.create_future()
 

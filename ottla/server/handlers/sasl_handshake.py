@@ -7,14 +7,15 @@ that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with those that i
 comes after connection.failed.authentication.delay.ms, and the connection is closed.
 
 A client whose session ends begins another exchange on its connection (KIP-368), at most once in a
-second. ILLEGAL_SASL_STATE for one whose session does not end.
+second. ILLEGAL_SASL_STATE for one whose session does not end. If it chooses a mechanism that the
+listener does not have, it is disconnected without a response, as by Kafka.
 
 Not done: nothing.
 """
 
 import asyncio
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
 from ottla.security.sessions import Renewal
 from ottla.server.authentication.identity import certificate_user, session_of
@@ -43,10 +44,12 @@ def handle(
     if not mechanisms or (session is not None and not session.may_be_renewed(now)):
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
     if request.mechanism not in mechanisms:
+        if session is not None:
+            raise ProtocolError(f"unsupported SASL mechanism {request.mechanism!r}")
         refusal = SaslHandshakeResponse(
             error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
         )
-        logins.refuse(listener, is_renewal=session is not None)
+        logins.refuse(listener)
         return answer_late(
             context.connection,
             refusal,

@@ -99,13 +99,21 @@ def test_single_loggers_have_their_own_levels() -> None:
     assert stream.getvalue().count("\n") == 1
 
 
-def test_repeated_lines_are_limited() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ottla.net.connection",
+        "ottla.server.authentication.refusals",
+        "ottla.server.handlers.sasl_authenticate",
+    ],
+)
+def test_repeated_lines_are_limited(name: str) -> None:
     """Twenty lines of a kind are written in ten seconds; the next one has the number of dropped
     lines.
     """
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={})
-    logger = logging.getLogger("ottla.net.connection")
+    logger = logging.getLogger(name)
     (handler,) = logging.getLogger().handlers
 
     def close(at: float) -> None:

@@ -1,11 +1,11 @@
-"""Contexts of TLS from files, and the subjects of certificates."""
+"""Contexts of TLS from files."""
 
 from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.net.tls import TlsFiles, client_context, server_context, subject_of
+from ottla.net.tls import TlsFiles, client_context, server_context
 from tests.certificates import self_signed
 
 
@@ -26,29 +26,3 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, context: object) ->
             context(files)
         assert f"{option}={name}" in str(caught.value)
     context(TlsFiles(chain, "", chain, "required", True))
-
-
-@pytest.mark.parametrize(
-    ("certificate", "subject"),
-    [
-        (None, ""),
-        ({}, ""),
-        (
-            {
-                "subject": (
-                    (("countryName", "DE"),),
-                    (("organizationName", "A, B"), ("organizationalUnitName", "x+y")),
-                    (("commonName", "ann"),),
-                )
-            },
-            r"CN=ann,O=A\, B+OU=x\+y,C=DE",
-        ),
-        (
-            {"subject": ((("commonName", "#1"),), (("serialNumber", " 7"),))},
-            r"serialNumber=\ 7,CN=\#1",
-        ),
-    ],
-)
-def test_subject_is_written_as_java_does(certificate: object, subject: str) -> None:
-    """In the order and with the escapes of RFC 2253."""
-    assert subject_of(certificate) == subject

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from cryptography.x509 import Name, NameAttribute
+from cryptography.x509.oid import NameOID
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ProtocolError
@@ -16,9 +18,16 @@ from ottla.security.principal_rules import parse_rules
 from ottla.server.authentication.gate import Gate, Limits
 from ottla.server.authentication.identity import CertificateUser, LoginCounts, is_known, user_of
 from ottla.server.authentication.logins import Logins
+from tests.certificates import of_subject
 
 SASL = ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})
 METADATA, HANDSHAKE = b"\0\3\0\1", b"\0\x11\0\1"
+
+
+def certificate(**attributes: str) -> bytes:
+    """Return a certificate whose subject has these attributes."""
+    kinds = {"CN": NameOID.COMMON_NAME, "O": NameOID.ORGANIZATION_NAME}
+    return of_subject(Name([NameAttribute(kinds[name], text) for name, text in attributes.items()]))
 
 
 class Line:
@@ -98,15 +107,16 @@ def test_failed_exchange_cannot_be_continued() -> None:
 
 
 @pytest.mark.parametrize(
-    ("certificate", "user"),
+    ("shown", "user"),
     [
-        ({"subject": ((("commonName", "ann"),),)}, "CN=ann"),
+        (certificate(CN="ann"), "CN=ann"),
+        (certificate(), "ANONYMOUS"),
         (None, "ANONYMOUS"),
     ],
 )
-def test_user_of_a_certificate_is_its_subject(certificate: object, user: str) -> None:
+def test_user_of_a_certificate_is_its_subject(shown: bytes | None, user: str) -> None:
     """A listener with TLS and without SASL passes every request."""
-    line = Line(certificate=certificate)
+    line = Line(certificate=shown)
     assert pass_frame(line, METADATA, ListenerSecurity()) == [METADATA]
     assert user_of(cast(Connection, line)) == user
     assert line.passed == [1000]
@@ -115,11 +125,10 @@ def test_user_of_a_certificate_is_its_subject(certificate: object, user: str) ->
 def test_rules_return_the_user_of_a_certificate() -> None:
     """A client whose certificate no rule matches is disconnected, as in Kafka."""
     security = ListenerSecurity(names=parse_rules("RULE:^CN=(a.*?),O=.*$/$1/U"))
-    names = ((("organizationName", "x"),), (("commonName", "ann"),))
-    line = Line(certificate={"subject": names})
+    line = Line(certificate=certificate(O="x", CN="ann"))
     assert pass_frame(line, METADATA, security) == [METADATA]
     assert user_of(cast(Connection, line)) == "ANN"
-    stranger = Line(certificate={"subject": ((("commonName", "ben"),),)})
+    stranger = Line(certificate=certificate(CN="ben"))
     with pytest.raises(ProtocolError, match=r"ssl\.principal\.mapping\.rules .* 'CN=ben'"):
         pass_frame(stranger, METADATA, security)
     without = Line()
