@@ -282,7 +282,7 @@ class Partition:
         # Retention must not delete uncommitted records.
         high_watermark = self.high_watermark = log.high_watermark = isr.high_watermark
         if log.producers.undecided:
-            # There may be no reader of committed records who would have it done by asking.
+            # Reads of committed records do this as well, but there may be none.
             log.producers.decide_up_to(high_watermark)
         return True
 

@@ -38,7 +38,7 @@ RETRY_SECONDS = 0.5
 
 
 class Replicas:
-    """The replicas of a broker; lives on the broker's loop from start to stop."""
+    """The replicas of a broker; runs on the broker's loop from start to stop."""
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import click
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin import cluster
 from ottla.client.brokers import Brokers
 
@@ -33,7 +34,7 @@ def parse_broker_ids(
 def running_brokers(brokers: Brokers, named: Iterable[int]) -> list[cluster.Broker]:
     """Return the brokers with these ids, or all if none is named.
 
-    UsageError if one of them is not running.
+    ConfigError if one of them is not running.
     """
     described = cluster.describe_cluster(brokers).brokers
     running = {broker.node_id: broker for broker in described}
@@ -41,5 +42,5 @@ def running_brokers(brokers: Brokers, named: Iterable[int]) -> list[cluster.Brok
     unknown = [number for number in ids if number not in running]
     if unknown:
         known = ", ".join(map(str, sorted(running)))
-        raise click.UsageError(f"Broker {unknown[0]} is not running; running brokers: {known}.")
+        raise ConfigError(f"Broker {unknown[0]} is not running; running brokers: {known}.")
     return [running[number] for number in ids or sorted(running)]

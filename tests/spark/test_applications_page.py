@@ -4,11 +4,14 @@ import dataclasses
 import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ottla.streams import KafkaStreams, StreamsBuilder
 from ottla.streams.settings.application import AppSettings
+from tests.certificates import self_signed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
 
@@ -38,3 +41,21 @@ def test_every_setting_is_in_the_table() -> None:
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     }
     assert names == {field.name for field in dataclasses.fields(AppSettings)}
+
+
+def test_the_other_examples_build_applications(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their imports and options exist; the applications are not started."""
+    monkeypatch.setenv("KAFKA_PASSWORD", "secret")
+    _, *examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    certificate = str(self_signed(tmp_path).with_suffix(".crt"))
+    names: dict[str, Any] = {}
+    for example in examples:
+        text = example.replace("/etc/kafka/ca.pem", certificate)
+        exec(compile(text, str(PAGE), "exec"), names)
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    assert isinstance(names["build_secured"](builder.build()), KafkaStreams)
+    assert isinstance(names["build"](builder.build(), "127.0.0.1:1"), KafkaStreams)
+    assert callable(names["read_secured"])

@@ -142,3 +142,13 @@ def test_own_producers_use_murmur2() -> None:
     making = {path.relative_to(_ROOT).as_posix() for path in texts if makes.search(texts[path])}
     assert {"README.md", "demo/flights.py", "ottla/client/transport.py"} <= making
     assert not {each for each in making if "murmur2_random" not in texts[_ROOT / each]}
+
+
+def test_the_topology_of_the_page_can_be_built() -> None:
+    """It repartitions a topic that is read."""
+    page = (_ROOT / "docs/partitioning.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from ottla.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/partitioning.md", "exec"), names)
+    text = str(names["builder"].build().describe())
+    assert {"customers", "orders", "out"} <= set(re.findall(r"\w+", text))

@@ -95,6 +95,8 @@ _KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 # socket.SHUT_RDWR
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
+# An ensemble that does not answer for longer is logged, because the start waits for it.
+QUIET_SECONDS = 2.0
 _NONCE_BYTES = 16
 NO_OPTIONS: Mapping[str, str] = {}
 
@@ -169,6 +171,10 @@ class LiveSession:
         login = login_of_environment()
         tls = tls_of(tls_options)
         client = _client(hosts, timeout_ms, login, tls)
+        text = "ZooKeeper does not answer yet servers=%s wait_seconds=%g"
+        silence = loop.call_later(
+            QUIET_SECONDS, _log.warning, text, hosts, connect_timeout_ms / 1000
+        )
         try:
             await _connect(client, loop, connect_timeout_ms / 1000)
             if chroot and creates_path:
@@ -183,6 +189,8 @@ class LiveSession:
         except asyncio.CancelledError:
             loop.run_in_executor(None, partial(_put_away, client))
             raise
+        finally:
+            silence.cancel()
         return cls(client, loop, acl_of)
 
     @property

@@ -106,7 +106,7 @@ async def read_request(http: HttpRequest) -> Request:
         cookies=http.cookies,
         client=http.client.host if http.client else "",
         is_same_origin=_is_same_origin(headers),
-        # A proxy with TLS says so; a client that lies only restricts its own cookie.
+        # A proxy with TLS sends this header; a client that forges it only restricts its own cookie.
         is_secure="https" in (http.url.scheme, headers.get("x-forwarded-proto")),
     )
 

@@ -86,7 +86,7 @@ class ClusterMarkers:
         partition = self._current.image.partition(*key)
         if partition is not None and partition.leader != NO_LEADER:
             return partition.leader
-        # This broker may have become the leader before the metadata says so.
+        # This broker may have become the leader before its metadata is updated.
         return self._node_id if partition is None else NO_LEADER
 
     def _write(self, leader: int, marker: Marker, keys: Sequence[TopicPartition]) -> Reply[Codes]:

@@ -4,7 +4,7 @@ v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v
 first request creates __consumer_offsets, or __transaction_state, and waits for a second. In Kafka
 the client has to ask again.
 
-Not done: share groups (key type 2) are INVALID_REQUEST: they have no coordinator yet.
+Not done: share groups (key type 2) are INVALID_REQUEST: Ottla has no coordinator of them.
 """
 
 import asyncio

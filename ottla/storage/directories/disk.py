@@ -343,7 +343,7 @@ class LogDirectories:
                 with suppress(StorageError):
                     log.close()
 
-        # Threads only wait for each other where there is nothing to wait for from the device.
+        # If no log has unsynced records, threads would only wait for each other.
         due_count = sum(log.durability.is_due for log in waiting)
         workers = max(1, min(_CLOSERS, due_count))
         with self._failures.collected() as failures:

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable
 
-import click
+from ottla.base.errors import ConfigError
 
 
 def check_names(names: Iterable[str], known: Collection[str]) -> None:
-    """Raise UsageError if a name is not known."""
+    """Raise ConfigError if a name is not known."""
     for name in names:
         if name not in known:
-            raise click.UsageError(
+            raise ConfigError(
                 f"There is no subscription {name!r}: `ottla metrics list` lists them."
             )

@@ -20,6 +20,7 @@ from ottla.tools.search.local import LocalSearch
 from ottla.tools.search.remote import RemoteSearch, addresses
 from ottla.tools.search.request import Result, Search
 from ottla.tools.signals import StopSignals
+from ottla.tools.topic_partitions import check_partition
 
 
 def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str, Any]) -> int:
@@ -54,11 +55,8 @@ def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
     if start is not None and start.anchor is Anchor.STORED:
         raise click.UsageError("`stored` is a position of a group: name an offset or a time")
     numbers = [row.partition for row in topics.describe_topic(brokers, name).partitions]
-    unknown = sorted(set(options["partitions"]) - set(numbers))
-    if unknown:
-        raise click.UsageError(
-            f"Topic {name!r} has no partition {unknown[0]}, only 0 to {len(numbers) - 1}."
-        )
+    for number in options["partitions"]:
+        check_partition(name, number, numbers)
     keys = [(name, number) for number in sorted(set(options["partitions"]) or numbers)]
     starts = resolve(brokers, keys, start or BEGINNING)
     ends = resolve(brokers, keys, end or Position(Anchor.END))

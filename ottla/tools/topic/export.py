@@ -15,6 +15,7 @@ from ottla.tools.output import Output, count_text
 from ottla.tools.positions import Anchor, parse_position, resolve
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
+from ottla.tools.topic_partitions import check_partition
 
 _access_of = deferred("ottla.tools.profile.client_config", "access_of")
 
@@ -81,9 +82,8 @@ def _range(brokers: Brokers, options: dict[str, Any]) -> tuple[dict[Any, int], d
     """Return the first and last offsets of the selected partitions."""
     topic = describe_topic(brokers, options["topic"])
     known = [row.partition for row in topic.partitions]
-    unknown = set(options["partitions"]) - set(known)
-    if unknown:
-        raise ConfigError(f"Topic {topic.name!r} has no partition {min(unknown)}")
+    for number in options["partitions"]:
+        check_partition(topic.name, number, known)
     keys = [(topic.name, number) for number in known if number in (options["partitions"] or known)]
     now_ms = time.time_ns() // 1_000_000
     try:

@@ -17,7 +17,7 @@ from ottla.tools import options
 from ottla.tools.output import Output, count_text, is_terminal, note
 from ottla.tools.positions import Anchor, Position, parse_position, resolve
 from ottla.tools.scripts.json_files import read_offsets
-from ottla.tools.topic_partitions import Partition, parse_topic_partitions
+from ottla.tools.topic_partitions import Partition, check_partition, parse_topic_partitions
 
 _EXAMPLE = 'JSON as in {"partitions": [{"topic": "a", "partition": 0, "offset": 5}]}'
 _COLUMNS = ("topic", "partition", "start_offset", "new_start_offset", "deleted")
@@ -105,11 +105,8 @@ def _of_topic(
     brokers: Brokers, name: str, position: Position, partitions: Sequence[int]
 ) -> dict[Partition, int]:
     known = [row.partition for row in topics.describe_topic(brokers, name).partitions]
-    unknown = sorted(set(partitions) - set(known))
-    if unknown:
-        raise click.UsageError(
-            f"Topic {name!r} has no partition {unknown[0]}, only 0 to {len(known) - 1}."
-        )
+    for number in partitions:
+        check_partition(name, number, known)
     keys = [(name, number) for number in sorted(set(partitions) or known)]
     return resolve(brokers, keys, position)
 
@@ -121,7 +118,7 @@ def _of_file(brokers: Brokers, path: str) -> dict[Partition, int]:
     except ConfigError as error:
         raise ConfigError(f"{error}: {path} needs {_EXAMPLE}") from error
     if not requested:
-        raise click.UsageError(f"{path} names no partitions.")
+        raise ConfigError(f"{path} names no partitions: it needs {_EXAMPLE}")
     by_topic: dict[str, list[str]] = defaultdict(list)
     for topic, partition in sorted(requested):
         by_topic[topic].append(str(partition))

@@ -1,4 +1,4 @@
-"""`ottla zookeeper export`: hand a cluster from Ottla to Apache Kafka 3.x brokers."""
+"""`ottla zookeeper export`: move a cluster from Ottla to Apache Kafka 3.x brokers."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import click
 
 from ottla.cluster import zookeeper_transfer
 from ottla.tools.output import Output
-from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
+from ottla.tools.zookeeper.transfer import Route, between, copy, directory, ensemble
 
 
 @click.command("export")
@@ -19,7 +19,7 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     \b
     ottla zookeeper export --data ottla-data --connect localhost:2181/kafka
     """
-    carry(
+    copy(
         output,
         Route(
             directory(data, must_exist=True),

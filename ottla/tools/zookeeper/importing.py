@@ -1,4 +1,4 @@
-"""`ottla zookeeper import`: hand a cluster from Apache Kafka 3.x brokers to Ottla."""
+"""`ottla zookeeper import`: move a cluster from Apache Kafka 3.x brokers to Ottla."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import click
 
 from ottla.cluster import zookeeper_transfer
 from ottla.tools.output import Output
-from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
+from ottla.tools.zookeeper.transfer import Route, between, copy, directory, ensemble
 
 
 @click.command("import")
@@ -20,7 +20,7 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     \b
     ottla zookeeper import --connect localhost:2181/kafka --data /var/lib/kafka
     """
-    carry(
+    copy(
         output,
         Route(
             ensemble(connect),

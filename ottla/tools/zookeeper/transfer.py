@@ -20,7 +20,7 @@ from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.output import Output, Progress
 
-Place = AbstractAsyncContextManager[Coordination]
+OpenTree = AbstractAsyncContextManager[Coordination]
 
 
 def between(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,15 +81,15 @@ async def ensemble(connect: str) -> AsyncIterator[Coordination]:
 class Route(NamedTuple):
     """The source and the target of a copy; `name` is the target's name, `adapt` changes its nodes."""
 
-    source: Place
-    target: Place
+    source: OpenTree
+    target: OpenTree
     name: str
     adapt: Callable[[Sequence[zookeeper_transfer.Znode]], list[zookeeper_transfer.Znode]]
 
 
-def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
+def copy(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
     """Copy all nodes and print them; with `dry_run`, only print them."""
-    nodes = asyncio.run(_carry(route, replace=replace, dry_run=dry_run))
+    nodes = asyncio.run(_copy(route, replace=replace, dry_run=dry_run))
     if dry_run:
         rows = [{"path": node.path, "bytes": len(node.data)} for node in nodes]
         output.rows(rows, ("path", "bytes"))
@@ -98,7 +98,7 @@ def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None
     output.done(f"Copied {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
 
 
-async def _carry(route: Route, *, replace: bool, dry_run: bool) -> list[zookeeper_transfer.Znode]:
+async def _copy(route: Route, *, replace: bool, dry_run: bool) -> list[zookeeper_transfer.Znode]:
     async with route.source as source:
         nodes = route.adapt(await zookeeper_transfer.read(source))
         if not nodes:

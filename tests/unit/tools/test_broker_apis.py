@@ -35,20 +35,20 @@ def test_brokers_are_selected(run: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("noun", "verb", "number", "sentence"),
+    ("noun", "verb", "number", "code", "sentence"),
     [
-        ("broker", "apis", "7", "Broker 7 is not running; running brokers: 1."),
-        ("broker", "apis", "-1", "-1 is not in the range x>=0"),
-        ("cluster", "features", "7", "Broker 7 is not running; running brokers: 1."),
-        ("cluster", "features", "x", "'x' is not a valid integer"),
+        ("broker", "apis", "7", 1, "Broker 7 is not running; running brokers: 1"),
+        ("broker", "apis", "-1", 2, "-1 is not in the range x>=0"),
+        ("cluster", "features", "7", 1, "Broker 7 is not running; running brokers: 1"),
+        ("cluster", "features", "x", 2, "'x' is not a valid integer"),
     ],
 )
 def test_unknown_broker_is_a_sentence(
-    run: Any, noun: str, verb: str, number: str, sentence: str
+    run: Any, noun: str, verb: str, number: str, code: int, sentence: str
 ) -> None:
     """The sentence lists the running brokers."""
     done = run(noun, verb, "--broker", number)
-    assert (done.code, done.out) == (2, b"")
+    assert (done.code, done.out) == (code, b"")
     assert sentence in done.errors
 
 

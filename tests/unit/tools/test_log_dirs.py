@@ -44,7 +44,7 @@ def test_one_broker_of_several_is_selected(run: Any, monkeypatch: pytest.MonkeyP
     ("command_line", "sentence"),
     [
         (["none"], "There is no topic 'none'"),
-        (["--broker", "7"], "Broker 7 is not running; running brokers: 1."),
+        (["--broker", "7"], "Broker 7 is not running; running brokers: 1"),
         (["--broker", "x"], "'x' is not a valid integer"),
     ],
 )

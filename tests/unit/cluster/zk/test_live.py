@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from ottla.cluster.zk import live
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import ConnectionSuspended, EnsembleUnreachable, SessionState
 from tests.compat import java, zookeeper
@@ -16,6 +17,17 @@ async def test_unreachable_ensemble_is_an_error_with_its_addresses() -> None:
     (port,) = java.free_ports(1)
     with pytest.raises(EnsembleUnreachable, match=f"127.0.0.1:{port} does not answer .* start it"):
         await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
+
+
+async def test_waiting_for_an_ensemble_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An operator who waits for a broker or a command sees the addresses before the end."""
+    monkeypatch.setattr(live, "QUIET_SECONDS", 0.01)
+    (port,) = java.free_ports(1)
+    with pytest.raises(EnsembleUnreachable):
+        await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
+    assert f"ZooKeeper does not answer yet servers=127.0.0.1:{port}" in caplog.text
 
 
 @pytest.mark.compat
