@@ -161,6 +161,16 @@ def test_mirror_maker_copies_matching_topics(
         (["--include", "o", "--abort.on.send.failure", "false"], "would lose records"),
         (["--include", "o"], "name another --target-topic"),
         ([], "include must be specified"),
+        (
+            ["--include", "o", "--num.streams", "many"],
+            "Cannot parse argument 'many' of option num.streams",
+        ),
+        (["--include", "o", "--num.streams", "0"], "--num.streams must be at least 1"),
+        (
+            ["--include", "o", "--offset.commit.interval.ms", "-1"],
+            "--offset.commit.interval.ms must be at least 1",
+        ),
+        (["--include", "o", "--abort.on.send.failure", "perhaps"], "must be true or false"),
     ],
 )
 def test_mirror_maker_refuses(
