@@ -25,6 +25,7 @@ from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettin
 from ottla.streams.spark.query.failures import QueryError
 from ottla.testing.cluster import Cluster
 from ottla.testing.schema_registry import FakeSchemaRegistry
+from ottla.tools.scripts import entry
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -338,6 +339,31 @@ def test_the_plan_of_a_stream_is_shown(spark: SparkSession) -> None:
     assert name == "out"
     assert "Filter" in plan
     assert "> 41" in plan
+
+
+def test_translated_file_connectors_copy_lines_as_they_are(
+    spark: SparkSession, broker: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of `connect-standalone` run; blank lines, spaces, quotes and # are kept."""
+    _create(broker, "connect-lines", partitions=1)
+    lines = ["foo", 'bar "q" , x', "", "  spaces  ", "# hash", "ü"]
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # Spark's JVM has started in another folder.
+    source = (
+        f"name=in\nconnector.class=FileStreamSource\nfile={tmp_path}/in.txt\ntopic=connect-lines\n"
+    )
+    sink = (
+        f"name=out\nconnector.class=FileStreamSink\nfile={tmp_path}/copies\ntopics=connect-lines\n"
+    )
+    texts = {"worker": f"bootstrap.servers={broker.bootstrap}\n", "in": source, "out": sink}
+    for name, text in texts.items():
+        Path(f"{name}.properties").write_text(text)
+    assert entry.run("connect-standalone", [f"{name}.properties" for name in texts]) == 1
+    for name in ("in", "out"):
+        _run(_pipeline(Path(f"{name}.yaml").read_text()), spark, broker, tmp_path / "c" / name)
+    files = (tmp_path / "copies").glob("part-*")
+    assert [line for file in files for line in file.read_text("utf-8").splitlines()] == lines
 
 
 def test_bad_records_fail_or_are_skipped(

@@ -17,7 +17,7 @@ RECORD_COLUMNS = {
     "_timestamp": "timestamp",
 }
 HEADERS_COLUMN = "_headers"
-FILE_FORMATS = ("parquet", "json", "csv")
+FILE_FORMATS = ("parquet", "json", "csv", "text")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,6 +179,10 @@ def _read_files(name: str, fields: Fields) -> FileSource | None:
     kind = fields.choice("format", FILE_FORMATS, _by_suffix(path))
     if not kind and "format" not in fields:
         fields.error(None, f"format is missing: {', '.join(FILE_FORMATS)}.")
+    if kind == "text":
+        if schema is not None:
+            fields.error("schema", "format text needs no schema: its only column is value.")
+        schema = {"value": "string"}
     if schema is None and not is_static and "schema" not in fields:
         fields.error(
             None, "schema is missing: the columns of files that arrive later must be known."

@@ -143,7 +143,7 @@ def test_other_words_are_a_usage_error(
 
 @pytest.mark.parametrize("words", [[], ["help"], ["--help"]])
 def test_help_lists_the_actions(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """As with Apache Kafka's script, no action is a request for help."""
+    """No action is a request for help, as with Apache Kafka's script."""
     assert entry.run("trogdor", words) == 0
     printed = capsys.readouterr()
     assert "check: Check the file." in printed.out

@@ -5,12 +5,14 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from ottla.client.admin import offsets
+from ottla.client.transport import ConsumedRecord
 from ottla.testing import Cluster
-from ottla.tools.measuring import latencies, live
+from ottla.tools.measuring import latencies, live, round_trips
 from ottla.tools.measuring.consuming import Amount, rates
 from ottla.tools.scripts.table import SCRIPTS
 from tests.unit.tools.test_mirror import produce
@@ -50,6 +52,19 @@ def test_produce_measures_rate_and_latency(run: Any, orders: Cluster) -> None:
     assert _end(orders, "orders") == 35
     (cells,) = run(*words).rows
     assert cells[:2] == ["orders", "20"]
+
+
+def test_latency_of_a_round_trip_has_nanoseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is printed with Java's digits, not with those of a difference of seconds."""
+    times = iter([5, 5, 111_005_720])
+    monkeypatch.setattr(round_trips.time, "perf_counter_ns", lambda: next(times))
+    producer, consumer = Mock(), Mock()
+    record = ConsumedRecord("t", 0, 0, 0, "create", None, b"A", ())
+    consumer.poll.return_value = [record]
+    found = round_trips.measure_round_trips(
+        (producer, consumer), {("t", 0): 0}, iter([b"A"]), 1, lambda *_: None
+    )
+    assert [str(latency_ms) for latency_ms in found] == ["111.005715"]
 
 
 def test_rate_of_the_producer_is_limited(run: Any, orders: Cluster) -> None:

@@ -20,8 +20,9 @@ Settings = Mapping[str, str]
 _SOURCE, _SINK = "FileStreamSource", "FileStreamSink"
 _PLAIN = ("StringConverter", "ByteArrayConverter")
 _ALONE = "connect-standalone"
-# A line is one column: there is no header, and neither separators nor quotes have a meaning.
-_LINES = '{header: "false", sep: "\\u0001", quote: "\\u0000", escape: "\\u0000"}'
+_SECURITY = ("security.", "sasl.", "ssl.")
+# A part of a connector's class, and the pipeline that does its job.
+_EXAMPLES = {"jdbc": "database.yaml", "mirror": "mirror.yaml"}
 _REASONS = {
     "connect-distributed": "Use `ottla pipeline run FILE.yaml`: Spark distributes its work",
     "connect-mirror-maker": (
@@ -30,6 +31,13 @@ _REASONS = {
     ),
     "connect-plugin-path": "A pipeline has no plug-ins; docs/pipelines.md lists its sources and sinks",
     "connect-internal-topics": "A pipeline stores its positions in a checkpoint, not in internal topics",
+}
+
+
+_REMEDIES = {
+    "transforms": "remove it, and add steps to the pipeline (docs/pipelines.md)",
+    "predicates": "remove it, and add a step with `where` to the pipeline (docs/pipelines.md)",
+    "topics.regex": "name the topics in topics, or use `pattern` in the pipeline",
 }
 
 
@@ -43,8 +51,12 @@ def run(name: str, command_line: list[str]) -> int:
         err(f"USAGE: {name} worker.properties connector1.properties [connector2.properties …]")
         return 1
     worker = _read(files[0])
-    plans = [_translate(worker, _read(path), path) for path in files[1:]]
+    security = _security(worker, files[0])
+    plans = [_translate(worker, _read(path), path, security) for path in files[1:]]
     targets = [(Path(f"{name}.yaml"), text) for name, text in plans]
+    names = [name for name, _ in plans]
+    for twice in {name for name in names if names.count(name) > 1}:
+        raise ConfigError(f"two connectors have the name {twice}: give one another name")
     for target, text in targets:
         if target.exists() and target.read_bytes() != text.encode():
             raise ConfigError(
@@ -78,14 +90,29 @@ def _read(path: str) -> dict[str, str]:
     return {str(key): str(value) for key, value in settings.items()}
 
 
-def _translate(worker: Settings, connector: Settings, path: str) -> tuple[str, str]:
+def _security(worker: Settings, path: str) -> list[str]:
+    """Return the line that lets a pipeline read TLS and SASL from the worker's file."""
+    is_secured = any(key.startswith(_SECURITY) for key in worker)
+    return [f"security: {{config: {json.dumps(path)}}}"] if is_secured else []
+
+
+def _translate(
+    worker: Settings, connector: Settings, path: str, security: list[str]
+) -> tuple[str, str]:
     """Return the name of a pipeline, and its text."""
     kind = connector.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
     if kind not in (_SOURCE, _SINK):
+        example = next((file for part, file in _EXAMPLES.items() if part in kind.lower()), "")
+        remedy = f"begin with examples/pipelines/{example}" if example else "write the pipeline"
         raise ConfigError(
             f"{path}: connector.class={connector.get('connector.class', '')} cannot be translated, "
-            f"only {_SOURCE} and {_SINK}: write the pipeline yourself (docs/pipelines.md)"
+            f"only {_SOURCE} and {_SINK}: {remedy} (docs/pipelines.md)"
         )
+    for key in ("transforms", "predicates", "topics.regex"):
+        if connector.get(key):
+            raise ConfigError(
+                f"{path}: {key}={connector[key]} cannot be translated: {_REMEDIES[key]}"
+            )
     missing = [key for key in ("name", "file") if not connector.get(key)]
     topic = connector.get("topic") if kind == _SOURCE else connector.get("topics")
     if missing or not topic:
@@ -107,6 +134,7 @@ def _translate(worker: Settings, connector: Settings, path: str) -> tuple[str, s
         f"# Translated from {Path(path).name} by {_ALONE}.",
         f"name: {json.dumps(connector['name'])}",
         f"bootstrap: {json.dumps(worker.get('bootstrap.servers', '127.0.0.1:9092'))}",
+        *security,
         "",
     ]
     return connector["name"], "\n".join([*head, *source]) + "\n"
@@ -118,9 +146,7 @@ def _source(connector: Settings, topic: str) -> list[str]:
         "sources:",
         "  lines:",
         f"    files: {json.dumps(_pattern(connector['file']))}",
-        "    format: csv",
-        "    schema: {value: string}",
-        f"    options: {_LINES}",
+        "    format: text",
         "",
         "sinks:",
         "  records:",
@@ -158,6 +184,5 @@ def _sink(connector: Settings, topics: str) -> list[str]:
         "  files:",
         "    from: lines",
         f"    files: {json.dumps(connector['file'])}",
-        "    format: csv",
-        f"    options: {_LINES}",
+        "    format: text",
     ]

@@ -102,7 +102,13 @@ def run(options: Options) -> int:
     for name in _CLASSES:
         if name in options:
             raise UsageError(f"--{name} names a Java class, which cannot run here: remove it")
-    if options["abort.on.send.failure"] not in (None, "true"):
+    for name in ("num.streams", "offset.commit.interval.ms"):
+        if options[name] is not None and options[name] < 1:
+            raise UsageError(f"--{name} must be at least 1")
+    aborts = (options["abort.on.send.failure"] or "true").lower()
+    if aborts not in ("true", "false"):
+        raise UsageError("--abort.on.send.failure must be true or false")
+    if aborts == "false":
         raise UsageError("--abort.on.send.failure=false would lose records: remove it")
     if "include" not in options:
         err("include must be specified")

@@ -358,6 +358,21 @@ def test_windows_and_groups_are_parsed() -> None:
     ]
 
 
+def test_text_files_have_one_column() -> None:
+    """Their schema is known; one in the file is an error."""
+    text = """\
+        name: x
+        sources: {a: {files: 'in/*.log', format: text}}
+        sinks: {out: {from: a, files: out, format: text}}
+        """
+    assert _problems(text) == []
+    assert _problems(
+        text.replace(
+            "format: text}}\n        sinks", "format: text, schema: {line: string}}}\n        sinks"
+        )
+    ) == ["line 2, column 48: source a: format text needs no schema: its only column is value."]
+
+
 def test_a_password_in_a_file_is_rejected() -> None:
     """The error suggests the name of an environment variable instead."""
     text = """\

@@ -61,7 +61,16 @@ def test_connector_as_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("connector.class=io.example.JdbcSource\n", "cannot be translated"),
+        ("connector.class=io.example.S3Sink\n", "class=io.example.S3Sink cannot be translated"),
+        ("connector.class=io.example.JdbcSource\n", "begin with examples/pipelines/database.yaml"),
+        (
+            "connector.class=org.apache.kafka.connect.mirror.MirrorSourceConnector\n",
+            "examples/pipelines/mirror.yaml",
+        ),
+        ("transforms=Hoist\n", "transforms=Hoist cannot be translated: remove it, and add steps"),
+        ("predicates=IsFoo\n", "predicates=IsFoo cannot be translated"),
+        ("topics.regex=a.*\n", "topics.regex=a.* cannot be translated: name the topics"),
+        ("name=out\n", "two connectors have the name out"),
         ("file=\n", "has no file"),
         ("topic=\n", "has no topic"),
         ("name=a/b\n", "remove the '/'"),
@@ -76,8 +85,23 @@ def test_connector_that_cannot_be_translated(
     assert entry.run("connect-standalone", arguments) == 1
     errors = capsys.readouterr().err
     assert sentence in errors
-    assert "bad.properties" in errors
+    assert "bad.properties" in errors or "two connectors" in errors
     assert not list(folder.glob("*.yaml"))
+
+
+def test_security_of_the_worker_is_kept(folder: Path) -> None:
+    """The pipeline reads TLS and SASL from the worker's file: its passwords are copied nowhere."""
+    with (folder / "worker.properties").open("a") as file:
+        file.write(
+            'security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=x password="s3cr3t";\n'
+        )
+    assert entry.run("connect-standalone", ["worker.properties", "source.properties"]) == 1
+    text = (folder / "in.yaml").read_text()
+    assert 'security: {config: "worker.properties"}' in text
+    assert "s3cr3t" not in text
+    pipeline = check(text).pipeline
+    assert pipeline is not None
+    assert pipeline.security is not None
 
 
 def test_pipeline_file_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +161,16 @@ def test_mirror_maker_copies_matching_topics(
         (["--include", "o", "--abort.on.send.failure", "false"], "would lose records"),
         (["--include", "o"], "name another --target-topic"),
         ([], "include must be specified"),
+        (
+            ["--include", "o", "--num.streams", "many"],
+            "Cannot parse argument 'many' of option num.streams",
+        ),
+        (["--include", "o", "--num.streams", "0"], "--num.streams must be at least 1"),
+        (
+            ["--include", "o", "--offset.commit.interval.ms", "-1"],
+            "--offset.commit.interval.ms must be at least 1",
+        ),
+        (["--include", "o", "--abort.on.send.failure", "perhaps"], "must be true or false"),
     ],
 )
 def test_mirror_maker_refuses(
