@@ -145,7 +145,7 @@ class RecordProducer:
                         f"a record of {len(value or b'')} bytes is more than librdkafka's option "
                         "message.max.bytes allows: raise it, and the topic's max.message.bytes"
                     ) from error
-                raise _translate(error.args[0]) from error
+                raise unsent_error(error.args[0], topic, partition) from error
             self._raise_failure()
         self._producer.poll(0)
         self._raise_failure()

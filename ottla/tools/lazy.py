@@ -5,13 +5,22 @@ works with a large library or with the broker defers that import until its argum
 that its own `--help` and its usage errors are fast (`loading.deferred`).
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ottla.base.loading import load
+
+# Parameters whose empty text is a value. Any other text names something: an empty one is that of a
+# variable of a shell that is not set, and must not be read as the default.
+MAY_BE_BLANK = frozenset(
+    {"delimiter", "format", "headers", "key", "key_delimiter", "key_regex", "metrics", "value",
+     "value_regex"}
+)  # fmt: skip
 
 
 class Verb(NamedTuple):
@@ -39,6 +48,7 @@ class LazyGroup(click.Group):
             return None
         command = load(verb.module, "command")
         assert isinstance(command, click.Command)
+        refuse_blank_texts(command)
         return command
 
     def resolve_command(
@@ -62,3 +72,33 @@ class LazyGroup(click.Group):
             for name, verb in self.verbs.items()
             if name.startswith(incomplete)
         ] + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def names_something(parameter: click.Parameter) -> bool:
+    """Return True if a parameter is a text that must not be blank."""
+    is_text = isinstance(parameter.type, click.types.StringParamType | click.Path)
+    return is_text and parameter.name not in MAY_BE_BLANK
+
+
+def refuse_blank_texts(command: click.Command) -> None:
+    """Let a command, or those of a group, refuse blank texts on the command line; idempotent."""
+    for nested in command.commands.values() if isinstance(command, click.Group) else ():
+        refuse_blank_texts(nested)
+    for parameter in command.params:
+        if names_something(parameter) and "process_value" not in vars(parameter):
+            # Before the conversion: the path of an empty text is that of the current folder.
+            checked = partial(_checked, parameter, parameter.process_value)
+            vars(parameter)["process_value"] = checked
+
+
+def _checked(
+    parameter: click.Parameter,
+    process: Callable[[click.Context, Any], Any],
+    context: click.Context,
+    value: Any,
+) -> Any:
+    texts = value if isinstance(value, tuple | list) else (value,)
+    is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    if is_given and any(isinstance(text, str) and not text.strip() for text in texts):
+        raise click.BadParameter("it must not be blank", context, parameter)
+    return process(context, value)

@@ -9,6 +9,7 @@ import pytest
 from ottla.client.admin import configs, offsets, topics
 from ottla.client.admin.configs import Resource, ResourceType
 from ottla.testing import Cluster
+from ottla.tools.lazy import names_something
 from tests.unit.tools.test_every_verb import COMMANDS, WORDS
 from tests.unit.tools.test_mirror import produce
 
@@ -93,19 +94,46 @@ def test_key_delimiter_must_not_be_empty(
     assert "Invalid value for -K: it must not be empty" in done.errors
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["consume t -e -X group.id=", "consume t -e -G", "perf consume t --group",
-     "perf verifiable-consume t --records 1 --group"],
-)  # fmt: skip
-def test_group_must_have_a_name(
-    line: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_group_must_have_a_name(run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence has the option of clients."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run(*line.split(), *([] if line.endswith("=") else [""]))
+    done = run("consume", "t", "-e", "-X", "group.id=")
     assert (done.code, done.out) == (1, b"")
     assert done.errors == "ottla: group.id='' is blank: name a group\n"
+
+
+@pytest.mark.parametrize("text", ["", " "])
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        (name, parameter)
+        for name, command in COMMANDS.items()
+        for parameter in command.params
+        if names_something(parameter)
+    ],
+)
+def test_blank_text_is_not_the_default(
+    name: str,
+    parameter: click.Parameter,
+    text: str,
+    run: Any,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A variable of a shell that is not set must not choose another cluster, topic or folder."""
+    monkeypatch.chdir(tmp_path)
+    words = {"zookeeper start": ["--data", "d"]}.get(name, WORDS.get(name, []))
+    if name in ("zookeeper export", "zookeeper import"):
+        words = ["--connect", "c", "--data", "d"]
+    if isinstance(parameter, click.Option):
+        done = run(*name.split(), *words, parameter.opts[0], text)
+    else:
+        arguments = [row.name for row in COMMANDS[name].params if isinstance(row, click.Argument)]
+        before = ["a"] * arguments.index(parameter.name)
+        done = run(*name.split(), "--", *before, *([text] * (len(arguments) - len(before))))
+    assert (done.code, done.out) == (2, b""), done
+    assert "must not be blank" in done.errors
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_failure_of_many_records_is_one_sentence(run: Any, ottla_cluster: Cluster) -> None:
