@@ -21,9 +21,11 @@ _APACHES_WORDS = "we wanted an endpoint of type CONTROLLER"
 _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controllers."
 
 
-def read_properties(name: str) -> dict[str, str]:
-    """Return the entries of a Java properties file."""
-    return parse_properties(read_text(name), name, needs_values=False)
+def read_properties(name: str, *, keeps_spaces: bool = False) -> dict[str, str]:
+    """Return the entries of a Java properties file; with `keeps_spaces`, values may end with
+    spaces.
+    """
+    return parse_properties(read_text(name), name, needs_values=False, keeps_spaces=keeps_spaces)
 
 
 def check_bootstrap(text: str) -> None:

@@ -202,7 +202,7 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _formatter_properties(options: Options) -> dict[str, str]:
     name = options["formatter-config"]
-    properties = read_properties(name) if name else {}
+    properties = read_properties(name, keeps_spaces=True) if name else {}
     properties |= pairs([*options.all("property"), *options.all("formatter-property")])
     for part in ("key", "value"):
         if options[f"{part}-deserializer"]:

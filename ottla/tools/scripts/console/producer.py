@@ -168,7 +168,7 @@ def _lines() -> Iterator[str]:
 def _reader_properties(options: Options) -> dict[str, str]:
     name = options["reader-config"]
     from_flags = pairs([*options.all("property"), *options.all("reader-property")])
-    return {**(read_properties(name) if name else {}), **from_flags}
+    return {**(read_properties(name, keeps_spaces=True) if name else {}), **from_flags}
 
 
 def _settings(options: Options) -> dict[str, str]:
