@@ -4,8 +4,7 @@ Without `--group` the script joins no group: it reads all partitions itself, whi
 and leaves nothing behind. Apache Kafka's tool joins a group with a random name. A failure is an
 error with exit code 1; Apache Kafka's tool logs it and succeeds.
 
-Not done: without a group, partitions that are added while the script runs are not read. The option
-`--blacklist` of Apache Kafka 1.1 and before is refused.
+Not done: without a group, partitions that are added while the script runs are not read.
 """
 
 import re
@@ -23,7 +22,7 @@ from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
-from ottla.tools.scripts.console.included import IncludedTopics
+from ottla.tools.scripts.console.included import IncludedTopics, without_blacklist
 from ottla.tools.scripts.console.missing_topics import await_topic, await_topic_of_group
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
@@ -94,6 +93,9 @@ _DEPRECATED = {
 }
 _POLL_S = 0.1
 _AT_ONCE = 500
+
+
+rewrite = without_blacklist
 
 
 def run(options: Options) -> int:
