@@ -41,7 +41,12 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import begin_json, err, has_reader, out
-from ottla.tools.scripts.session import log_handshake, read_properties, unreachable_warning
+from ottla.tools.scripts.session import (
+    log_handshake,
+    open_tolerantly,
+    read_properties,
+    unreachable_warning,
+)
 from ottla.tools.signals import StopSignals
 
 _EARLIEST, _LATEST = -2, -1
@@ -272,8 +277,9 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         settings["enable.auto.commit"] = "false"
     sys.stdout.flush()
     warn = unreachable_warning(bootstrap)
-    with open_record_consumer(
-        bootstrap, group_id=group, settings=settings, on_down=warn
+    with open_tolerantly(
+        lambda known: open_record_consumer(bootstrap, group_id=group, settings=known, on_down=warn),
+        settings,
     ) as consumer:
         if joins:
             exists = (
