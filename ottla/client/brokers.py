@@ -306,6 +306,16 @@ class Brokers:
         self.retry(self._find_nodes)
         return sorted(self._nodes)
 
+    def require_node(self, node_id: int) -> None:
+        """Raise ApiError unless this broker runs now, for which a request to it would wait."""
+        running = self.node_ids()
+        if node_id not in running:
+            listed = ", ".join(map(str, running))
+            raise ApiError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"Broker {node_id} is not running; there are: {listed}.",
+            )
+
     def _find_nodes(self) -> None:
         self.metadata([])
 

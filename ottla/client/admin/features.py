@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -54,12 +53,8 @@ class Features:
 def read_features(brokers: Brokers, node_id: int | None = None) -> Features:
     """Return the features of the cluster as one broker knows them: by default, any."""
     request = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
-    if node_id is not None and node_id not in (known := brokers.node_ids()):
-        # A retry would wait for it.
-        listed = ", ".join(map(str, known))
-        raise ApiError(
-            ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not running; there are: {listed}."
-        )
+    if node_id is not None:
+        brokers.require_node(node_id)
 
     def attempt() -> Features:
         response = (

@@ -34,7 +34,11 @@ _MECHANISMS = ("PLAIN", *HASHES, OAUTHBEARER)
 HOST_CHECK = "ssl.endpoint.identification.algorithm"
 NO_HOST_CHECK = "none"
 """librdkafka's value of HOST_CHECK that accepts any host name; with Kafka's clients it is empty."""
-_JAAS = re.compile(r'\b(username|password|tokenauth)\s*=\s*"((?:[^"\\]|\\.)*)"')
+# A value is in quotes of either kind, or a word.
+_JAAS = re.compile(
+    r"\b(username|password|tokenauth)\s*=\s*"
+    r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([\w$.-]+))"""
+)
 Options = Mapping[str, Any]
 # How files of the JVM's own format and of PKCS#12, both the defaults of Java's clients, begin.
 _JKS, _DER = b"\xfe\xed\xfe\xed", b"\x30"
@@ -166,7 +170,7 @@ def _is_token(jaas: Mapping[str, str]) -> bool:
 
 
 def _jaas(text: str) -> dict[str, str]:
-    return {name: re.sub(r"\\(.)", r"\1", value) for name, value in _JAAS.findall(text)}
+    return {name: re.sub(r"\\(.)", r"\1", "".join(values)) for name, *values in _JAAS.findall(text)}
 
 
 def _credentials_of(options: Options) -> Credentials:

@@ -50,6 +50,7 @@ def refusal(error: Reported) -> OttlaError | None:
     address, reason = ("the broker", text) if report is None else report.group("address", "text")
     if name == "_AUTHENTICATION":
         return refused_login(address, reason.removeprefix(_LOGIN))
-    if name == "_SSL" and _UNTRUSTED in text:
+    # A connection that is closed in the meantime has another code.
+    if name in ("_SSL", "_TRANSPORT") and _UNTRUSTED in text:
         return failed_handshake(address, reason.removeprefix(_HANDSHAKE))
     return None

@@ -12,8 +12,11 @@ _SHOWN = 200
 
 
 def read_json(path: str, name: str = "version") -> dict[str, Any]:
-    """Return the object of a JSON file in version 1; ConfigError if it is none."""
-    text = read_text(path)
+    """Return the object of a JSON file in version 1; ConfigError if it is none, or unreadable."""
+    try:
+        text = read_text(path)
+    except OSError:
+        raise ConfigError(f"Unable to read file {path}") from None
     content = parse_json(text)
     if not isinstance(content, dict):
         raise ConfigError(f"Expected JSON object, received {text.strip()}")

@@ -8,12 +8,15 @@ Tools that report until they are stopped would never end, so ours do.
 import io
 import json
 import math
+import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ottla.tools.scripts.exits import Exit
+
+_FLOAT, _FLOAT_DIGITS = struct.Struct(">f"), 10
 
 
 class _Sentences:
@@ -150,10 +153,20 @@ def java_double(value: float) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
     magnitude = abs(value)
-    if magnitude and not 1e-3 <= magnitude < 1e7:
-        digits, _, exponent = f"{value:e}".partition("e")
-        shortest = repr(value / 10 ** int(exponent))
-        mantissa = shortest if "." in shortest else f"{shortest}.0"
-        del digits
-        return f"{mantissa}E{int(exponent)}"
-    return repr(float(value))
+    if not magnitude or 1e-3 <= magnitude < 1e7:
+        return repr(float(value))
+    number, _, power = repr(magnitude).partition("e")
+    whole, _, fraction = number.partition(".")
+    digits = f"{whole}{fraction}".lstrip("0")
+    exponent = int(power or 0) + len(digits) - len(fraction) - 1
+    digits = digits.rstrip("0")
+    return f"{'-' * (value < 0)}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def java_float(value: float) -> str:
+    """Return a number of four bytes as Java's Float.toString writes it: with the fewest digits."""
+    if not math.isfinite(value):
+        return java_double(value)
+    candidates = (float(f"{value:.{count}g}") for count in range(1, _FLOAT_DIGITS))
+    packed = _FLOAT.pack(value)
+    return java_double(next((n for n in candidates if _FLOAT.pack(n) == packed), value))

@@ -1,10 +1,12 @@
 """The cluster of a script: `--bootstrap-server`, and the file of `--command-config`."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.loading import deferred_module
 from ottla.client.brokers import Brokers, Controllers
 from ottla.client.config.properties import parse_properties
 from ottla.client.errors import HandshakeFailed
@@ -15,15 +17,24 @@ from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
 from ottla.tools.text_files import read_text
 
+# Only scripts that move records need it.
+if TYPE_CHECKING:
+    from ottla.client import transport
+else:
+    transport = deferred_module("ottla.client.transport")
+
+T = TypeVar("T")
 _ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
 
 _APACHES_WORDS = "we wanted an endpoint of type CONTROLLER"
 _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controllers."
 
 
-def read_properties(name: str) -> dict[str, str]:
-    """Return the entries of a Java properties file."""
-    return parse_properties(read_text(name), name, needs_values=False)
+def read_properties(name: str, *, keeps_spaces: bool = False) -> dict[str, str]:
+    """Return the entries of a Java properties file; with `keeps_spaces`, values may end with
+    spaces.
+    """
+    return parse_properties(read_text(name), name, needs_values=False, keeps_spaces=keeps_spaces)
 
 
 def check_bootstrap(text: str) -> None:
@@ -47,6 +58,19 @@ def log_handshake(error: OttlaError) -> None:
     """
     if isinstance(error, HandshakeFailed):
         err(f"ERROR Connection to node failed authentication due to: {error}")
+
+
+def open_tolerantly(opened: Callable[[Mapping[str, str]], T], settings: Mapping[str, str]) -> T:
+    """Return a client of librdkafka without the options that it lacks, which are named.
+
+    As Java's clients do: one file may serve several programs.
+    """
+    while True:
+        try:
+            return opened(settings)
+        except transport.UnknownOption as error:
+            err(f"WARN The option {error.name} is not known, and is ignored.")
+            settings = {name: text for name, text in settings.items() if name != error.name}
 
 
 def client_settings(options: Options, prefix: str = "") -> dict[str, str]:

@@ -98,6 +98,14 @@ def test_files_are_parsed_like_in_java(text: str, settings: dict[str, str]) -> N
     assert parse_properties(text, "f") == settings
 
 
+def test_values_may_end_with_spaces() -> None:
+    """A separator such as "= " is one; without the argument, the spaces are removed."""
+    text = "a = b \n  \nc==\t\nd=e\\\n  f \n"
+    kept = {"a": "b ", "c": "=\t", "d": "ef "}
+    assert parse_properties(text, "f", keeps_spaces=True) == kept
+    assert parse_properties(text, "f") == {name: value.rstrip() for name, value in kept.items()}
+
+
 def test_line_without_a_setting_is_reported() -> None:
     """The error has the file and the line number."""
     with pytest.raises(ConfigError, match=r"f\.properties, line 2: 'word' is not of the form"):

@@ -86,7 +86,7 @@ def alter(
 ) -> None:
     """Set and reset options of one entity, all or nothing."""
     kind, name = entities.types[0], entities.names[0]
-    known = {entry.name for entry in _read(brokers, kind, name)}
+    known = _option_names(brokers, kind, name)
     unknown = [key for key in deleted if key not in known]
     if unknown and kind == "broker-loggers":
         raise ConfigError(f"Invalid broker logger(s): {','.join(unknown)}")
@@ -159,6 +159,9 @@ def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourc
         include_synonyms=True,
     )
 
+    if kind in ("brokers", "broker-loggers") and name:
+        brokers.require_node(int(name))
+
     def attempt() -> list[DescribeConfigsResourceResult]:
         if kind in ("brokers", "broker-loggers") and name:
             response = brokers.ask_node(int(name), request, DescribeConfigsResponse)
@@ -168,12 +171,16 @@ def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourc
         check(result.error_code, result.error_message)
         return sorted(result.configs, key=lambda row: row.name)
 
+    return brokers.retry(attempt)
+
+
+def _option_names(brokers: Brokers, kind: str, name: str) -> set[str]:
     try:
-        return brokers.retry(attempt)
+        return {entry.name for entry in _read(brokers, kind, name)}
     except ApiError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return []
-        raise
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return set()
 
 
 def _synonyms(entry: DescribeConfigsResourceResult) -> str:

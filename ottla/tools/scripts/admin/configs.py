@@ -1,6 +1,7 @@
 """`kafka-configs` (kafka.admin.ConfigCommand)."""
 
 import re
+import socket
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -194,6 +195,20 @@ def _check_names(options: Options, types: Sequence[str], names: Sequence[str]) -
                     f"The entity name for {types[0]} must be a valid integer broker id, "
                     f"but it is: {name}"
                 )
+    if types[0] == "ips":
+        for name in filter(None, names):
+            if not _is_host(name):
+                _fail(
+                    f"The entity name for {types[0]} must be a valid IP or resolvable host, but it "
+                    f"is: {name}"
+                )
+
+
+def _is_host(name: str) -> bool:
+    try:
+        return bool(socket.getaddrinfo(name, None))
+    except (OSError, UnicodeError):
+        return False
 
 
 def _check_alter(options: Options, types: Sequence[str], names: Sequence[str]) -> None:

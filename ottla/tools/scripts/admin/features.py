@@ -2,6 +2,8 @@
 
 A cluster of Ottla has two of Apache Kafka's features, and refuses others: a `--release-version`
 that needs them changes nothing.
+
+Not done: `--upgrade-all` and `--downgrade-all` of Apache Kafka 2.7 to 3.2 are refused, as by 4.3.0.
 """
 
 from collections.abc import Mapping, Sequence

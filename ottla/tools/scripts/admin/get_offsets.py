@@ -99,7 +99,9 @@ def _offsets(
         try:
             offset = offsets.list_offsets(brokers, {key: timestamp})[key].offset
         except ApiError as error:
-            err(f"Skip getting offsets for topic-partition {key[0]}-{key[1]} due to error: {error}")
+            name = f"{key[0]}-{key[1]}"
+            reason = java_exception(error)
+            err(f"Skip getting offsets for topic-partition {name} due to error: {reason}")
             continue
         if offset >= 0:
             results[key] = offset

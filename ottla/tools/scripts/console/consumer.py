@@ -4,8 +4,7 @@ Without `--group` the script joins no group: it reads all partitions itself, whi
 and leaves nothing behind. Apache Kafka's tool joins a group with a random name. A failure is an
 error with exit code 1; Apache Kafka's tool logs it and succeeds.
 
-Not done: without a group, partitions that are added while the script runs are not read. The option
-`--blacklist` of Apache Kafka 1.1 and before is refused.
+Not done: without a group, partitions that are added while the script runs are not read.
 """
 
 import re
@@ -23,7 +22,7 @@ from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.security.options import security_of
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
-from ottla.tools.scripts.console.included import IncludedTopics
+from ottla.tools.scripts.console.included import IncludedTopics, without_blacklist
 from ottla.tools.scripts.console.missing_topics import await_topic, await_topic_of_group
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
@@ -42,7 +41,12 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import begin_json, err, has_reader, out
-from ottla.tools.scripts.session import log_handshake, read_properties, unreachable_warning
+from ottla.tools.scripts.session import (
+    log_handshake,
+    open_tolerantly,
+    read_properties,
+    unreachable_warning,
+)
 from ottla.tools.signals import StopSignals
 
 _EARLIEST, _LATEST = -2, -1
@@ -94,6 +98,9 @@ _DEPRECATED = {
 }
 _POLL_S = 0.1
 _AT_ONCE = 500
+
+
+rewrite = without_blacklist
 
 
 def run(options: Options) -> int:
@@ -202,7 +209,7 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _formatter_properties(options: Options) -> dict[str, str]:
     name = options["formatter-config"]
-    properties = read_properties(name) if name else {}
+    properties = read_properties(name, keeps_spaces=True) if name else {}
     properties |= pairs([*options.all("property"), *options.all("formatter-property")])
     for part in ("key", "value"):
         if options[f"{part}-deserializer"]:
@@ -270,8 +277,9 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         settings["enable.auto.commit"] = "false"
     sys.stdout.flush()
     warn = unreachable_warning(bootstrap)
-    with open_record_consumer(
-        bootstrap, group_id=group, settings=settings, on_down=warn
+    with open_tolerantly(
+        lambda known: open_record_consumer(bootstrap, group_id=group, settings=known, on_down=warn),
+        settings,
     ) as consumer:
         if joins:
             exists = (

@@ -9,10 +9,12 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import load_module
 from ottla.client.transport import ConsumedRecord
+from ottla.tools.scripts.printing import java_double, java_float
 
 Format = Callable[[ConsumedRecord], bytes]
 Deserialize = Callable[[bytes], bytes]
@@ -20,13 +22,13 @@ _TOOLS = "org.apache.kafka.tools.consumer."
 _PACKAGE = "org.apache.kafka.common.serialization."
 
 
-def _number(form: str) -> Deserialize:
+def _number(form: str, text: Callable[[Any], str] = str) -> Deserialize:
     layout = struct.Struct(form)
 
     def deserialize(data: bytes) -> bytes:
         if len(data) != layout.size:
             raise ConfigError(f"Size of data received by the deserializer is not {layout.size}")
-        return str(layout.unpack(data)[0]).encode()
+        return text(layout.unpack(data)[0]).encode()
 
     return deserialize
 
@@ -49,8 +51,8 @@ _DESERIALIZERS: Mapping[str, Deserialize] = {
     "IntegerDeserializer": _number(">i"),
     "LongDeserializer": _number(">q"),
     "ShortDeserializer": _number(">h"),
-    "FloatDeserializer": _number(">f"),
-    "DoubleDeserializer": _number(">d"),
+    "FloatDeserializer": _number(">f", java_float),
+    "DoubleDeserializer": _number(">d", java_double),
     "BooleanDeserializer": lambda data: b"true" if data == b"\x01" else b"false",
     "UUIDDeserializer": _uuid,
     "VoidDeserializer": lambda data: b"null",

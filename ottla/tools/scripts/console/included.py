@@ -6,17 +6,41 @@ names are looked up here: at the start, and then as often as a Java client refre
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.security.options import security_of
 from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.printing import err
 
 _PAUSE_S = 0.1
+# As in (?i), which is allowed only at the start of an expression.
+_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
 # metadata.max.age.ms
 _REFRESH_S = 300.0
+
+
+def without_blacklist(command_line: Sequence[str]) -> list[str]:
+    """Replace `--blacklist` of Apache Kafka 1.1 and before by an --include of all other topics."""
+    words = list(command_line)
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name not in ("--blacklist", "-blacklist") or not (equals or words[at + 1 :]):
+            continue
+        others = _others(value if equals else words[at + 1])
+        err(f"Option --blacklist is from an earlier version; use --include '{others}' instead.")
+        return [*words[:at], "--include", others, *words[at + (1 if equals else 2) :]]
+    return words
+
+
+def _others(expression: str) -> str:
+    """Return an expression for the names that do not match; a comma is an alternative."""
+    expression = expression.replace(",", "|").replace(" ", "").strip("\"'")
+    flags = _FLAGS.match(expression)
+    start = flags.end() if flags else 0
+    return f"{expression[:start]}(?!(?:{expression[start:]})$).*"
 
 
 class IncludedTopics:

@@ -32,6 +32,7 @@ from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import (
     check_bootstrap,
     log_handshake,
+    open_tolerantly,
     read_properties,
     unreachable_warning,
 )
@@ -137,7 +138,9 @@ def _send_lines(options: Options) -> int:
     reader = LineReader(_reader_properties(options))
     bootstrap = options["bootstrap-server"]
     warn = unreachable_warning(bootstrap)
-    with RecordProducer(bootstrap, _settings(options), warn) as producer:
+    with open_tolerantly(
+        lambda settings: RecordProducer(bootstrap, settings, warn), _settings(options)
+    ) as producer:
         try:
             for text in _lines():
                 line = reader.read(text)
@@ -168,7 +171,7 @@ def _lines() -> Iterator[str]:
 def _reader_properties(options: Options) -> dict[str, str]:
     name = options["reader-config"]
     from_flags = pairs([*options.all("property"), *options.all("reader-property")])
-    return {**(read_properties(name) if name else {}), **from_flags}
+    return {**(read_properties(name, keeps_spaces=True) if name else {}), **from_flags}
 
 
 def _settings(options: Options) -> dict[str, str]:

@@ -51,7 +51,8 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
         return
     listed = ", ".join(done)
     if not failed:
-        out(f"Deletion of requested consumer groups ('{listed}') was successful.")
+        quoted = f"'{listed}'" if done else ""
+        out(f"Deletion of requested consumer groups ({quoted}) was successful.")
         return
     out("\nError: Deletion of some consumer groups failed:")
     for name, text in failed.items():

@@ -79,10 +79,7 @@ def on_parse_error(error: UsageError) -> int:
 
 
 def _read(path: str) -> list[TopicPartition]:
-    try:
-        content = read_json(path)
-    except OSError:
-        raise ConfigError(f"Unable to read file {path}") from None
+    content = read_json(path)
     if "partitions" not in content:
         raise ConfigError("Preferred replica election data is empty")
     keys = [partition_of(row) for row in rows_of(content, "partitions")]

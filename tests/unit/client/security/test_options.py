@@ -33,6 +33,7 @@ def test_plaintext_needs_nothing(options: dict[str, Any]) -> None:
     [
         {"sasl.jaas.config": rf'{SCRAM} username="ann" password="a\"b";'},
         {"sasl.jaas.config": rf'{SCRAM} password="a\"b" username = "ann" ;'},
+        {"sasl.jaas.config": rf"{SCRAM} username=ann password='a\"b';"},
         {"sasl.username": "ann", "sasl.password": 'a"b'},
     ],
 )

@@ -106,6 +106,11 @@ class _Reported(NamedTuple):
             "ssl://h:9/1: SSL handshake failed: certificate verify failed: x (after 1ms in state A)",
             "h:9 cannot be reached with TLS: certificate verify failed: x",
         ),
+        (
+            "_TRANSPORT",
+            "ssl://h:9/bootstrap: error:0A:SSL routines::certificate verify failed",
+            "h:9 cannot be reached with TLS: error:0A:SSL routines::certificate verify failed",
+        ),
         ("_SSL", "ssl://h:9/1: SSL handshake failed: Disconnected", None),
         ("_TRANSPORT", "h:9/1: Connect failed", None),
     ],
