@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ottla.client import transport
+from ottla.client.config.forks import FORKED, call_after_fork
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import STORED, Membership
 from ottla.client.consumer.stray_lookups import StrayLookups
@@ -41,6 +42,8 @@ class AssignedPartitions:
         self._taken = 0
         self._undecoded: list[Any] = []
         self._is_closed = False
+        self._closed_text = "the consumer is closed: create a new one"
+        call_after_fork(self._forked)
         # The thread that polls or closes now.
         self._thread: int | None = None
 
@@ -227,7 +230,10 @@ class AssignedPartitions:
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise Closed("the consumer is closed: create a new one")
+            raise Closed(self._closed_text)
+
+    def _forked(self) -> None:
+        self._is_closed, self._closed_text = True, FORKED.format("consumer")
 
     def _check_thread(self) -> None:
         # The threads would wait for each other: one in librdkafka, the other for Python's lock.
