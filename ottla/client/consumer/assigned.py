@@ -17,6 +17,7 @@ from ottla.client.records import (
     OffsetAndMetadata,
     TopicPartition,
     checked_offset,
+    partition_of,
 )
 
 Partitions = Iterable[tuple[str, int]]
@@ -108,7 +109,7 @@ class AssignedPartitions:
     def seek(self, partition: tuple[str, int], offset: int | OffsetAndMetadata) -> None:
         """Read an assigned partition from an offset next, which may be one of `committed`."""
         self._check_open()
-        key = TopicPartition(*partition)
+        key = partition_of(partition)
         if key not in self._membership.assignment:
             raise ClientError(f"{key} is not assigned to this consumer, so it cannot be sought")
         start = checked_offset(key, offset, ENDS)
@@ -145,9 +146,7 @@ class AssignedPartitions:
         self._membership.resume(self._assigned_of(partitions))
 
     def _assigned_of(self, partitions: Partitions | None) -> Collection[TopicPartition]:
-        keys = (
-            self.assignment if partitions is None else {TopicPartition(*key) for key in partitions}
-        )
+        keys = self.assignment if partitions is None else set(map(partition_of, partitions))
         for key in keys:
             if key not in self._membership.assignment:
                 raise ClientError(f"{key} is not assigned to this consumer")
