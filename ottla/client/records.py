@@ -33,6 +33,19 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def partition_of(key: Any) -> TopicPartition:
+    """Return a partition; TypeError for anything but a tuple of a topic and a number."""
+    try:
+        topic, number = key
+        if isinstance(topic, str):
+            return TopicPartition(topic, operator.index(number))
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(
+        f"{key!r} is not a partition: use tuples of a topic and a number, as in ('orders', 0)"
+    )
+
+
 class OffsetAndMetadata(NamedTuple):
     """A committed offset, the next one to read, with a text of the application's own."""
 
@@ -275,20 +288,26 @@ Committed = dict[TopicPartition, OffsetAndMetadata]
 
 
 def next_offsets(offsets: Offsets) -> Committed:
-    """Return the offsets to commit: those after records, or the caller's own; ClientError for a
-    negative one.
+    """Return the offsets to commit: those after records, or the caller's own.
+
+    Raises ClientError for a negative offset, TypeError for a value of another form.
     """
     if isinstance(offsets, ConsumerRecord):
         offsets = [offsets]
     committed: Committed = {}
     if isinstance(offsets, Mapping):
-        for (topic, partition), value in offsets.items():
+        for partition, value in offsets.items():
             plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-            key = TopicPartition(topic, partition)
+            key = partition_of(partition)
             checked_offset(key, plain.offset)
             committed[key] = plain
         return committed
-    for record in offsets:
+    for record in offsets if isinstance(offsets, Iterable) else [offsets]:
+        if not isinstance(record, ConsumerRecord):
+            raise TypeError(
+                f"{record!r} is not a record: commit records, or a dict of partitions and next "
+                "offsets, as in {('orders', 0): 5}"
+            )
         key = record.topic_partition
         if key not in committed or committed[key].offset <= record.offset:
             committed[key] = OffsetAndMetadata(record.offset + 1)

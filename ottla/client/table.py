@@ -6,7 +6,7 @@
 Records become columns without a Python object each, at millions per second; the whole range is held
 in memory. Needs the extra `ottla[arrow]`.
 
-Not done: TLS and SASL of `read_table`; `read_table_of` reads over connections of the caller.
+Not done: TLS and SASL of `read_table`; `TopicView` and `read_table_of` read secured clusters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

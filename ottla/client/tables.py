@@ -6,13 +6,16 @@
 pandas, polars and DuckDB are the caller's: each takes the Arrow table without a copy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.client.brokers import Brokers
+from ottla.client.config.names import Role
+from ottla.client.config.settings import Config, read_settings
 from ottla.client.doors import open_door
 from ottla.client.records import html_table
-from ottla.client.table import DEFAULT_COLUMNS, read_table
+from ottla.client.security.options import security_of
+from ottla.client.table import DEFAULT_COLUMNS, read_table_of
 
 _SHOWN_ROWS = 20
 
@@ -21,16 +24,24 @@ _SHOWN_ROWS = 20
 class TopicView:
     """A topic to look at; each call reads it again. Needs the extra `ottla[arrow]`.
 
-    `arguments` of the methods are those of `read_table`: columns, start, end, partitions and
-    isolation.
+    `config` has the options of AdminClient, for example for TLS and SASL; the default of
+    `bootstrap` is its bootstrap.servers, or localhost:9092. `arguments` of the methods are those of
+    `read_table`: columns, start, end, partitions and isolation.
     """
 
     topic: str
-    bootstrap: str = DEFAULT_BOOTSTRAP
+    bootstrap: str | None = None
+    config: Config = field(default=None, repr=False, hash=False)
 
     def to_arrow(self, **arguments: Any) -> Any:
         """Return the records as a pyarrow.Table."""
-        return read_table(self.topic, bootstrap=self.bootstrap, **arguments)
+        address = {} if self.bootstrap is None else {"bootstrap_servers": self.bootstrap}
+        options = read_settings(Role.ADMIN, self.config, address).merged
+        client_id = str(options.get("client.id", "ottla"))
+        with Brokers(
+            options["bootstrap.servers"], client_id=client_id, security=security_of(options)
+        ) as brokers:
+            return read_table_of(brokers, self.topic, **arguments)
 
     def to_pandas(self, **arguments: Any) -> Any:
         """Return the records as a pandas.DataFrame; ImportError if pandas is not installed."""

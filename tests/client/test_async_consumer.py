@@ -21,7 +21,7 @@ def consumer_of(cluster: Cluster, *topics: str, **settings: Any) -> AsyncConsume
 
 
 async def test_close_in_another_task_ends_the_iteration(cluster: Cluster, topic: str) -> None:
-    """As in aiokafka; to iterate over a closed consumer is an error."""
+    """The loop ends, as with aiokafka; a loop over a closed consumer is an error."""
     consumer = AsyncConsumer(topic, group_id=topic, bootstrap_servers=cluster.bootstrap)
 
     async def count() -> int:

@@ -1,11 +1,14 @@
 """A closed client: every method raises, and says what to do."""
 
+import asyncio
 import inspect
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from ottla.base.user_code import LoggedErrors
 from ottla.client import AdminClient, AsyncConsumer, AsyncProducer, Consumer, Producer
 from ottla.client.errors import Closed
 
@@ -79,3 +82,41 @@ async def test_every_method_of_a_closed_asyncio_client_raises(kind: type[Any]) -
                 await result.__aenter__()
             result = await result
             raise AssertionError(f"{name} returned {result!r}")
+
+
+def _in_child(call: Callable[[], Any]) -> str:
+    """Return the text of the error that a call raises in a child process, after a fork."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        with LoggedErrors(lambda error: os.write(writer, str(error).encode())):
+            call()
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as lines:
+        text = lines.read()
+    os.waitpid(child, 0)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        (Producer, lambda client: client.send("t", b"x")),
+        (Producer, lambda client: client.flush()),
+        (AsyncProducer, lambda client: asyncio.run(client.send("t", b"x"))),
+        (Consumer, lambda client: client.poll(9)),
+        (AsyncConsumer, lambda client: asyncio.run(client.poll(9))),
+    ],
+)
+def test_client_of_the_parent_is_closed_after_a_fork(
+    kind: type[Any], call: Callable[[Any], Any]
+) -> None:
+    """The call would wait for ever: librdkafka's threads are not in the child."""
+    client = kind(**_NOWHERE)
+    text = _in_child(lambda: call(client))
+    assert "belongs to the parent process: create one in each process" in text
+    assert not client._is_closed
+    end = client.close()
+    if end is not None:
+        asyncio.run(end)

@@ -114,17 +114,6 @@ def test_record_in_progress_is_read_again_after_an_error(cluster: Cluster, topic
     assert seen[0] not in values_of(left)
 
 
-def test_close_in_the_loop_ends_the_iteration(cluster: Cluster, topic: str) -> None:
-    """As in kafka-python: no record follows, and no error."""
-    fill(cluster, topic, [b"%d" % number for number in range(9)])
-    consumer = consumer_of(cluster, topic, group_id=topic)
-    values = []
-    for record in consumer:
-        values.append(record.value)
-        consumer.close()
-    assert len(values) == 1
-
-
 def test_positions_count_only_what_iteration_has_returned(cluster: Cluster, topic: str) -> None:
     """Records that were fetched but not returned are not committed."""
     fill(cluster, topic, [b"%d" % number for number in range(30)])

@@ -60,6 +60,17 @@ def test_close_commits_no_record_that_was_not_returned(
     assert committed(cluster, topic) == 10
 
 
+def test_close_in_the_loop_ends_the_iteration(cluster: Cluster, topic: str) -> None:
+    """The loop ends without an error, as with kafka-python."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    consumer = consumer_of(cluster, topic, group_id=topic)
+    values = []
+    for record in consumer:
+        values.append(record.value)
+        consumer.close()
+    assert len(values) == 1
+
+
 def test_close_ends_if_librdkafka_does_not_leave(
     cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -31,7 +31,7 @@ class OnAssigned(RebalanceListener):
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
 def test_listener_looks_up_offsets(cluster: Cluster, topic: str, strategy: str) -> None:
-    """librdkafka waits for the listener, and answers its calls."""
+    """The calls of a listener are answered before its partitions are read."""
     fill(cluster, topic, [b"%d" % number for number in range(9)])
     settings = {"partition_assignment_strategy": strategy}
     with consumer_of(

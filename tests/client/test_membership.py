@@ -157,7 +157,7 @@ def test_fenced_member_raises_in_every_poll(cluster: Cluster, topic: str, strate
 
 
 def test_fatal_error_is_raised_by_every_poll(cluster: Cluster, topic: str) -> None:
-    """Also after the other member with its group.instance.id has left: librdkafka has stopped."""
+    """The consumer never recovers, even if the other member with its group.instance.id leaves."""
     settings = {
         "bootstrap_servers": cluster.bootstrap,
         "group_id": topic,

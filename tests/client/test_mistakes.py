@@ -84,6 +84,33 @@ def test_wrong_use_of_a_consumer_is_a_sentence(call: str, member: Consumer) -> N
     assert member.poll(0) == []
 
 
+_NO_PARTITION = "is not a partition: use tuples of a topic and a number"
+_NO_RECORD = "is not a record: commit records, or a dict of partitions"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda one: one.seek("t", 0), _NO_PARTITION),
+        (lambda one: one.pause(["t"]), _NO_PARTITION),
+        (lambda one: one.committed(TopicPartition("t", 0)), _NO_PARTITION),
+        (lambda one: one.end_offsets(["t"]), _NO_PARTITION),
+        (lambda one: one.offsets_for_times({"t": 0}), _NO_PARTITION),
+        (lambda one: one.commit({"t": 5}), _NO_PARTITION),
+        (lambda one: one.commit([("t", 0, 5)]), _NO_RECORD),
+        (lambda one: one.commit(5), _NO_RECORD),
+        (lambda _: Consumer(bootstrap_servers="127.0.0.1:1").assign(["t"]), _NO_PARTITION),
+        (lambda _: Consumer(bootstrap_servers="127.0.0.1:1").assign({"t": 0}), _NO_PARTITION),
+    ],
+)
+def test_partition_of_another_form_is_explained(
+    call: Callable[[Consumer], Any], sentence: str, member: Consumer
+) -> None:
+    """Programs of other clients have objects, names or triples in these places."""
+    with pytest.raises(TypeError, match=sentence):
+        call(member)
+
+
 def test_missing_partition_is_a_sentence(cluster: Cluster, topic: str) -> None:
     """The error names the topic and the partition."""
     with (

@@ -194,7 +194,7 @@ class Duck(OnlyAssigned):
     ],
 )
 async def test_listener_without_a_method_is_refused(listener: Any, sentence: str) -> None:
-    """Otherwise the first rebalance would raise an AttributeError."""
+    """The first rebalance would raise an AttributeError."""
     settings: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
     for kind in (Consumer, AsyncConsumer):
         with pytest.raises(ConfigError, match=sentence):
@@ -222,7 +222,7 @@ async def test_listener_may_lack_the_method_for_lost_partitions(
 
 
 def test_offset_store_without_its_method_is_refused() -> None:
-    """Otherwise the first assignment would raise an AttributeError."""
+    """The first assignment would raise an AttributeError."""
     store: Any = {("t", 0): 5}
     with pytest.raises(ConfigError, match="has no method load: see OffsetStore"):
         Consumer(bootstrap_servers="127.0.0.1:1", offset_store=store)

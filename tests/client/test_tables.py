@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from ottla.client import Producer, TopicView
+from ottla.base.errors import ApiError
+from ottla.client import AdminClient, Producer, TopicView
 from ottla.client.doors import open_door
 from ottla.testing import Cluster
 from tests.client.test_consumer import fill
@@ -51,6 +52,34 @@ def test_notebook_shows_the_newest_records_of_all_partitions(cluster: Cluster, t
     html = TopicView(topic, cluster.bootstrap)._repr_html_()
     assert html.count("<td>old</td>") == 19
     assert html.count("<td>newest</td>") == 1
+
+
+def test_table_of_a_secured_cluster() -> None:
+    """The options are those of the other clients, and may have the addresses."""
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    options = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0, inner://127.0.0.1:0",
+        "listener.security.protocol.map": "INNER:PLAINTEXT",
+        "inter.broker.listener.name": "INNER",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_ann="secret";',
+    }
+    config = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{login} username="ann" password="secret";',
+    }
+    with Cluster(options=options) as cluster:
+        config["bootstrap.servers"] = cluster.bootstrap_of("SASL_PLAINTEXT")
+        with AdminClient(config) as admin, Producer(config) as producer:
+            admin.create_topic("t")
+            producer.send("t", b"value")
+        view = TopicView("t", config=config)
+        assert view.to_arrow()["value"].to_pylist() == [b"value"]
+        assert "secret" not in repr(view)
+        wrong = config | {"sasl.jaas.config": f'{login} username="ann" password="no";'}
+        with pytest.raises(ApiError, match="Authentication failed"):
+            TopicView("t", config=wrong).to_arrow()
 
 
 def test_missing_library_is_named() -> None:

@@ -114,7 +114,7 @@ def test_records_behind_a_fatal_error_have_its_reason(cluster: Cluster, topic: s
 async def test_records_behind_a_fatal_error_have_its_reason_in_asyncio(
     cluster: Cluster, topic: str
 ) -> None:
-    """Also if the error was not served before the next record; `close` raises nothing."""
+    """The next record has it, too; `close` raises nothing."""
     settings = {"bootstrap_servers": cluster.bootstrap, "transactional_id": topic}
     async with AsyncProducer(batch_size=1_000, linger_ms=50, **settings) as producer:
         await producer.begin_transaction()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ottla.client import transport
+from ottla.client.config.forks import FORKED, call_after_fork
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import STORED, Membership
 from ottla.client.consumer.stray_lookups import StrayLookups
@@ -16,6 +17,7 @@ from ottla.client.records import (
     OffsetAndMetadata,
     TopicPartition,
     checked_offset,
+    partition_of,
 )
 
 Partitions = Iterable[tuple[str, int]]
@@ -41,6 +43,8 @@ class AssignedPartitions:
         self._taken = 0
         self._undecoded: list[Any] = []
         self._is_closed = False
+        self._closed_text = "the consumer is closed: create a new one"
+        call_after_fork(self._forked)
         # The thread that polls or closes now.
         self._thread: int | None = None
 
@@ -105,7 +109,7 @@ class AssignedPartitions:
     def seek(self, partition: tuple[str, int], offset: int | OffsetAndMetadata) -> None:
         """Read an assigned partition from an offset next, which may be one of `committed`."""
         self._check_open()
-        key = TopicPartition(*partition)
+        key = partition_of(partition)
         if key not in self._membership.assignment:
             raise ClientError(f"{key} is not assigned to this consumer, so it cannot be sought")
         start = checked_offset(key, offset, ENDS)
@@ -142,9 +146,7 @@ class AssignedPartitions:
         self._membership.resume(self._assigned_of(partitions))
 
     def _assigned_of(self, partitions: Partitions | None) -> Collection[TopicPartition]:
-        keys = (
-            self.assignment if partitions is None else {TopicPartition(*key) for key in partitions}
-        )
+        keys = self.assignment if partitions is None else set(map(partition_of, partitions))
         for key in keys:
             if key not in self._membership.assignment:
                 raise ClientError(f"{key} is not assigned to this consumer")
@@ -227,7 +229,10 @@ class AssignedPartitions:
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise Closed("the consumer is closed: create a new one")
+            raise Closed(self._closed_text)
+
+    def _forked(self) -> None:
+        self._is_closed, self._closed_text = True, FORKED.format("consumer")
 
     def _check_thread(self) -> None:
         # The threads would wait for each other: one in librdkafka, the other for Python's lock.

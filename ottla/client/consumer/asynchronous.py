@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
+from ottla.client.config.forks import call_after_fork
 from ottla.client.config.settings import Config
 from ottla.client.consumer.assigned import Partitions, Starts
 from ottla.client.consumer.commits import OnCommit
@@ -55,6 +56,7 @@ class AsyncConsumer:
         self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
         self._first = topics
         self._is_closed = self._is_stopped = False
+        call_after_fork(self._forked)
 
     async def subscribe(
         self,
@@ -238,6 +240,10 @@ class AsyncConsumer:
     def _stop(self) -> None:
         self._is_stopped = True
         self._thread.stop()
+
+    def _forked(self) -> None:
+        # The closed consumer raises, without the thread.
+        self._is_stopped = True
 
     def _fetch(self) -> None:
         self._consumer.fetch(_POLL_S)

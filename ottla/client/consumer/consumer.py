@@ -41,6 +41,7 @@ from ottla.client.records import (
     TopicPartition,
     checked_offset,
     next_offsets,
+    partition_of,
 )
 
 _log = logging.getLogger("ottla.client")
@@ -159,16 +160,14 @@ class Consumer(AssignedPartitions):
             )
         offsets: Mapping[Any, int]
         if isinstance(partitions, Mapping):
-            offsets = {
-                TopicPartition(*key): checked_offset(TopicPartition(*key), at, ENDS)
-                for key, at in partitions.items()
-            }
+            named = {partition_of(key): at for key, at in partitions.items()}
+            offsets = {key: checked_offset(key, at, ENDS) for key, at in named.items()}
         elif self._resets is not None and self._group is None:
             offsets = self._resets.offsets(partitions)
         else:
             offsets = dict.fromkeys(partitions, self._membership.default_start)
+        chosen = {partition_of(key): offset for key, offset in offsets.items()}
         self._forget_unread(self.assignment)
-        chosen = {TopicPartition(*key): offset for key, offset in offsets.items()}
         for key, offset in chosen.items():
             self._strays.expect(key, offset)
         self._membership.assign(chosen, are_defaults=not isinstance(partitions, Mapping))

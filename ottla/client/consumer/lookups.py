@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
 from ottla.client.errors import RecordsDenied, TimedOut
-from ottla.client.records import OffsetAndMetadata, TopicPartition
+from ottla.client.records import OffsetAndMetadata, TopicPartition, partition_of
 
 T = TypeVar("T")
 Partitions = Iterable[tuple[str, int]]
@@ -60,7 +60,7 @@ class Lookups:
 
     def ends(self, partitions: Partitions) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset, and the offset after the last record, of each partition."""
-        keys = [TopicPartition(*key) for key in partitions]
+        keys = list(map(partition_of, partitions))
         rows = transport.partitions(dict.fromkeys(keys, transport.STORED))
         return dict(zip(keys, map(self._ends, rows), strict=True))
 
@@ -74,7 +74,9 @@ class Lookups:
         self, times: Mapping[tuple[str, int], float]
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset at or after a time (ms) in each partition; None if there is none."""
-        rows = transport.partitions({key: _milliseconds(at) for key, at in times.items()})
+        rows = transport.partitions(
+            {partition_of(key): _milliseconds(at) for key, at in times.items()}
+        )
         positions = self._call(
             lambda timeout_s: _checked(self._consumer.offsets_for_times(rows, timeout_s)), rows
         )
@@ -85,7 +87,8 @@ class Lookups:
 
     def committed(self, partitions: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of the group; partitions without one are missing."""
-        rows = transport.partitions(dict.fromkeys(partitions, transport.STORED))
+        keys = map(partition_of, partitions)
+        rows = transport.partitions(dict.fromkeys(keys, transport.STORED))
         if not rows:
             return {}
         committed = self._call(

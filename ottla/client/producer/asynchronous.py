@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ottla.base.errors import ApiError
 from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
+from ottla.client.config.forks import FORKED, call_after_fork
 from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
@@ -72,6 +73,7 @@ class AsyncProducer:
         self._sender: asyncio.Task[None] | None = None
         self._unclosed = parts.warning_unless_closed(self)
         self._is_closed = False
+        call_after_fork(self._forked)
 
     async def send(
         self,
@@ -362,18 +364,27 @@ class AsyncProducer:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def _forked(self) -> None:
+        self._is_closed = True
+        self._unclosed.detach()
+        self._is_plain, self._produce = True, _forked
+
     def _check_transactional(self) -> None:
         self._check_open()
         self._parts.check_transactional()
 
     def _check_open(self) -> None:
         if self._is_closed:
-            _closed()
+            self._produce()
 
 
 def _fail(turn: "asyncio.Future[None]", error: Exception) -> None:
     if not turn.done():
         turn.set_exception(error)
+
+
+def _forked(*_: Any) -> None:
+    raise Closed(FORKED.format("producer"))
 
 
 def _closed(*_: Any) -> None:

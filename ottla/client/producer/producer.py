@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
+from ottla.client.config.forks import FORKED, call_after_fork
 from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
@@ -61,6 +62,7 @@ class Producer:
         self._sent = 0
         self._unclosed = parts.warning_unless_closed(self)
         self._is_closed = False
+        call_after_fork(self._forked)
 
     def send(
         self,
@@ -280,13 +282,18 @@ class Producer:
         with self._server.user_code:
             future.finish(unsent(record.topic, record.partition), raised)
 
+    def _forked(self) -> None:
+        self._is_closed = True
+        self._unclosed.detach()
+        self._is_plain, self._produce = True, _forked
+
     def _check_transactional(self) -> None:
         self._check_open()
         self._parts.check_transactional()
 
     def _check_open(self) -> None:
         if self._is_closed:
-            _closed()
+            self._produce()
 
 
 def refusal(record: PreparedRecord, cause: Any, errors: ProducerErrors) -> Exception:
@@ -303,6 +310,10 @@ def refusal(record: PreparedRecord, cause: Any, errors: ProducerErrors) -> Excep
             "producer.transaction():`"
         )
     return errors.unsent(cause, record.topic, record.partition)
+
+
+def _forked(*_: Any) -> None:
+    raise Closed(FORKED.format("producer"))
 
 
 def _closed(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Errors that cross the border of a process: a pool of workers raises them in its caller."""
+"""Errors in another process: a pool of workers raises them in its caller."""
 
 import pickle
 
