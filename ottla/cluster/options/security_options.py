@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.base.options import Option, OptionType, Scope, Snapshot
+from ottla.base.options import OptionType, Scope, Snapshot
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.net.tls import TlsFiles
 from ottla.security import jaas
@@ -38,21 +38,6 @@ _KEYS = "sasl.oauthbearer.jwks.endpoint.url"
 _HANDLER = "sasl.server.callback.handler.class"
 _SKEW = "unsecuredValidatorAllowableClockSkewMs"
 _OAUTH_EXAMPLE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
-_SKEW_ROW = _broker(
-    "sasl.oauthbearer.clock.skew.seconds",
-    OptionType.INT,
-    30,
-    "How much the clock of the issuer of a token may differ from the broker's, in seconds.",
-    minimum=0,
-)
-_REFRESH_ROW = _broker(
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-    OptionType.LONG,
-    3_600_000,
-    "How often public keys are fetched over HTTP, in milliseconds. They are also fetched soon after "
-    "a token with an unknown key.",
-    minimum=1,
-)
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
 _NAMES = "ssl.principal.mapping.rules"
@@ -104,7 +89,14 @@ ROWS = (
         "The public keys of those that issue tokens of OAUTHBEARER: the address of a JWKS document, "
         "with https://, http:// or file:///. A file is read again after a change.",
     ),
-    _REFRESH_ROW,
+    _broker(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        OptionType.LONG,
+        3_600_000,
+        "How often public keys are fetched over HTTP, in milliseconds. They are also fetched soon after "
+        "a token with an unknown key.",
+        minimum=1,
+    ),
     _broker(
         "sasl.oauthbearer.expected.audience",
         OptionType.LIST,
@@ -117,7 +109,13 @@ ROWS = (
         None,
         "The issuer of tokens that are accepted. Without one, the keys alone decide.",
     ),
-    _SKEW_ROW,
+    _broker(
+        "sasl.oauthbearer.clock.skew.seconds",
+        OptionType.INT,
+        30,
+        "How much the clock of the issuer of a token may differ from the broker's, in seconds.",
+        minimum=0,
+    ),
     _broker(
         "sasl.oauthbearer.sub.claim.name",
         STRING,
@@ -398,15 +396,17 @@ class _Values:
             keys_path=url.removeprefix("file://") if is_file else "",
             audiences=tuple(part.strip() for part in audiences if part.strip()),
             issuer=self._of_bearer("sasl.oauthbearer.expected.issuer"),
-            clock_skew_seconds=self._number_of_bearer(_SKEW_ROW),
+            clock_skew_seconds=self._number_of_bearer("sasl.oauthbearer.clock.skew.seconds"),
             principal_claim=self._of_bearer("sasl.oauthbearer.sub.claim.name"),
             keys_url="" if is_file else url,
-            refresh_ms=0 if is_file else self._number_of_bearer(_REFRESH_ROW),
+            refresh_ms=0
+            if is_file
+            else self._number_of_bearer("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
         )
 
-    def _number_of_bearer(self, row: Option) -> int:
-        named = dataclasses.replace(row, name=self._prefix + row.name)
-        return int(named.parse(self._of_bearer(row.name)))
+    def _number_of_bearer(self, name: str) -> int:
+        row = dataclasses.replace(_ROWS[name], name=self._prefix + name)
+        return int(row.parse(self._of_bearer(name)))
 
     def _of_bearer(self, name: str) -> str:
         """Return the text of an option of OAUTHBEARER, which may have the mechanism before it."""

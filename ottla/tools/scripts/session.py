@@ -9,6 +9,7 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.base.loading import deferred_module
 from ottla.client.brokers import Brokers, Controllers
 from ottla.client.config.properties import parse_properties
+from ottla.client.config.refused_options import UnknownOption
 from ottla.client.errors import HandshakeFailed
 from ottla.client.security.options import security_of
 from ottla.tools.measuring.unreachable import repeated_warning
@@ -68,7 +69,7 @@ def open_tolerantly(opened: Callable[[Mapping[str, str]], T], settings: Mapping[
     while True:
         try:
             return opened(settings)
-        except transport.UnknownOption as error:
+        except UnknownOption as error:
             err(f"WARN The option {error.name} is not known, and is ignored.")
             settings = {name: text for name, text in settings.items() if name != error.name}
 
