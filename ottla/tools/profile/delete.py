@@ -2,6 +2,7 @@
 
 import click
 
+from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
 from ottla.tools import options, profiles
 from ottla.tools.output import Output
 
@@ -17,4 +18,5 @@ def command(output: Output, name: str) -> None:
     current = "" if known.current == name else known.current
     configs = {key: file for key, file in known.configs.items() if key != name}
     profiles.write(profiles.Profiles(remaining, current, configs))
-    output.done(f"Deleted profile {name}.", deleted=name, current=current)
+    uses = f"; commands use {DEFAULT_BOOTSTRAP} now" if known.current == name else ""
+    output.done(f"Deleted profile {name}{uses}.", deleted=name, current=current)

@@ -44,7 +44,7 @@ _access_of = deferred("ottla.tools.profile.client_config", "access_of")
               help="An option of Spark's reader, as in -X sep=; or -X header=false.")  # fmt: skip
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
-    """Load CSV, JSON lines or Parquet FILES into TOPIC.
+    """Load CSV, JSON lines or Parquet FILES into TOPIC, which must exist.
 
     Records are partitioned by key as in every Kafka client. FILES may be folders and patterns.
 

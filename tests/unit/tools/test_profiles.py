@@ -167,6 +167,19 @@ def test_variables_choose_the_file_of_options(
     assert "security.protocol=SECRET" in capsys.readouterr().err
 
 
+def test_deletion_of_the_current_profile_names_the_address_of_later_commands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Otherwise the next command would surprise with another cluster."""
+    ottla("profile", "create", "a", "--bootstrap", "a:1")
+    ottla("profile", "create", "b", "--bootstrap", "b:1", "--no-use")
+    capsys.readouterr()
+    ottla("profile", "delete", "b")
+    assert capsys.readouterr().out == "Deleted profile b.\n"
+    ottla("profile", "delete", "a")
+    assert capsys.readouterr().out == "Deleted profile a; commands use 127.0.0.1:9092 now.\n"
+
+
 def test_files_of_options_are_listed_and_deleted_with_their_profile(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
