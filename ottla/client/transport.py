@@ -239,7 +239,9 @@ class RecordConsumer:
         With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
         timeout 0, returns the records that are available.
         """
-        return [self._event(message) for message in self._consumer.consume(limit, timeout_s)]
+        with LOST_INTERRUPTS:
+            messages = self._consumer.consume(limit, timeout_s)
+        return [self._event(message) for message in messages]
 
     def _event(self, message: Any) -> ConsumedRecord | EndOfPartition:
         error = message.error()
@@ -393,6 +395,29 @@ class Waits:
 def _complete(request: Callable[[], T], future: "Future[T]") -> None:
     with LoggedErrors(future.set_exception):
         future.set_result(request())
+
+
+class _LostInterrupts:
+    """A context in which Ctrl-C is raised although librdkafka's binding has lost it.
+
+    A consumer's `poll` and `consume` clear the exception of a signal's handler while they report
+    that a broker is down, and then raise SystemError.
+    """
+
+    def __enter__(self) -> None:
+        """Enter; the context holds no state."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is SystemError:
+            raise KeyboardInterrupt from error
+
+
+LOST_INTERRUPTS = _LostInterrupts()
 
 
 def has_errors(messages: Sequence[Any]) -> bool:
