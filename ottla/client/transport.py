@@ -239,7 +239,7 @@ class RecordConsumer:
         With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
         timeout 0, returns the records that are available.
         """
-        with LOST_INTERRUPTS:
+        with lost_interrupts():
             messages = self._consumer.consume(limit, timeout_s)
         return [self._event(message) for message in messages]
 
@@ -397,27 +397,16 @@ def _complete(request: Callable[[], T], future: "Future[T]") -> None:
         future.set_result(request())
 
 
-class _LostInterrupts:
-    """A context in which Ctrl-C is raised although librdkafka's binding has lost it.
+@contextmanager
+def lost_interrupts() -> Iterator[None]:
+    """Raise Ctrl-C that librdkafka's binding loses, and SystemError instead, in the block.
 
-    A consumer's `poll` and `consume` clear the exception of a signal's handler while they report
-    that a broker is down, and then raise SystemError.
+    A consumer's `poll` and `consume` do that while they report that a broker is down.
     """
-
-    def __enter__(self) -> None:
-        """Enter; the context holds no state."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is SystemError:
-            raise KeyboardInterrupt from error
-
-
-LOST_INTERRUPTS = _LostInterrupts()
+    try:
+        yield
+    except SystemError as error:
+        raise KeyboardInterrupt from error
 
 
 def has_errors(messages: Sequence[Any]) -> bool:

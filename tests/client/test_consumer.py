@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -451,19 +450,6 @@ def test_ctrl_c_ends_a_poll(cluster: Cluster, topic: str) -> None:
         with pytest.raises(KeyboardInterrupt):
             consumer.poll(30)
         assert time.monotonic() - sent[0] < 0.2
-
-
-def test_interrupt_that_the_binding_loses_is_raised(
-    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While it reports that a broker is down, it raises SystemError instead of Ctrl-C."""
-    lost = SystemError("<method 'poll'> returned NULL without setting an exception")
-    with consumer_of(cluster) as consumer:
-        consumer.assign([(topic, 0)])
-        with monkeypatch.context() as patch:
-            patch.setattr(consumer, "_consumer", Mock(consume=Mock(side_effect=lost)))
-            with pytest.raises(KeyboardInterrupt):
-                consumer.poll(1)
 
 
 def test_interrupt_calls_the_listener_and_leaves_the_group(cluster: Cluster, topic: str) -> None:
