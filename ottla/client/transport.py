@@ -244,7 +244,8 @@ class RecordConsumer:
         With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
         timeout 0, returns the records that are available.
         """
-        messages = self._consumer.consume(limit, timeout_s)
+        with lost_interrupts():
+            messages = self._consumer.consume(limit, timeout_s)
         if self._failure is not None and not messages:
             raise self._failure
         return [event for event in map(self._event, messages) if event is not None]
@@ -405,6 +406,18 @@ class Waits:
 def _complete(request: Callable[[], T], future: "Future[T]") -> None:
     with LoggedErrors(future.set_exception):
         future.set_result(request())
+
+
+@contextmanager
+def lost_interrupts() -> Iterator[None]:
+    """Raise Ctrl-C that librdkafka's binding loses, and SystemError instead, in the block.
+
+    A consumer's `poll` and `consume` do that while they report that a broker is down.
+    """
+    try:
+        yield
+    except SystemError as error:
+        raise KeyboardInterrupt from error
 
 
 def has_errors(messages: Sequence[Any]) -> bool:

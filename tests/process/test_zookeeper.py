@@ -99,6 +99,13 @@ def test_one_command_that_fails_ends_with_1(zookeeper: ZooKeeperProcess) -> None
     assert _shell(zookeeper.connect, "stat", "/none") == expected
 
 
+def test_shell_does_not_create_the_path_of_its_address(zookeeper: ZooKeeperProcess) -> None:
+    """A mistyped one has no nodes, as in ZooKeeper's own shell."""
+    expected = (1, "", "ottla: Node does not exist: /\n")
+    assert _shell(f"{zookeeper.connect}/mistyped", "ls", "/") == expected
+    assert "mistyped" not in _shell(zookeeper.connect, "ls", "/")[1]
+
+
 def _granted_ms(address: str, timeout_ms: int) -> int:
     """Return the session timeout that a server grants to a client that asks for `timeout_ms`."""
     host, _, port = address.partition(":")

@@ -194,7 +194,7 @@ class Consumer(AssignedPartitions):
             return self.unread()
         self._between_polls()
         limit = min(max_records or self._limit, _BATCH_RECORDS)
-        with self._in_use():
+        with self._in_use(), transport.lost_interrupts():
             messages = self._undecoded or self._fetch(limit, timeout)
         if self._membership.errors:
             self._undecoded = messages
@@ -269,10 +269,11 @@ class Consumer(AssignedPartitions):
             if self._commits_itself:
                 self._commit_positions(self._membership.assignment)
                 self._commits_itself = False
-            for message in self._commits.close(self.assignment):
-                # A record of a partition that was assigned meanwhile is not returned any more.
-                if message.error() is None:
-                    self._undecoded.append(message)
+            with transport.lost_interrupts():
+                for message in self._commits.close(self.assignment):
+                    # A record of a partition that was assigned meanwhile is not returned any more.
+                    if message.error() is None:
+                        self._undecoded.append(message)
             self._commits.report(self._interceptors.on_commit)
         except KeyboardInterrupt:
             self.abandon()

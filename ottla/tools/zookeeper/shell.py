@@ -74,7 +74,12 @@ class _Shell:
         self._thread.start()
         try:
             self._session: LiveSession = self._wait(
-                LiveSession.begin(connect, connect_timeout_ms=_CONNECT_MS, tls_options=options)
+                LiveSession.begin(
+                    connect,
+                    connect_timeout_ms=_CONNECT_MS,
+                    creates_path=False,
+                    tls_options=options,
+                )
             )
         except BaseException:
             self._end_loop()

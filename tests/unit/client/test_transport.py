@@ -1,5 +1,7 @@
 """Records through librdkafka, with Ottla's values and errors."""
 
+from unittest.mock import Mock
+
 import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
@@ -34,6 +36,16 @@ def test_records_are_values(ottla_cluster: Cluster) -> None:
     assert first[4:] == ("create", b"k", b"one", [("a", b"1"), ("b", None)])
     assert first.timestamp > 1_700_000_000_000
     assert (second.offset, second.key, second.value, second.headers) == (1, None, None, ())
+
+
+def test_interrupt_that_the_binding_loses_is_raised() -> None:
+    """While it reports that a broker is down, `consume` raises SystemError instead of Ctrl-C."""
+    lost = SystemError("<method 'consume'> returned NULL without setting an exception")
+    opened = Mock(consume=Mock(side_effect=lost))
+    consumer = RecordConsumer("127.0.0.1:1", opened=lambda _: opened)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        consumer.poll(1.0)
+    assert caught.value.__cause__ is lost
 
 
 def test_group_resumes_after_the_stored_offsets(ottla_cluster: Cluster) -> None:
