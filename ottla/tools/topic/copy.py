@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ottla.base.loading import deferred
+from ottla.client.admin.cluster import describe_cluster
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
@@ -84,4 +85,13 @@ def command(
             other.security, other.settings = brokers.security, brokers.settings
         elif to_config is not None:
             _configure(other, to_config)
+        if to is not None and target in (None, source):
+            _refuse_same_cluster(brokers, other, to)
         _copy(brokers, other, output, (source, target or source), option_values)
+
+
+def _refuse_same_cluster(brokers: Brokers, other: Brokers, to: str) -> None:
+    if describe_cluster(other).cluster_id == describe_cluster(brokers).cluster_id:
+        raise click.UsageError(
+            f"--to {to} is the cluster of the source: name another one, or another topic as TARGET."
+        )

@@ -179,6 +179,18 @@ def test_copy_onto_itself_is_refused(run: Any, command_line: list[str]) -> None:
     assert "--to" in done.errors
 
 
+@pytest.mark.parametrize("target", [[], ["a"]])
+def test_copy_onto_itself_by_another_address_is_refused(
+    run: Any, ottla_cluster: Cluster, target: list[str]
+) -> None:
+    """The cluster's id tells that both addresses are its own; nothing is copied."""
+    produce(ottla_cluster, "a", [b"1"])
+    done = run("topic", "copy", "a", *target, "--to", f"localhost:{ottla_cluster.port}")
+    assert (done.code, done.out) == (2, b"")
+    assert "is the cluster of the source" in done.errors
+    assert ottla_cluster.topics() == ["a"]
+
+
 def test_memory_of_points_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Older points are thinned out; an offset is then translated to an earlier one."""
     monkeypatch.setattr(routes, "_POINTS_MAX", 10)
