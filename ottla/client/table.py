@@ -150,7 +150,7 @@ class _Bounds:
         if isinstance(position, Mapping):
             missing = [number for number in self._partitions if number not in position]
             if missing:
-                raise ConfigError(f"the position has no offset of partition {missing[0]}: add one")
+                raise ConfigError(f"The position has no offset of partition {missing[0]}: add one")
             return {number: position[number] for number in self._partitions}
         if isinstance(position, int):
             return {

@@ -410,10 +410,7 @@ def _complete(request: Callable[[], T], future: "Future[T]") -> None:
 
 @contextmanager
 def lost_interrupts() -> Iterator[None]:
-    """Raise Ctrl-C that librdkafka's binding loses, and SystemError instead, in the block.
-
-    A consumer's `poll` and `consume` do that while they report that a broker is down.
-    """
+    """Raise Ctrl-C if librdkafka's binding raises SystemError instead: while a broker is down."""
     try:
         yield
     except SystemError as error:

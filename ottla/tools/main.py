@@ -322,11 +322,14 @@ def explain(error: Exception) -> str:
         return f"{text}: {_ADVICE[error.code]}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror
     return text
 
 
 def main() -> None:
     """Entry point of the `ottla` script."""
+    _open_standard_streams()
     code = run()
     try:
         sys.stdout.flush()
@@ -335,6 +338,20 @@ def main() -> None:
     # At exit Python collects garbage twice; without objects to visit, that takes no time.
     gc.freeze()
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Open the standard streams that are closed as /dev/null.
+
+    A connection would get their numbers, and the output with it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
 
 
 def _fail(sentence: str, code: int = 1) -> int:

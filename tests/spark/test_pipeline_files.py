@@ -491,6 +491,27 @@ _FLIGHT = {
 }
 
 
+@pytest.mark.parametrize("schema", ["-1", "origin", "a strin", "a int b int", "é int", "a=b"])
+def test_schema_that_is_none_is_an_error(
+    spark: SparkSession, broker: Cluster, tmp_path: Path, schema: str
+) -> None:
+    """The sentence has the text, Spark's reason and an example, for both directions."""
+    access = ClusterAccess(broker.bootstrap)
+    (tmp_path / "in.json").write_text("{}\n")
+    loading = LoadSettings(topic="t", format="json", schema=schema)
+    with pytest.raises(ConfigError, match=r"as in 'origin string") as loaded:
+        load(spark, access, [str(tmp_path / "in.json")], loading, _appending([]))
+    exporting = ExportSettings(
+        topic="t", folder=str(tmp_path / "out"), format="json", schema=schema,
+        starts={("t", 0): 0}, ends={("t", 0): 1},
+    )  # fmt: skip
+    with pytest.raises(ConfigError) as exported:
+        export(spark, access, exporting, _appending([]))
+    assert str(exported.value) == str(loaded.value)
+    assert len(str(loaded.value).splitlines()) == 1
+    assert repr(schema) in str(loaded.value)
+
+
 def test_avro_is_read_and_written(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
     """Schemas from a registry are compatible with other clients; no registry is needed."""
     _create(broker, "avro-in", "avro-out", "avro-plain")

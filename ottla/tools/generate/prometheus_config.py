@@ -1,5 +1,6 @@
 """`ottla generate prometheus-config`: a scrape configuration for the brokers of one cluster."""
 
+import re
 from pathlib import Path
 
 import click
@@ -14,6 +15,9 @@ _HEAD = """\
 # Metrics of the cluster (topics, groups) get the cluster's name as instance: each is served by one
 # broker only, by another one after an election. Dashboards made for kafka_exporter expect one instance.
 """
+_INTERVAL = re.compile(
+    r"(?=[1-9])([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?"
+)
 # The names of kafka_exporter and kafka-lag-exporter.
 CLUSTER_METRICS = (
     "kafka_(brokers|broker_info|topic_partition.*|consumergroup_.*|partition_.*_offset)"
@@ -81,5 +85,9 @@ def command(
     for target in targets:
         if parse_address(target) is None:
             raise ConfigError(f"--target {target!r}: it must look like host:port")
+    if _INTERVAL.fullmatch(interval) is None:
+        raise ConfigError(
+            f"--interval {interval!r}: write a time of Prometheus, as in 15s or 1m30s"
+        )
     values = (cluster, targets or ("127.0.0.1:9308",), interval, rules)
     write(output, document_of(*values), text_of(*values), path, force=force)

@@ -10,6 +10,9 @@ from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.quota.entity import entity_of, name_of, named
 
+_QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage",
+           "controller_mutation_rate", "connection_creation_rate")  # fmt: skip
+
 
 @click.command("set")
 @named
@@ -35,6 +38,9 @@ def command(
         raise click.UsageError("Name the entity with --user, --client-id or --ip.")
     if not assign and not delete:
         raise click.UsageError("Give --set NAME=NUMBER or --delete NAME.")
+    for name in delete:
+        if name not in _QUOTAS:
+            raise click.UsageError(f"--delete {name}: the quotas are {', '.join(_QUOTAS)}.")
     numbers = {}
     for name, text in assign.items():
         try:

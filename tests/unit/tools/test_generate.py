@@ -237,3 +237,15 @@ def test_invalid_target_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """A target is host and port, without a scheme or path."""
     assert run(["generate", "prometheus-config", "--target", "http://a"]) == 1
     assert "it must look like host:port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("interval", ["x", "15", "0s", "-1s", "1.5s", "1s1m", "15 s"])
+def test_interval_that_prometheus_would_refuse(
+    interval: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence quotes it; times of Prometheus are accepted."""
+    assert run(["generate", "prometheus-config", "--interval", interval]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, f"--interval {interval!r}" in printed.err) == ("", True)
+    for good in ("15s", "500ms", "1m30s"):
+        assert run(["generate", "prometheus-config", "--interval", good]) == 0

@@ -1,6 +1,8 @@
 """The command line as a whole: commands, exit codes, errors without tracebacks."""
 
 import json
+import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -13,6 +15,8 @@ import pytest
 import ottla
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut
+from ottla.testing import Cluster
+from ottla.testing.process import COMMAND
 from ottla.tools import main
 from ottla.tools.lazy import LazyGroup
 
@@ -251,3 +255,29 @@ def test_interrupted_command_has_the_exit_code_of_shells(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.strip() == "ottla: interrupted before it was complete"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("line", ["consume t -e", "produce t", "topic list", "--help"])
+def test_closed_standard_streams_are_like_dev_null(
+    line: str, closed: str, ottla_cluster: Cluster
+) -> None:
+    """A service manager or cron may start a command without them."""
+    ottla_cluster.create_topic("t", partitions=1)
+    done = subprocess.run(
+        ["/bin/bash", "-c", f"exec {shlex.join(COMMAND)} {line} {closed}"],
+        env=os.environ | {"OTTLA_BOOTSTRAP": ottla_cluster.bootstrap},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_full_disk_is_a_sentence(ottla_cluster: Cluster) -> None:
+    """The result is not complete, so the exit code is not 0."""
+    ottla_cluster.create_topic("t", partitions=1)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "topic", "list", "--bootstrap", ottla_cluster.bootstrap],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "ottla: No space left on device\n")

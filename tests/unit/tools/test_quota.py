@@ -35,6 +35,7 @@ def test_quotas_are_set_listed_and_removed(run: Any, ottla_cluster: Cluster) -> 
         (["--user", "u", "--set", "producer_byte_rate=x"], "'x' is not a number"),
         (["--user", "u", "--set", "producer_byte_rate"], "not of the form name=value"),
         (["--user", "u", "--set", "no_such_rate=1"], "no_such_rate"),
+        (["--user", "u", "--delete", "producer_byte_rat"], "the quotas are producer_byte_rate"),
         (["--ip", "1.2.3.4", "--user", "u", "--set", "a=1"], "cannot be combined"),
     ],
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import TopicPartition
@@ -76,7 +77,7 @@ def load(
     options = {"header": "true"} if settings.format == "csv" else {}
     reader = reader.options(**options, **(settings.options or {}))
     if settings.schema:
-        reader = reader.schema(settings.schema)
+        reader = reader.schema(_columns(spark, settings.schema))
     counted = Observation()
 
     def write() -> None:
@@ -147,8 +148,11 @@ def export(
         "kafka.isolation.level": "read_committed",
     }
     records = spark.read.format("ottla").options(**options).load()
+    columns = _columns(spark, settings.schema) if settings.schema else None
     counted = Observation()
-    rows = _exported(records, settings).observe(counted, sql.count(sql.lit(1)).alias("rows"))
+    rows = _exported(records, settings, columns).observe(
+        counted, sql.count(sql.lit(1)).alias("rows")
+    )
     writer = rows.write.format(settings.format).mode("overwrite" if settings.overwrite else "error")
     if settings.format == "csv":
         writer = writer.option("header", "true")
@@ -156,13 +160,27 @@ def export(
     return int(counted.get["rows"])
 
 
-def _exported(records: DataFrame, settings: ExportSettings) -> DataFrame:
+def _columns(spark: SparkSession, text: str) -> StructType:
+    """Return the columns of a schema; ConfigError has the reason why it is none."""
+    try:
+        return spark.createDataFrame([], text).schema
+    except PySparkException as error:
+        reason, _, _ = str(error).partition("\n")
+        raise ConfigError(
+            f"--schema {text!r}: {reason} Write columns with their types, as in 'origin string, delay "
+            "int'."
+        ) from None
+
+
+def _exported(
+    records: DataFrame, settings: ExportSettings, columns: StructType | None
+) -> DataFrame:
     is_bytes = settings.as_bytes and settings.format == "parquet"
     kind = "binary" if is_bytes else "string"
     key = sql.col("key").cast(kind).alias("key")
     own = [key, sql.col("partition"), sql.col("offset"), sql.col("timestamp")]
-    if settings.schema:
-        value = sql.from_json(sql.col("value").cast("string"), settings.schema)
+    if columns is not None:
+        value = sql.from_json(sql.col("value").cast("string"), columns)
         renamed = [column.alias(f"_{name}") for column, name in zip(own, _OWN, strict=True)]
         return records.select(value.alias("value"), *renamed).select(
             "value.*", *(f"_{name}" for name in _OWN)
