@@ -440,7 +440,7 @@ def close_producer(producer: Any) -> None:
     """
     if len(producer):
         producer.purge()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), translated_errors():
         warnings.simplefilter("ignore", RuntimeWarning)
         producer.close()
 

@@ -1,6 +1,6 @@
 """Records through librdkafka, with Ottla's values and errors."""
 
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import confluent_kafka
 import pytest
@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client import Consumer, transport
 from ottla.client.bootstrap import Address
-from ottla.client.errors import ClientError, NotReachable, TimedOut
+from ottla.client.errors import ClientError, Fenced, NotReachable, TimedOut
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer, RecordProducer
 from ottla.testing import Cluster
 
@@ -46,6 +46,14 @@ def test_interrupt_that_the_binding_loses_is_raised() -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         consumer.poll(1.0)
     assert caught.value.__cause__ is lost
+
+
+def test_fatal_error_while_a_producer_closes_is_ours() -> None:
+    """A producer that was fenced while it had records to send raises Fenced, not librdkafka's."""
+    fatal = confluent_kafka.KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
+    producer = MagicMock(close=Mock(side_effect=fatal))
+    with pytest.raises(Fenced):
+        transport.close_producer(producer)
 
 
 def test_group_resumes_after_the_stored_offsets(ottla_cluster: Cluster) -> None:
