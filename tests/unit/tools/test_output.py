@@ -91,3 +91,26 @@ def test_no_bar_is_written_to_a_pipe(
         clock[0] = 5.0
         progress.advance(10)
     assert (capsys.readouterr().err, imported) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_styled"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
+)
+def test_colours_of_a_terminal_can_be_refused(
+    variables: dict[str, str],
+    is_styled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """NO_COLOR, if it is not empty, and TERM=dumb remove all styles (no-color.org)."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    row = {"state": "fail", "check": "port", "found": "closed", "remedy": "Open it."}
+    Output().findings([row])
+    findings = capsys.readouterr().out
+    table = render_table(ROWS, ("name",))
+    assert ("\x1b[" in findings, "\x1b[" in table) == (is_styled, is_styled)
