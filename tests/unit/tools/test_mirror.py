@@ -183,7 +183,7 @@ def test_copy_onto_itself_is_refused(run: Any, command_line: list[str]) -> None:
 def test_copy_onto_itself_by_another_address_is_refused(
     run: Any, ottla_cluster: Cluster, target: list[str]
 ) -> None:
-    """The cluster's id tells that both addresses are its own; nothing is copied."""
+    """Both addresses have the id of one cluster; nothing is copied."""
     produce(ottla_cluster, "a", [b"1"])
     done = run("topic", "copy", "a", *target, "--to", f"localhost:{ottla_cluster.port}")
     assert (done.code, done.out) == (2, b"")
