@@ -284,6 +284,7 @@ _BROKEN = (
     "a listener with TLS or SASL needs its options (--command-config FILE); "
     "`ottla doctor` looks for the cause"
 )
+_NO_TOPIC = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -320,6 +321,9 @@ def explain(error: Exception) -> str:
         return f"{text}: look at the broker's log, or name another with --bootstrap HOST:PORT"
     if isinstance(error, ApiError) and error.code in _ADVICE:
         return f"{text}: {_ADVICE[error.code]}"
+    # Brokers give a reason themselves, but not in responses without a field for it.
+    if isinstance(error, ApiError) and error.message == _NO_TOPIC.message:
+        return f"{text}: use 1 to 249 ASCII letters, digits, '.', '_' and '-'"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror is not None:

@@ -6,6 +6,7 @@ only when it shows a progress bar: importing rich takes as long as the rest of a
 
 import importlib
 import json
+import os
 import select
 import sys
 import time
@@ -72,7 +73,7 @@ class Output:
         for row in rows:
             word, remedy = row["state"], row["remedy"]
             mark = word.upper() if remedy else word
-            if sys.stdout.isatty():
+            if _is_styled():
                 mark = click.style(mark, fg=_COLOURS[word], bold=bool(remedy))
             gap = " " * (4 - len(word))
             click.echo(f"{mark}{gap}  {row['check'].ljust(width)}  {row['found']}")
@@ -142,6 +143,12 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def _is_styled() -> bool:
+    """Return True if standard output shows colours, and the user wants them (no-color.org)."""
+    is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_wanted and sys.stdout.isatty()
+
+
 def render_table(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, widths: Sequence[int] = ()
 ) -> str:
@@ -157,7 +164,7 @@ def render_table(
         all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
     ]
     headline = _line(_titles(columns), least, rights)
-    if sys.stdout.isatty():
+    if _is_styled():
         headline = click.style(headline, bold=True)
     return "\n".join([headline, *(_line(line, least, rights) for line in cells)])
 

@@ -136,6 +136,17 @@ def test_blank_text_is_not_the_default(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("verb", ["produce", "consume", "topic create", "topic describe"])
+def test_name_that_no_topic_can_have(
+    verb: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence says which characters a name has."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
+    done = run(*verb.split(), "a/b", stdin=b"line\n")
+    assert (done.code, done.out) == (1, b"")
+    assert done.errors.count("ASCII letters, digits") == 1
+
+
 def test_failure_of_many_records_is_one_sentence(run: Any, ottla_cluster: Cluster) -> None:
     """`ottla perf produce` prints the reason once, and not for each record."""
     done = run("perf", "produce", "a/b", "--records", "100")

@@ -100,3 +100,26 @@ def test_numbers_agree_with_their_nouns(count: int, text: str) -> None:
     """One match, but no or two matches."""
     assert count_text(count, "match", "matches") == text
     assert count_text(count, "topic").endswith("topic") == (count == 1)
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_styled"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
+)
+def test_colours_of_a_terminal_can_be_refused(
+    variables: dict[str, str],
+    is_styled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """NO_COLOR, if it is not empty, and TERM=dumb remove all styles (no-color.org)."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    row = {"state": "fail", "check": "port", "found": "closed", "remedy": "Open it."}
+    Output().findings([row])
+    findings = capsys.readouterr().out
+    table = render_table(ROWS, ("name",))
+    assert ("\x1b[" in findings, "\x1b[" in table) == (is_styled, is_styled)
