@@ -394,6 +394,11 @@ class Controllers(Brokers):
             self._find_nodes()
         return super().ask(request, response_type, max_version=max_version)
 
+    def require_node(self, node_id: int) -> None:
+        """Raise ApiError unless this controller exists."""
+        self.node_ids()
+        self.address(node_id)
+
     def address(self, node_id: int) -> Address:
         """Return the address of the controller with this id; ApiError if there is none."""
         if node_id not in self._nodes:

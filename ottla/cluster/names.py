@@ -15,6 +15,7 @@ TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = frozenset((GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC))
 
+_SHOWN = 300
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -22,21 +23,24 @@ def validate_topic_name(name: str) -> None:
     """Raise ApiError INVALID_TOPIC_EXCEPTION, with the reason, unless the topic name is valid."""
     reason = _refuse(name)
     if reason:
-        raise ApiError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name {name[:300]!r} is invalid: {reason}"
-        )
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
 def _refuse(name: str) -> str:
+    """Return the reason in the words of Kafka, which its users know; none for a valid name."""
     if not name:
-        return "it is empty"
+        return "the empty string is not allowed"
     if name in (".", ".."):
-        return "'.' and '..' are folders"
+        return f"'{name}' is not allowed"
+    shown = name[:_SHOWN]
     if len(name) > NAME_LENGTH_MAX:
-        return f"it is {len(name)} characters long, {NAME_LENGTH_MAX} are allowed"
+        return f"the length of '{shown}' is longer than the max allowed length {NAME_LENGTH_MAX}"
     # fullmatch, because `$` would accept a newline at the end.
     if not _LEGAL.fullmatch(name):
-        return "only ASCII letters, digits, '.', '_' and '-' are allowed"
+        return (
+            f"'{shown}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
+        )
     return ""
 
 

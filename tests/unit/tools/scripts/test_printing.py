@@ -50,6 +50,6 @@ def test_double_can_be_read_again(value: float) -> None:
     ("value", "text"), [(0.1, "0.1"), (16777216.0, "1.6777216E7"), (1e-10, "1.0E-10"), (3.5, "3.5")]
 )
 def test_number_of_four_bytes_has_the_fewest_digits(value: float, text: str) -> None:
-    """As a double, 0.1 would be 0.10000000149011612."""
+    """The double of the same bytes is 0.10000000149011612 instead of 0.1."""
     (stored,) = struct.unpack(">f", struct.pack(">f", value))
     assert java_float(stored) == text
