@@ -36,10 +36,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError
 
+EXAMPLE = Path(__file__).with_name("kill-the-leader.toml")
+"""The path of a file that has every key."""
 ACTIONS = ("kill", "restart", "pause", "isolate", "slow_disk", "expire_session")
 _AT_ONCE = ("restart", "expire_session")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")

@@ -3,15 +3,14 @@ coordinator.
 """
 
 from ottla.base.loading import deferred
-from ottla.testing.workloads.plan import parse_plan
+from ottla.testing.workloads.plan import EXAMPLE, parse_plan
 from ottla.tools.scripts.flags import split_output
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.text_files import read_text
 
 _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
-_EXAMPLE = "examples/workloads/kill-the-leader.toml"
-_HELP = f"""Producers, consumers and faults of brokers, as a TOML file lists them.
+_HELP = """Producers, consumers and faults of brokers, as a TOML file lists them.
 
 Usage:
   trogdor [action] FILE.toml [--output json]
@@ -19,9 +18,8 @@ Usage:
 Actions:
   run: Run the workload; the exit code is 1 if an acknowledged record is missing.
   check: Check the file.
-  help: This help message.
-
-Every key of the file: {_EXAMPLE}"""
+  example: Print a file that has every key.
+  help: This help message."""
 _ACTIONS_OF_APACHE = ("agent", "exec", "coordinator", "client", "agent-client")
 # The report is JSON of its own.
 READS_OUTPUT = True
@@ -34,11 +32,14 @@ def run(name: str, words: list[str]) -> int:
     if action in ("help", "--help", "-h"):
         out(_HELP)
         return 0
+    if arguments == ["example"]:
+        out(read_text(str(EXAMPLE)).rstrip("\n"))
+        return 0
     if len(arguments) != 2 or action not in ("run", "check"):
         if action in _ACTIONS_OF_APACHE:
             err(
                 f"trogdor {action} is not available: one process runs a workload and its brokers. "
-                f"Write the specification as TOML: {_EXAMPLE} has every key."
+                "Write the specification as TOML: 'trogdor example' prints a file that has every key."
             )
         elif action not in ("run", "check"):
             err(f"Unknown action '{action}'.  Type 'trogdor help' for help.")

@@ -22,9 +22,9 @@ from ottla.testing.workloads.plan import (
     parse_plan,
 )
 from ottla.testing.workloads.running import run_plan
+from ottla.tools import main
 from ottla.tools.scripts import entry
 
-ROOT = Path(__file__).parents[3]
 _WORKLOAD = """
 name = "kill the leader"
 duration = "60s"
@@ -126,7 +126,7 @@ def test_no_acknowledged_record_is_lost_when_the_leader_pauses(
     [
         (["run"], ""),
         (["agent", "-n", "node0"], "trogdor agent is not available"),
-        (["exec", "-s", "spec.json"], "examples/workloads/kill-the-leader.toml has every key"),
+        (["exec", "-s", "spec.json"], "'trogdor example' prints a file"),
         (["check", "a", "b"], ""),
         (["rum", "a"], "Unknown action 'rum'.  Type 'trogdor help' for help."),
     ],
@@ -150,11 +150,16 @@ def test_help_lists_the_actions(words: list[str], capsys: pytest.CaptureFixture[
     assert printed.err == ""
 
 
-def test_example_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
-    """The file that the help names is a workload without problems."""
-    path = ROOT / "examples/workloads/kill-the-leader.toml"
+def test_example_has_every_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file that the script and the command print is a workload without problems."""
+    assert entry.run("trogdor", ["example"]) == 0
+    text = capsys.readouterr().out
+    path = tmp_path / "kill-the-leader.toml"
+    path.write_text(text)
     assert entry.run("trogdor", ["check", str(path)]) == 0
-    text = path.read_text()
+    capsys.readouterr()
+    assert main.run(["perf", "workload", "--example"]) == 0
+    assert capsys.readouterr().out == text
     plans = (Plan, TopicPlan, ProducePlan, ConsumePlan)
     keys = {row.name for plan in plans for row in fields(plan)} - {"faults"} | {
         "for",
