@@ -1,5 +1,7 @@
 """`ottla perf workload FILE`: producers, consumers and faults of brokers, as a file lists them."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ottla.base.loading import deferred, deferred_module
@@ -7,7 +9,10 @@ from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.text_files import read_text
 
-_plan = deferred_module("ottla.testing.workloads.plan")
+if TYPE_CHECKING:
+    from ottla.testing.workloads import plan as plans
+else:
+    plans = deferred_module("ottla.testing.workloads.plan")
 _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _PRODUCED = ("topic", "sent", "acknowledged", "records_per_second", "latency_ms_median", "latency_ms_p99", "errors")  # fmt: skip
 _CONSUMED = ("topic", "read", "duplicates", "missing", "records_per_second")
@@ -30,12 +35,12 @@ def command(output: Output, file: str | None, check: bool, example: bool) -> int
     ottla perf workload kill-the-leader.toml --check
     """
     if example:
-        text = read_text(str(_plan.EXAMPLE))
+        text = read_text(str(plans.EXAMPLE))
         output.done(text.rstrip("\n"), example=text)
         return 0
     if file is None:
         raise click.UsageError("Name a file; --example prints one.")
-    plan = _plan.parse_plan(read_text(file), file)
+    plan = plans.parse_plan(read_text(file), file)
     if check:
         output.done(f"{file}: no problems found.", file=file, problems=[])
         return 0
