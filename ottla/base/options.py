@@ -64,23 +64,30 @@ class Option:
         try:
             value = _PARSERS[self.type](text.strip())
         except ValueError as error:
-            raise self.refusal(text, f"not a value of type {self.type.name}") from error
+            raise self.refusal(text, self._expectation) from error
         self._check(value, text)
         return value
+
+    @property
+    def _expectation(self) -> str:
+        """The reason for a value of another type, in the words of Kafka's ConfigDef."""
+        if self.type is OptionType.BOOLEAN:
+            return "Expected value to be either true or false"
+        return f"Not a number of type {self.type.name}"
 
     def _check(self, value: Any, text: str) -> None:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             limit = _LIMITS.get(self.type)
             if limit is not None and not -limit <= value < limit:
-                raise self.refusal(text, f"not a value of type {self.type.name}")
+                raise self.refusal(text, self._expectation)
             if self.minimum is not None and value < self.minimum:
-                raise self.refusal(text, f"value must be at least {self.minimum:.15g}")
+                raise self.refusal(text, f"Value must be at least {self.minimum:.15g}")
             if self.maximum is not None and value > self.maximum:
-                raise self.refusal(text, f"value must be no more than {self.maximum:.15g}")
+                raise self.refusal(text, f"Value must be no more than {self.maximum:.15g}")
         if self.choices:
             for item in value if isinstance(value, list) else [value]:
                 if item not in self.choices:
-                    raise self.refusal(text, f"it must be one of: {', '.join(self.choices)}")
+                    raise self.refusal(text, f"String must be one of: {', '.join(self.choices)}")
 
     def refusal(self, text: str, reason: str) -> ConfigError:
         """Return the error for an invalid value."""

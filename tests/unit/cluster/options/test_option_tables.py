@@ -91,14 +91,14 @@ def test_the_segment_size_for_tests_may_be_below_the_minimum() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("segment.bytes", "1000", "value must be at least 1048576"),
-        ("retention.ms", "-2", "value must be at least -1"),
-        ("retention.ms", "soon", "not a value of type LONG"),
-        ("max.message.bytes", "2147483648", "not a value of type INT"),
-        ("cleanup.policy", "shred", "it must be one of: compact, delete"),
+        ("segment.bytes", "1000", "Value must be at least 1048576"),
+        ("retention.ms", "-2", "Value must be at least -1"),
+        ("retention.ms", "soon", "Not a number of type LONG"),
+        ("max.message.bytes", "2147483648", "Not a number of type INT"),
+        ("cleanup.policy", "shred", "String must be one of: compact, delete"),
         ("compression.gzip.level", "0", "it must be between 1 and 9, or -1"),
-        ("min.cleanable.dirty.ratio", "1.5", "value must be no more than 1"),
-        ("preallocate", "yes", "not a value of type BOOLEAN"),
+        ("min.cleanable.dirty.ratio", "1.5", "Value must be no more than 1"),
+        ("preallocate", "yes", "Expected value to be either true or false"),
         ("leader.replication.throttled.replicas", "1-2", "partition:broker pairs"),
     ],
 )

@@ -213,7 +213,7 @@ def test_sasl_that_is_incomplete_is_an_error(settings: dict[str, str], sentence:
             {"ssl.keystore.location": "k", "listener.name.ssl.ssl.client.auth": "yes"},
             "ssl.client.auth is yes: use none, requested or required",
         ),
-        ({"ssl.keystore.type": "JKS"}, "it must be one of: PEM"),
+        ({"ssl.keystore.type": "JKS"}, "String must be one of: PEM"),
         ({"listener.name.ssl.ssl.keystore.type": "JKS"}, "is not PEM, the only format"),
         (
             {"ssl.keystore.location": "k", "ssl.principal.mapping.rules": "RULE:a/b"},

@@ -119,8 +119,8 @@ def test_a_dynamic_broker_setting_is_altered() -> None:
         (ConfigChange("num.partitions", SET, "3"), "cannot be changed while the broker runs"),
         (ConfigChange("log.retention.hours", DELETE), "cannot be changed while the broker runs"),
         (ConfigChange("nope", SET, "3"), "Unknown broker config name: nope"),
-        (ConfigChange("log.retention.ms", SET, "abc"), "not a value of type LONG"),
-        (ConfigChange("log.cleaner.threads", SET, "-3"), "value must be at least 0"),
+        (ConfigChange("log.retention.ms", SET, "abc"), "Not a number of type LONG"),
+        (ConfigChange("log.cleaner.threads", SET, "-3"), "Value must be at least 0"),
     ],
 )
 def test_an_invalid_broker_setting_is_rejected(change: ConfigChange, reason: str) -> None:
