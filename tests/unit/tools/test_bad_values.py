@@ -148,10 +148,18 @@ def test_name_that_no_topic_can_have(
 
 
 def test_failure_of_many_records_is_one_sentence(run: Any, ottla_cluster: Cluster) -> None:
-    """`ottla perf produce` prints the reason once, and not for each record."""
+    """`ottla perf produce` prints the reason once, and not for each record.
+
+    On a busy machine librdkafka refuses the first record itself: it is then not undelivered.
+    """
     done = run("perf", "produce", "a/b", "--records", "100")
     assert (done.code, done.out) == (1, b"")
-    assert len(done.errors.splitlines()) == 2
+    *undelivered, reason = done.errors.splitlines()
+    assert reason.startswith("ottla: ")
+    assert [line.strip() for line in undelivered] in (
+        [],
+        ["A record was not delivered: Broker: Invalid topic"],
+    )
     with ottla_cluster.admin() as brokers:
         assert [row.name for row in topics.list_topics(brokers)] == []
 
