@@ -164,10 +164,11 @@ def test_fatal_error_is_raised_by_every_poll(cluster: Cluster, topic: str) -> No
         "group_protocol": "consumer",
         "group_instance_id": "one",
     }
-    with Consumer(topic, **settings) as second:
+    with Consumer(**settings) as second:
         with Consumer(topic, **settings) as first:
             while not first.assignment:
                 first.poll(0.1)
+            second.subscribe(topic)
             with pytest.raises(ClientError, match="still used by another member"):
                 while True:
                     second.poll(0.1)
