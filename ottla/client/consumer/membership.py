@@ -344,6 +344,7 @@ class Membership:
 
     def _assigned(self, _: Any, rows: Sequence[Any]) -> None:
         if self._is_closing:
+            self.rebalances.decline()
             return
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
         start = partial(self._start, partitions)
@@ -351,12 +352,16 @@ class Membership:
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = self._owned(rows)
+        if self._is_closing:
+            self.rebalances.decline()
         if self._is_closing or (rows and not partitions):
             return
         self.rebalances.report_end(partial(self._revoke, partitions), rows)
 
     def _lost(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = self._owned(rows)
+        if self._is_closing:
+            self.rebalances.decline()
         if self._is_closing or (rows and not partitions):
             return
         self._departures.removed()

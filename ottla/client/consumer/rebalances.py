@@ -92,6 +92,16 @@ class Rebalances:
                 self._complete()
         return not self.is_pending
 
+    def decline(self) -> None:
+        """Complete a rebalance while librdkafka leaves the group: it gives up all partitions.
+
+        Otherwise the binding asks librdkafka for the group's protocol, and if librdkafka has left
+        meanwhile, it waits for ever for the answer, with Python's lock.
+        """
+        if self._is_native:
+            with suppress(transport.LibrdkafkaError):
+                self._consumer.unassign()
+
     def end(self, leave: Callable[[], object]) -> None:
         """Leave librdkafka's group, which first waits for the completion of a rebalance."""
         self._complete()
