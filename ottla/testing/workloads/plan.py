@@ -41,8 +41,6 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 
-EXAMPLE = Path(__file__).with_name("kill-the-leader.toml")
-"""The path of a file that has every key."""
 ACTIONS = ("kill", "restart", "pause", "isolate", "slow_disk", "expire_session")
 _AT_ONCE = ("restart", "expire_session")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
@@ -105,6 +103,11 @@ class Plan:
     produce: tuple[ProducePlan, ...] = ()
     consume: tuple[ConsumePlan, ...] = ()
     faults: tuple[FaultPlan, ...] = ()
+
+
+def example_path() -> str:
+    """Return the path of a file that has every key."""
+    return str(Path(__file__).with_name("kill-the-leader.toml"))
 
 
 def parse_plan(text: str, name: str = "the workload") -> Plan:

@@ -3,7 +3,7 @@ coordinator.
 """
 
 from ottla.base.loading import deferred
-from ottla.testing.workloads.plan import EXAMPLE, parse_plan
+from ottla.testing.workloads.plan import example_path, parse_plan
 from ottla.tools.scripts.flags import split_output
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.text_files import read_text
@@ -33,7 +33,7 @@ def run(name: str, words: list[str]) -> int:
         out(_HELP)
         return 0
     if arguments == ["example"]:
-        out(read_text(str(EXAMPLE)).rstrip("\n"))
+        out(read_text(example_path()).rstrip("\n"))
         return 0
     if len(arguments) != 2 or action not in ("run", "check"):
         if action in _ACTIONS_OF_APACHE:

@@ -1,18 +1,14 @@
 """`ottla perf workload FILE`: producers, consumers and faults of brokers, as a file lists them."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from ottla.base.loading import deferred, deferred_module
+from ottla.base.loading import deferred
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.text_files import read_text
 
-if TYPE_CHECKING:
-    from ottla.testing.workloads import plan as plans
-else:
-    plans = deferred_module("ottla.testing.workloads.plan")
+_example_path = deferred("ottla.testing.workloads.plan", "example_path")
+_parse_plan = deferred("ottla.testing.workloads.plan", "parse_plan")
 _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _PRODUCED = ("topic", "sent", "acknowledged", "records_per_second", "latency_ms_median", "latency_ms_p99", "errors")  # fmt: skip
 _CONSUMED = ("topic", "read", "duplicates", "missing", "records_per_second")
@@ -35,12 +31,12 @@ def command(output: Output, file: str | None, check: bool, example: bool) -> int
     ottla perf workload kill-the-leader.toml --check
     """
     if example:
-        text = read_text(str(plans.EXAMPLE))
+        text = read_text(_example_path())
         output.done(text.rstrip("\n"), example=text)
         return 0
     if file is None:
         raise click.UsageError("Name a file; --example prints one.")
-    plan = plans.parse_plan(read_text(file), file)
+    plan = _parse_plan(read_text(file), file)
     if check:
         output.done(f"{file}: no problems found.", file=file, problems=[])
         return 0
