@@ -43,6 +43,8 @@ class Entry:
     version: int = 0
     created: int = 0
     changes_of_children: int = 0
+    ctime_ms: int = 0
+    mtime_ms: int = 0
 
 
 @dataclass
@@ -59,11 +61,11 @@ class Model:
             if item != "/" and parent_of(item) == path
         )
 
-    def do(self, operation: Operation, owner: int) -> None:
+    def do(self, operation: Operation, owner: int, time_ms: int) -> None:
         """Apply an operation, or raise the error that the tree must raise."""
         path = operation.path
         if isinstance(operation, Create):
-            self._create(operation, owner)
+            self._create(operation, owner, time_ms)
             return
         entry = self.entries.get(path)
         if entry is None:
@@ -73,13 +75,14 @@ class Model:
         if isinstance(operation, SetData):
             entry.data = operation.data
             entry.version += 1
+            entry.mtime_ms = time_ms
         elif isinstance(operation, Delete):
             if self.children(path):
                 raise NotEmpty(path)
             del self.entries[path]
             self.entries[parent_of(path)].changes_of_children += 1
 
-    def _create(self, operation: Create, owner: int) -> None:
+    def _create(self, operation: Create, owner: int, time_ms: int) -> None:
         path = operation.path
         parent = self.entries.get(parent_of(path))
         if parent is None:
@@ -90,7 +93,9 @@ class Model:
             raise NodeExists(path)
         parent.created += 1
         parent.changes_of_children += 1
-        self.entries[path] = Entry(operation.data, owner if operation.ephemeral else 0)
+        entry = Entry(operation.data, owner if operation.ephemeral else 0)
+        entry.ctime_ms = entry.mtime_ms = time_ms
+        self.entries[path] = entry
 
 
 def below_ephemeral(model: Model, operations: list[Operation]) -> bool:
@@ -109,21 +114,23 @@ class TreeMachine(RuleBasedStateMachine):
         self.tree = Tree()
         self.model = Model()
         self.journal = bytearray()
+        self.time_ms = 0
 
     @rule(operations=st.lists(OPERATIONS, min_size=1, max_size=4), owner=OWNERS)
     def transact(self, operations: list[Operation], owner: int) -> None:
         """Apply all operations or none, with the model's error."""
         if below_ephemeral(self.model, operations):
             return
+        self.time_ms += 1
         attempt = copy.deepcopy(self.model)
         expected: type[CoordinationError] | None = None
         try:
             for operation in operations:
-                attempt.do(operation, owner)
+                attempt.do(operation, owner, self.time_ms)
         except CoordinationError as error:
             expected = type(error)
         try:
-            applied = self.tree.apply(operations, owner)
+            applied = self.tree.apply(operations, owner, self.time_ms)
         except CoordinationError as error:
             assert type(error) is expected
             return
@@ -134,12 +141,14 @@ class TreeMachine(RuleBasedStateMachine):
     @rule(owner=OWNERS)
     def end_session(self, owner: int) -> None:
         """Remove all ephemeral nodes of a session together."""
+        self.time_ms += 1
         owned = [path for path, entry in self.model.entries.items() if entry.owner == owner]
         assert sorted(self.tree.ephemerals(owner)) == sorted(owned)
-        applied = self.tree.apply([Delete(path) for path in self.tree.ephemerals(owner)], owner)
+        ended = [Delete(path) for path in self.tree.ephemerals(owner)]
+        applied = self.tree.apply(ended, owner, self.time_ms)
         assert applied.is_volatile
         for path in owned:
-            self.model.do(Delete(path), owner)
+            self.model.do(Delete(path), owner, self.time_ms)
         self.keep(applied)
 
     def keep(self, applied: AppliedTransaction) -> None:
@@ -147,12 +156,12 @@ class TreeMachine(RuleBasedStateMachine):
         touched = [path for path in self.model.entries if path != "/"]
         assert all(parent_of(path) in self.model.entries for path in touched)
         if applied.changes:
-            transaction = journal.Transaction(applied.zxid, applied.changes)
+            transaction = journal.Transaction(applied.zxid, applied.changes, self.time_ms)
             self.journal += journal.encode_frame([transaction])
 
     @invariant()
     def tree_is_the_model(self) -> None:
-        """Compare paths, data, versions, owners and children."""
+        """Compare paths, data, versions, owners, times and children."""
         assert set(self.tree.nodes) == set(self.model.entries)
         for path, entry in self.model.entries.items():
             node, stat = self.tree.node(path), self.tree.stat(path)
@@ -161,6 +170,7 @@ class TreeMachine(RuleBasedStateMachine):
                 entry.version,
                 entry.owner,
             )
+            assert (node.ctime_ms, node.mtime_ms) == (entry.ctime_ms, entry.mtime_ms)
             assert stat.children_version == entry.changes_of_children
             assert self.tree.children(path) == self.model.children(path)
 
@@ -172,7 +182,7 @@ class TreeMachine(RuleBasedStateMachine):
             payload = journal.frame_at(bytes(self.journal), position)
             assert payload is not None
             for transaction in journal.decode_batch(payload):
-                replayed.replay(transaction.zxid, transaction.changes)
+                replayed.replay(transaction.zxid, transaction.changes, transaction.time_ms)
             position = journal.find_frame(bytes(self.journal), position + 1)
             if position < 0:
                 break

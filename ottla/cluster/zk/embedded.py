@@ -135,10 +135,10 @@ class EmbeddedTree:
         resumed = stored_ids(self._tree.nodes) if self._is_shared else set()
         for owner in self._tree.owners():
             if owner not in resumed:
-                applied = self._tree.apply(
-                    [Delete(path) for path in self._tree.ephemerals(owner)], owner
-                )
-                self._unwritten.append(Transaction(applied.zxid, applied.changes))
+                ended = [Delete(path) for path in self._tree.ephemerals(owner)]
+                time_ms = self.clock.time_ms()
+                applied = self._tree.apply(ended, owner, time_ms)
+                self._unwritten.append(Transaction(applied.zxid, applied.changes, time_ms))
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -249,12 +249,13 @@ class EmbeddedTree:
         """Apply all operations or none; return when they are durable."""
         self.refuse_if_failed()
         try:
-            applied = self._tree.apply(operations, session.session_id)
+            time_ms = self.clock.time_ms()
+            applied = self._tree.apply(operations, session.session_id, time_ms)
         except CoordinationError:
             # The error may depend on a change that is not durable yet.
             await self.wait_until_durable()
             raise
-        self._record(applied)
+        self._record(applied, time_ms)
         await self.wait_until_durable()
         return applied.results
 
@@ -274,7 +275,8 @@ class EmbeddedTree:
         paths = [*self._tree.ephemerals(session.session_id), *session.stored_paths()]
         paths = [path for path in paths if path in self._tree.nodes]
         if paths:
-            self._record(self._tree.apply([Delete(path) for path in paths], session.session_id))
+            time_ms, ended = self.clock.time_ms(), [Delete(path) for path in paths]
+            self._record(self._tree.apply(ended, session.session_id, time_ms), time_ms)
 
     def drop_watches(self, session: "EmbeddedSession") -> None:
         """Forget the watches of a session, as ZooKeeper does when its connection ends."""
@@ -285,14 +287,14 @@ class EmbeddedTree:
                 if not remaining:
                     del watches[path]
 
-    def _record(self, applied: AppliedTransaction) -> None:
+    def _record(self, applied: AppliedTransaction, time_ms: int) -> None:
         """Queue a transaction for the journal, and the watches that it triggers.
 
         Ephemeral nodes of this process do not need a sync of their own: they are written with the
         next other change.
         """
         if self._journal is not None and applied.changes:
-            self._unwritten.append(Transaction(applied.zxid, applied.changes))
+            self._unwritten.append(Transaction(applied.zxid, applied.changes, time_ms))
             if self._is_shared or not applied.is_volatile:
                 self._begin_flush()
         for change in applied.changes:

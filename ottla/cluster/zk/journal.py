@@ -27,7 +27,9 @@ from ottla.wire.records.batch import crc32c
 _log = logging.getLogger(__name__)
 
 JOURNAL_MAGIC = b"OTLTREE1"
-SNAPSHOT_MAGIC = b"OTLSNAP1"
+SNAPSHOT_MAGIC = b"OTLSNAP2"
+# A snapshot of an earlier version, without the times of nodes.
+_TIMELESS_MAGIC = b"OTLSNAP1"
 SNAPSHOT = "cluster.snapshot"
 JOURNAL_PREFIX = "cluster.journal."
 # A snapshot is due when the journal has this size and twice the size of the last snapshot.
@@ -37,9 +39,16 @@ _FRAME_MARK = b"\xf5OTL"
 _FRAME = struct.Struct(">4sII")  # mark, length, CRC-32C of the payload
 _TRANSACTION = struct.Struct(">qI")  # zxid, number of changes
 _CHANGE = struct.Struct(">BHIq")  # kind, length of path, length of data, owner
+# In the place of a change's kind, before the others: the time of the transaction instead of an owner.
+_TIME_KIND = 4
 _SNAPSHOT = struct.Struct(">8sIQ")  # magic, CRC-32C of the payload, length
 _SNAPSHOT_HEAD = struct.Struct(">qQQ")  # last zxid, first journal to replay, number of nodes
-_NODE = struct.Struct(">HIqqqqq")  # lengths of path and data, czxid, mzxid, version, creates, owner
+# Lengths of path and data, czxid, mzxid, version, creates, owner, and the two times.
+_NODE = struct.Struct(">HIqqqqqqq")
+_TIMELESS_NODE = struct.Struct(">HIqqqqq")
+
+
+_NODE_FORMATS = {SNAPSHOT_MAGIC: _NODE, _TIMELESS_MAGIC: _TIMELESS_NODE}
 
 
 class DirectoryInUse(StorageError):
@@ -47,17 +56,19 @@ class DirectoryInUse(StorageError):
 
 
 class Transaction(NamedTuple):
-    """Changes that were applied together."""
+    """Changes that were applied together, at a time in ms since 1970 (0 if it is not known)."""
 
     zxid: int
     changes: Sequence[Change]
+    time_ms: int
 
 
 def encode_frame(batch: Sequence[Transaction]) -> bytes:
     """Return a batch in the format of the journal."""
     parts: list[bytes] = []
     for transaction in batch:
-        parts.append(_TRANSACTION.pack(transaction.zxid, len(transaction.changes)))
+        parts.append(_TRANSACTION.pack(transaction.zxid, len(transaction.changes) + 1))
+        parts.append(_CHANGE.pack(_TIME_KIND, 0, 0, transaction.time_ms))
         for change in transaction.changes:
             path = change.path.encode()
             parts.append(_CHANGE.pack(change.kind, len(path), len(change.data), change.owner))
@@ -73,15 +84,19 @@ def decode_batch(payload: bytes) -> Iterator[Transaction]:
         zxid, count = _TRANSACTION.unpack_from(payload, position)
         position += _TRANSACTION.size
         changes = []
+        time_ms = 0
         for _ in range(count):
             kind, path_length, length, owner = _CHANGE.unpack_from(payload, position)
             position += _CHANGE.size
+            if kind == _TIME_KIND:
+                time_ms = owner
+                continue
             path = payload[position : position + path_length].decode()
             position += path_length
             data = payload[position : position + length]
             position += length
             changes.append(Change(ChangeKind(kind), path, data, owner))
-        yield Transaction(zxid, changes)
+        yield Transaction(zxid, changes, time_ms)
 
 
 def frame_at(content: bytes, position: int) -> bytes | None:
@@ -129,14 +144,15 @@ def decode_snapshot(content: bytes) -> Snapshot | None:
         return None
     magic, crc, length = _SNAPSHOT.unpack_from(content)
     payload = content[_SNAPSHOT.size :]
-    if magic != SNAPSHOT_MAGIC or len(payload) != length or crc32c(payload) != crc:
+    node_format = _NODE_FORMATS.get(magic)
+    if node_format is None or len(payload) != length or crc32c(payload) != crc:
         return None
     last_zxid, first_journal, count = _SNAPSHOT_HEAD.unpack_from(payload)
     position = _SNAPSHOT_HEAD.size
     nodes = {}
     for _ in range(count):
-        path_length, data_length, *counters = _NODE.unpack_from(payload, position)
-        position += _NODE.size
+        path_length, data_length, *counters = node_format.unpack_from(payload, position)
+        position += node_format.size
         path = payload[position : position + path_length].decode()
         position += path_length
         nodes[path] = Node(payload[position : position + data_length], *counters)
@@ -263,7 +279,7 @@ class Journal:
             for transaction in decode_batch(payload):
                 # A snapshot may cover changes that were not in the journal yet.
                 if transaction.zxid > tree.last_zxid:
-                    tree.replay(transaction.zxid, transaction.changes)
+                    tree.replay(transaction.zxid, transaction.changes, transaction.time_ms)
             end = position + _FRAME.size + len(payload)
             self._end = position, content[position:end]
             position = end

@@ -5,8 +5,7 @@ packet has its length in front. Versions do not exist: the format is that of Zoo
 Follows zookeeper.jute, org.apache.zookeeper.ZooDefs and org.apache.zookeeper.MultiOperationRecord.
 
 Not done: access control lists (every node is open to everyone), containers and nodes with a
-time-to-live, reconfiguration, persistent watches, times of creation and change in a Stat (they are
-0).
+time-to-live, reconfiguration, persistent watches.
 """
 
 import struct
@@ -106,10 +105,12 @@ class RequestRefused(Exception):
 
 
 class NodeStat(NamedTuple):
-    """The metadata of a node in the order of a Stat record, without the times."""
+    """The metadata of a node in the order of a Stat record; times in ms since 1970."""
 
     czxid: int
     mzxid: int
+    ctime_ms: int
+    mtime_ms: int
     version: int
     children_version: int
     owner: int
@@ -118,8 +119,9 @@ class NodeStat(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the Stat record; pzxid is the last change of the node itself."""
-        czxid, mzxid, version, cversion, owner, length, count = self
-        return _STAT.pack(czxid, mzxid, 0, 0, version, cversion, 0, owner, length, count, mzxid)
+        czxid, mzxid, ctime, mtime, version, cversion, owner, length, count = self
+        times = ctime, mtime
+        return _STAT.pack(czxid, mzxid, *times, version, cversion, 0, owner, length, count, mzxid)
 
 
 class ConnectRequest(NamedTuple):

@@ -1,6 +1,6 @@
 """The tree itself, pure: nodes, versions, transaction ids, and atomic operations.
 
-Without time, files, session timeouts or watches, which `embedded` adds. Semantics are ZooKeeper's
+Without a clock, files, session timeouts or watches, which `embedded` adds. Semantics are ZooKeeper's
 DataTree: a parent counts the children ever created in it, and that count numbers sequential names.
 """
 
@@ -34,6 +34,7 @@ class Node(NamedTuple):
     snapshot.
 
     `creates` counts children ever created here; `owner` is the session of an ephemeral node, or 0.
+    The times of creation and of the last change are in ms since 1970, 0 if they are not known.
     """
 
     data: bytes
@@ -42,6 +43,8 @@ class Node(NamedTuple):
     version: int
     creates: int
     owner: int
+    ctime_ms: int = 0
+    mtime_ms: int = 0
 
 
 class ChangeKind(IntEnum):
@@ -68,6 +71,13 @@ class AppliedTransaction(NamedTuple):
     results: list[Result]
     changes: list[Change]
     is_volatile: bool
+
+
+class _Moment(NamedTuple):
+    """The id of a transaction, and its time in ms since 1970."""
+
+    zxid: int
+    time_ms: int
 
 
 def parent_of(path: str) -> str:
@@ -130,9 +140,11 @@ class Tree:
         """
         self.last_zxid = ((self.last_zxid >> 32) + 1) << 32
 
-    def apply(self, operations: Sequence[Operation], owner: int) -> AppliedTransaction:
+    def apply(
+        self, operations: Sequence[Operation], owner: int, time_ms: int
+    ) -> AppliedTransaction:
         """Apply all operations as one transaction, or raise the error of the first that fails."""
-        zxid = self.last_zxid + 1
+        at = _Moment(self.last_zxid + 1, time_ms)
         results: list[Result] = []
         changes: list[Change] = []
         self._undo.clear()
@@ -140,7 +152,7 @@ class Tree:
         try:
             for operation in operations:
                 check_path(operation.path)
-                result, change = self._do(operation, owner, zxid)
+                result, change = self._do(operation, owner, at)
                 results.append(result)
                 if change is not None:
                     changes.append(change)
@@ -151,17 +163,18 @@ class Tree:
             self._roll_back()
             raise
         if changes:
-            self.last_zxid = zxid
-        return AppliedTransaction(zxid, results, changes, is_volatile)
+            self.last_zxid = at.zxid
+        return AppliedTransaction(at.zxid, results, changes, is_volatile)
 
-    def replay(self, zxid: int, changes: Iterable[Change]) -> None:
+    def replay(self, zxid: int, changes: Iterable[Change], time_ms: int) -> None:
         """Repeat a journalled transaction."""
+        at = _Moment(zxid, time_ms)
         self._undo.clear()
         for change in changes:
             if change.kind is ChangeKind.CREATE:
-                self._create(change.path, change.data, change.owner, zxid)
+                self._create(change.path, change.data, change.owner, at)
             elif change.kind is ChangeKind.SET:
-                self._set(change.path, change.data, zxid)
+                self._set(change.path, change.data, at)
             else:
                 self._delete(change.path)
         self.last_zxid = zxid
@@ -172,20 +185,20 @@ class Tree:
             self._put(path, node)
         self.last_zxid = last_zxid
 
-    def _do(self, operation: Operation, owner: int, zxid: int) -> tuple[Result, Change | None]:
+    def _do(self, operation: Operation, owner: int, at: "_Moment") -> tuple[Result, Change | None]:
         if isinstance(operation, Create):
             path = operation.path
             if operation.sequential:
                 path = f"{path}{self.node(parent_of(path)).creates:010d}"
             holder = owner if operation.ephemeral else NO_OWNER
             data = bytes(operation.data)
-            self._create(path, data, holder, zxid)
+            self._create(path, data, holder, at)
             return path, Change(ChangeKind.CREATE, path, data, holder)
         path = operation.path
         self._check_version(path, operation.version)
         if isinstance(operation, SetData):
             data = bytes(operation.data)
-            self._set(path, data, zxid)
+            self._set(path, data, at)
             return self.stat(path), Change(ChangeKind.SET, path, data)
         if isinstance(operation, Delete):
             if self._children[path]:
@@ -208,7 +221,7 @@ class Tree:
         if version not in (ANY_VERSION, self.node(path).version):
             raise BadVersion(path)
 
-    def _create(self, path: str, data: bytes, owner: int, zxid: int) -> None:
+    def _create(self, path: str, data: bytes, owner: int, at: "_Moment") -> None:
         if path in self.nodes:
             raise NodeExists(path)
         parent = parent_of(path)
@@ -218,11 +231,14 @@ class Tree:
         if above.owner != NO_OWNER:
             raise NoChildrenForEphemerals(path)
         self._replace(parent, above._replace(creates=above.creates + 1))
-        self._replace(path, Node(data, zxid, zxid, 0, 0, owner))
+        self._replace(path, Node(data, at.zxid, at.zxid, 0, 0, owner, at.time_ms, at.time_ms))
 
-    def _set(self, path: str, data: bytes, zxid: int) -> None:
+    def _set(self, path: str, data: bytes, at: "_Moment") -> None:
         node = self.node(path)
-        self._replace(path, node._replace(data=data, mzxid=zxid, version=node.version + 1))
+        self._replace(
+            path,
+            node._replace(data=data, mzxid=at.zxid, version=node.version + 1, mtime_ms=at.time_ms),
+        )
 
     def _delete(self, path: str) -> None:
         assert path != ROOT, "the root cannot be deleted"

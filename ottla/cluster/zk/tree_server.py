@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 TIMEOUT_MS_MIN = 200
 TIMEOUT_MS_MAX = 120_000
 _PASSWORD_BYTES = 16
-_MISSING = NodeStat(0, 0, 0, 0, 0, 0, 0)
+_MISSING = NodeStat(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class ServedSession(EmbeddedSession):
@@ -240,6 +240,8 @@ def _stat(tree: EmbeddedTree, path: str) -> NodeStat:
     return NodeStat(
         node.czxid,
         node.mzxid,
+        node.ctime_ms,
+        node.mtime_ms,
         node.version,
         2 * node.creates - count,
         node.owner,

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -24,6 +25,7 @@ from ottla.cluster.zk.tree import Tree
 from ottla.testing.sim.faults import PowerLoss
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.loop import SimLoop, VirtualClock
+from ottla.wire.records.batch import crc32c
 
 DIRECTORY = "/data/coordination"
 
@@ -308,6 +310,32 @@ def journalled(loop: SimLoop, steps: int = 5) -> SimFileSystem:
 
     loop.run(main())
     return files
+
+
+def test_files_without_times_are_read(loop: SimLoop) -> None:
+    """Earlier versions wrote none, neither in the snapshot nor in the journal."""
+    files = SimFileSystem()
+    files.make_directories(DIRECTORY)
+    node = struct.pack(">HIqqqqq", 2, 1, 7, 7, 0, 0, 0) + b"/a" + b"1"
+    root = struct.pack(">HIqqqqq", 1, 0, 0, 0, 0, 1, 0) + b"/"
+    nodes = struct.pack(">qQQ", 7, 0, 2) + root + node
+    head = struct.pack(">8sIQ", b"OTLSNAP1", crc32c(nodes), len(nodes))
+    files.replace(f"{DIRECTORY}/{journal.SNAPSHOT}", head + nodes)
+    change = struct.pack(">qI", 8, 1) + struct.pack(">BHIq", 1, 2, 1, 0) + b"/b" + b"2"
+    frame = struct.pack(">4sII", b"\xf5OTL", len(change), crc32c(change)) + change
+    files.replace(f"{DIRECTORY}/{journal.JOURNAL_PREFIX}0", journal.JOURNAL_MAGIC + frame)
+
+    async def scenario() -> None:
+        tree = open_tree(files, loop)
+        session = tree.session()
+        assert await contents(session) == {"/": b"", "/a": b"1", "/b": b"2"}
+        await session.set("/b", b"3")
+        now = VirtualClock(loop).time_ms()
+        times = {path: (node.ctime_ms, node.mtime_ms) for path, node in tree.nodes.items()}
+        assert times == {"/": (0, 0), "/a": (0, 0), "/b": (0, now)}
+        await tree.close()
+
+    loop.run_until_complete(scenario())
 
 
 def test_damage_before_acknowledged_changes_is_an_error_with_advice(loop: SimLoop) -> None:

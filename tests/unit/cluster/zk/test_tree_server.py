@@ -102,6 +102,23 @@ async def test_session_goes_on_after_the_server_restarts(service: Service) -> No
     assert (data, stat.ephemeral_owner, session.session_id) == (b"data", session_id, session_id)
 
 
+async def test_nodes_have_the_times_of_creation_and_of_the_last_change(service: Service) -> None:
+    """Also after a restart: Apache Kafka removes notifications that look 15 minutes old."""
+    clock = RealClock()
+    session = await service.session()
+    times = [clock.time_ms()]
+    await session.create("/a", b"1")
+    times.append(clock.time_ms())
+    await session.set("/a", b"2")
+    times.append(clock.time_ms())
+    before = await session.details("/a")
+    await service.stop()
+    await service.start()
+    after = await (await service.session()).details("/a")
+    assert times[0] <= before.ctime_ms <= times[1] <= before.mtime_ms <= times[2]
+    assert (after.ctime_ms, after.mtime_ms) == (before.ctime_ms, before.mtime_ms)
+
+
 async def test_session_that_does_not_return_ends_after_its_timeout(service: Service) -> None:
     """The next server removes the ephemeral nodes of a client that died while none was serving."""
     victim, other = await service.session(timeout_ms=300), await service.session()
