@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.base.errors import OttlaError
-from ottla.client.transport import ConsumedRecord, RecordConsumer, Settings, TopicPartition
-from ottla.tools.measuring.measured_producer import MeasuredProducer
+from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
+from ottla.tools.measuring.measured_producer import MeasuredProducer, Report
 from ottla.tools.measuring.pace import Pace
 from ottla.tools.signals import StopSignals
 
@@ -60,14 +60,15 @@ class NumbersRun:
         self.sent = self.acked = 0
         self._start = time.monotonic()
 
-    def run(
-        self, bootstrap: str, settings: Settings, on_down: Callable[[], None], stop: StopSignals
-    ) -> None:
-        """Send until the limit or until stopped; OttlaError after a record that failed."""
+    def run(self, opened: Callable[[Report], MeasuredProducer], stop: StopSignals) -> None:
+        """Send until the limit or until stopped; OttlaError after a record that failed.
+
+        `opened` returns a producer that calls its argument for each record.
+        """
         plan = self._plan
         self._start = time.monotonic()
         create_time = plan.create_time
-        with MeasuredProducer(bootstrap, settings, self._report, on_down) as producer:
+        with opened(self._report) as producer:
             # Reports are events, which do not wait for the next record.
             pace = Pace(plan.rate, producer.flush)
             for number in itertools.count():

@@ -9,6 +9,7 @@ from ottla.base.errors import OttlaError
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.measuring.live import LiveLine
+from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun, event_line
 from ottla.tools.output import Output, note
 from ottla.tools.perf import client_options
@@ -81,7 +82,9 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> int:
     error: OttlaError | None = None
     try:
         with StopSignals() as stop:
-            numbers.run(brokers.bootstrap, settings, on_down, stop)
+            numbers.run(
+                lambda report: MeasuredProducer(brokers.bootstrap, settings, report, on_down), stop
+            )
     except OttlaError as failure:
         error = failure
     numbers.report_totals()

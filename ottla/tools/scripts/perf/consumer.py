@@ -30,7 +30,7 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.perf.metrics import ClientStatistics, consumer_metrics, print_metrics
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.session import read_properties, unreachable_warning
+from ottla.tools.scripts.session import open_tolerantly, read_properties, unreachable_warning
 
 SPEC = Spec(
     "This tool is used to verify the consumer performance.",
@@ -148,8 +148,11 @@ class _Measurement:
         elif not await_topic_of_group(bootstrap, options["topic"], properties, goes_on):
             topics = []
         warn = unreachable_warning(bootstrap)
-        with open_record_consumer(
-            bootstrap, group_id=group, settings=settings, on_down=warn
+        with open_tolerantly(
+            lambda known: open_record_consumer(
+                bootstrap, group_id=group, settings=known, on_down=warn
+            ),
+            settings,
         ) as consumer:
             if topics:
                 consumer.subscribe(topics, progress.on_assignment)

@@ -19,7 +19,7 @@ from ottla.tools.scripts.flags import (
     integer,
 )
 from ottla.tools.scripts.printing import as_json, err, java_double, out
-from ottla.tools.scripts.session import read_properties
+from ottla.tools.scripts.session import open_tolerantly, read_properties
 
 SPEC = Spec(
     "This tool measures end-to-end latency in Kafka by sending messages and timing their reception.",
@@ -98,8 +98,10 @@ def _measure(options: Options) -> list[float]:
             out(f"{number}\t{java_double(elapsed_ms)}")
 
     with (
-        RecordConsumer(bootstrap, settings=properties) as consumer,
-        RecordProducer(bootstrap, settings=producing) as producer,
+        open_tolerantly(
+            lambda known: RecordConsumer(bootstrap, settings=known), properties
+        ) as consumer,
+        open_tolerantly(lambda known: RecordProducer(bootstrap, known), producing) as producer,
     ):
         values = round_trips.letters(options["record-size"])
         count = options["num-records"]

@@ -23,7 +23,7 @@ from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
 from ottla.tools.scripts.perf.metrics import ClientStatistics, print_metrics, producer_metrics
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.session import read_properties, unreachable_warning
+from ottla.tools.scripts.session import open_tolerantly, read_properties, unreachable_warning
 from ottla.tools.text_files import read_text
 
 SPEC = Spec(
@@ -127,7 +127,9 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     if statistics is not None:
         settings |= statistics.settings()
     on_down = unreachable_warning(bootstrap)
-    with MeasuredProducer(bootstrap, settings, results.report, on_down) as producer:
+    with open_tolerantly(
+        lambda known: MeasuredProducer(bootstrap, known, results.report, on_down), settings
+    ) as producer:
         send_records(producer, plan, values, results)
         if statistics is not None:
             statistics.await_report(producer.poll)

@@ -9,7 +9,7 @@ from ottla.tools.scripts.console.missing_topics import await_topic_of_group
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
 from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
-from ottla.tools.scripts.session import read_properties, unreachable_warning
+from ottla.tools.scripts.session import open_tolerantly, read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
 SPEC = Spec(
@@ -46,15 +46,16 @@ def run(options: Options) -> int:
         event, is_verbose="verbose" in options, stores="enable-autocommit" in options
     )
     bootstrap = options["bootstrap-server"]
+    warn = unreachable_warning(bootstrap)
     try:
         properties = _properties(options)
         with (
             StopSignals() as stop,
-            open_record_consumer(
-                bootstrap,
-                group_id=options["group-id"],
-                settings=librdkafka_settings(properties),
-                on_down=unreachable_warning(bootstrap),
+            open_tolerantly(
+                lambda known: open_record_consumer(
+                    bootstrap, group_id=options["group-id"], settings=known, on_down=warn
+                ),
+                librdkafka_settings(properties),
             ) as consumer,
         ):
             await_topic_of_group(

@@ -2,6 +2,7 @@
 
 from ottla.base.errors import OttlaError
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.tools.measuring.measured_producer import MeasuredProducer, Report
 from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun
 from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.flags import (
@@ -16,7 +17,7 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
-from ottla.tools.scripts.session import read_properties, unreachable_warning
+from ottla.tools.scripts.session import open_tolerantly, read_properties, unreachable_warning
 from ottla.tools.signals import StopSignals
 
 SPEC = Spec(
@@ -62,9 +63,16 @@ def run(options: Options) -> int:
     event("startup_complete")
     bootstrap = options["bootstrap-server"]
     numbers = NumbersRun(plan, event)
+    warn = unreachable_warning(bootstrap)
+
+    def opened(report: Report) -> MeasuredProducer:
+        return open_tolerantly(
+            lambda known: MeasuredProducer(bootstrap, known, report, warn), settings
+        )
+
     try:
         with StopSignals() as stop:
-            numbers.run(bootstrap, settings, unreachable_warning(bootstrap), stop)
+            numbers.run(opened, stop)
     except OttlaError as error:
         err(str(error))
     numbers.report_totals()

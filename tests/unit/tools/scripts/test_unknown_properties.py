@@ -1,4 +1,4 @@
-"""A file with options of the Java client that librdkafka lacks serves the console scripts, too."""
+"""A file with options of the Java client that librdkafka lacks serves scripts that move records."""
 
 import io
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.transport import RecordProducer
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 
@@ -31,3 +32,30 @@ def test_unknown_options_are_ignored_and_named(
     assert out == b"one\n"
     for name in (b"sasl.login.refresh.window.factor", b"schema.registry.url"):
         assert errors.count(b"WARN The option %s is not known, and is ignored.\n" % name) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kafka-producer-perf-test --topic t --num-records 1 --throughput -1 --record-size 1",
+        "kafka-consumer-perf-test --topic full --num-records 1",
+        "kafka-e2e-latency --topic t --num-records 1 --producer-acks all --record-size 1",
+        "kafka-verifiable-producer --topic t --max-messages 1",
+        "kafka-verifiable-consumer --topic full --group-id g --max-messages 1",
+    ],
+)
+def test_unknown_options_do_not_stop_a_measurement(
+    line: str, ottla_cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As with the Java client, one file may serve several programs."""
+    ottla_cluster.create_topic("full")
+    with RecordProducer(ottla_cluster.bootstrap) as producer:
+        producer.send("full", b"x")
+    file = tmp_path / "client.properties"
+    file.write_text(_FILE)
+    name, *words = line.split()
+    words += ["--bootstrap-server", ottla_cluster.bootstrap, "--command-config", str(file)]
+    assert entry.run(name, words) == 0
+    errors = capfd.readouterr().err
+    for option in ("sasl.login.refresh.window.factor", "schema.registry.url"):
+        assert f"WARN The option {option} is not known, and is ignored.\n" in errors
