@@ -189,8 +189,7 @@ def test_hanging_transaction_is_ended(cluster: Cluster, topic: str) -> None:
         assert epoch > active.producer_epoch
         with pytest.raises(ClientError):
             producer.commit_transaction()
-    with pytest.raises(ClientError):
-        producer.close()
+    producer.close()
 
 
 def test_quotas_features_and_resources(cluster: Cluster, topic: str) -> None:
@@ -412,18 +411,23 @@ def test_static_members_are_removed_by_their_id(cluster: Cluster, topic: str) ->
     settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         members = [
-            Consumer(topic, **settings, group_instance_id=name, heartbeat_interval_ms=100)
+            Consumer(topic, **settings, group_instance_id=name, heartbeat_interval_ms=500)
             for name in ("one", "two")
         ]
 
-        def names() -> set[str | None]:
+        def have_joined() -> bool:
             for member in members:
                 with suppress(Fenced):
                     member.poll(0.05)
-            return {row.instance_id for row in admin.describe_group(topic).members}
+            with suppress(ApiError):
+                group = admin.describe_group(topic)
+                names = {row.instance_id for row in group.members}
+                return names == {"one", "two"} and group.state == "Stable"
+            return False
 
+        # A member that joins again would be back at once, and one with partitions needs a poll.
         deadline = time.monotonic() + 30
-        while names() != {"one", "two"}:
+        while not have_joined():
             assert time.monotonic() < deadline
         admin.remove_members(topic, instance_ids=["one", "nobody"])
         assert {row.instance_id for row in admin.describe_group(topic).members} == {"two"}

@@ -383,7 +383,7 @@ def test_default_of_kafka_moves_a_group_to_the_cooperative_assignor(
     [
         (
             {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"},
-            "sasl.mechanism=OAUTHBEARER is not supported",
+            "sasl.mechanism=OAUTHBEARER needs a token",
         ),
         ({"group_protocol": "consumer"}, "cannot be set with group.protocol=consumer"),
         ({"heartbeat_interval_ms": 0}, "heartbeat.interval.ms=0 must be a positive number"),

@@ -1,7 +1,8 @@
 """The tree itself, pure: nodes, versions, transaction ids, and atomic operations.
 
-Without a clock, files, session timeouts or watches, which `embedded` adds. Semantics are ZooKeeper's
-DataTree: a parent counts the children ever created in it, and that count numbers sequential names.
+Without a clock, files, session timeouts or watches, which `embedded` adds. Semantics are those of
+ZooKeeper's DataTree: a parent counts the children ever created in it, and that count numbers
+sequential names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

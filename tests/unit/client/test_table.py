@@ -125,7 +125,7 @@ def test_read_committed_ends_before_open_transactions(broker: Any) -> None:
         ({"columns": ["keys"]}, "no column 'keys'; choose of: key, value"),
         ({"columns": []}, "choose of"),
         ({"partitions": [2]}, "partitions 0 to 1, no 2"),
-        ({"start": {0: 1}}, "nothing of partition 1"),
+        ({"start": {0: 1}}, "no offset of partition 1"),
         ({"start": "begin"}, "'begin' is not a position"),
         ({"isolation": "dirty"}, "read_uncommitted, read_committed"),
     ],

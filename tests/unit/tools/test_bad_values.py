@@ -1,5 +1,6 @@
 """Values that no command can use: one sentence that says what to do, and nothing is changed."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,7 +145,8 @@ def test_name_that_no_topic_can_have(
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
     done = run(*verb.split(), "a/b", stdin=b"line\n")
     assert (done.code, done.out) == (1, b"")
-    assert done.errors.count("ASCII letters, digits") == 1
+    # The broker's words are Kafka's, those for an answer without words are ours.
+    assert len(re.findall("ASCII (letters, digits|alphanumerics)", done.errors)) == 1
 
 
 def test_failure_of_many_records_is_one_sentence(run: Any, ottla_cluster: Cluster) -> None:
