@@ -381,18 +381,13 @@ class Waits:
         """Let waits in other threads raise Closed soon."""
         self._is_stopped.set()
 
-    def start(self, request: Callable[[], T]) -> "Future[T]":
-        """Make a call in the background."""
+    def call(self, request: Callable[[], T], timeout_s: float = math.inf) -> T:
+        """Return the result of a call; TimedOut after `timeout_s` seconds."""
         future: Future[T] = Future()
         self._calls = [*(call for call in self._calls if not call.done()), future]
         threading.Thread(
             target=_complete, args=(request, future), name="ottla-call", daemon=True
         ).start()
-        return future
-
-    def call(self, request: Callable[[], T], timeout_s: float = math.inf) -> T:
-        """Return the result of a call; TimedOut after `timeout_s` seconds."""
-        future = self.start(request)
         deadline = time.monotonic() + timeout_s
         while (remaining_s := deadline - time.monotonic()) > 0:
             try:
@@ -468,11 +463,6 @@ def subscribe(
                 "expression of librdkafka (POSIX extended)"
             ) from error
         raise _translate(error.args[0]) from error
-
-
-def is_native(consumer: Any) -> bool:
-    """Return True for librdkafka's own consumer."""
-    return isinstance(consumer, librdkafka.Consumer)
 
 
 def broker_error(code: int) -> Exception:

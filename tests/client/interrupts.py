@@ -249,66 +249,6 @@ def _member(
     return interrupt
 
 
-class _Pausing(_Committing):
-    """Pauses the broker when partitions are revoked, and then calls the consumer."""
-
-    def __init__(self, cluster: Cluster, interrupt: Interrupt, call: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._cluster = cluster
-        self._interrupt = interrupt
-        self._call = call
-
-    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """Pause the broker in the first rebalance only."""
-        if not self.revoked:
-            self.revoked.append(threading.get_ident())
-            self._cluster.pause(self._cluster.brokers[0])
-            self._interrupt.start()
-            self._call(self.consumer)
-
-
-def _rebalance(call: Callable[[Consumer], Any], **settings: Any) -> Interrupt:
-    """Interrupt `poll` in a rebalance whose listener waits for a paused coordinator."""
-    options = {
-        "group.initial.rebalance.delay.ms": "0",
-        "offsets.topic.num.partitions": "1",
-        "group.consumer.min.heartbeat.interval.ms": "100",
-        "group.consumer.heartbeat.interval.ms": "100",
-    }
-    interrupt = Interrupt()
-    with Cluster(options=options) as cluster:
-        cluster.create_topic("t", partitions=2)
-        with Producer(bootstrap_servers=cluster.bootstrap) as producer:
-            producer.send("t", b"x", partition=0)
-            producer.send("t", b"x", partition=1)
-        listener = _Pausing(cluster, interrupt, call)
-        members = {"bootstrap_servers": cluster.bootstrap, "group_id": "g"} | settings
-        if "group_protocol" not in settings:
-            members["heartbeat_interval_ms"] = 100
-        other = Consumer(**members)
-        consumer = Consumer(auto_offset_reset="earliest", enable_auto_commit=False, **members)
-        listener.consumer = consumer
-        consumer.subscribe("t", listener=listener)
-        while len(consumer.positions()) < 2:
-            consumer.poll(1)
-        other.subscribe("t")
-        try:
-            with consumer:
-                try:
-                    while True:
-                        consumer.poll(60)
-                except KeyboardInterrupt:
-                    interrupt.call_ended()
-                    raise
-        except KeyboardInterrupt:
-            interrupt.block_ended()
-        finally:
-            cluster.resume(cluster.brokers[0])
-        other.close()
-        assert listener.revoked == [threading.get_ident()], listener.revoked
-    return interrupt
-
-
 def _unreachable(call: Callable[[Producer], Any]) -> Interrupt:
     return _in_thread(
         lambda: Producer({**_PRODUCER, "bootstrap_servers": f"127.0.0.1:{_closed_port()}"}), call
@@ -353,15 +293,6 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "lookup of a time": lambda: _member(None, lambda one: one.seek_to_time(0)),
         "close with a listener": lambda: _member(_Observing(), enable_auto_commit=False),
         "close with a listener that commits": lambda: _member(_Committing()),
-    },
-    "Member in a rebalance": {
-        "commit": lambda: _rebalance(Consumer.commit),
-        "lookup": lambda: _rebalance(lambda one: one.end_offsets([_KEY])),
-        "cooperative": lambda: _rebalance(
-            Consumer.commit, partition_assignment_strategy="cooperative-sticky"
-        ),
-        "KIP-848": lambda: _rebalance(Consumer.commit, group_protocol="consumer"),
-        "StickyAssignor": lambda: _rebalance(Consumer.commit, **_STICKY),
     },
     "Member with the StickyAssignor": {
         "iteration": lambda: _in_thread(

@@ -10,7 +10,6 @@ import pytest
 
 from ottla.base.user_code import LoggedErrors
 from ottla.client import OffsetAndMetadata, RebalanceListener, TopicPartition
-from ottla.client.errors import ClientError, Closed
 from ottla.testing import Cluster
 from tests.client.test_consumer import PATIENCE_S, consumer_of, fill, poll_until, read, values_of
 
@@ -57,30 +56,6 @@ def test_listener_looks_up_offsets(cluster: Cluster, topic: str, strategy: str) 
         assert values_of(read(consumer, 3)) == [b"6", b"7", b"8"]
     key = TopicPartition(topic, 0)
     assert answers == [{key: OffsetAndMetadata(2)}, {key: 3}, {key: 2}, [0, 1, 2]]
-
-
-@pytest.mark.parametrize("strategy", ASSIGNORS)
-def test_listener_that_polls_gets_an_error(cluster: Cluster, topic: str, strategy: str) -> None:
-    """`poll` raises it, and the partitions are assigned nevertheless."""
-    fill(cluster, topic, [b"value"])
-    settings = {"partition_assignment_strategy": strategy}
-    with consumer_of(cluster, group_id=topic, **settings) as consumer:
-        consumer.subscribe(topic, listener=OnAssigned(lambda _: consumer.poll(0)))
-        with pytest.raises(ClientError, match="listener cannot poll"):
-            read(consumer, 1)
-        assert values_of(read(consumer, 1)) == [b"value"]
-
-
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_listener_that_closes_the_consumer_ends_the_poll(
-    cluster: Cluster, topic: str, strategy: str
-) -> None:
-    """`poll` raises Closed, as every later call does."""
-    settings = {"group_id": topic, "partition_assignment_strategy": strategy}
-    consumer = consumer_of(cluster, **settings)
-    consumer.subscribe(topic, listener=OnAssigned(lambda _: consumer.close()))
-    with pytest.raises(Closed):
-        read(consumer, 1)
 
 
 class Offsets:
@@ -214,10 +189,7 @@ def test_error_of_a_listener_hides_no_error_of_the_block(cluster: Cluster, topic
 
 
 class Rebalancing:
-    """librdkafka's consumer, in which a rebalance follows records that `consume` returns next.
-
-    It revokes no partitions.
-    """
+    """librdkafka's consumer, in which a rebalance follows records that `consume` returns next."""
 
     def __init__(self, inner: Any, rebalance: Callable[[], None]) -> None:
         self._inner = inner
@@ -226,9 +198,6 @@ class Rebalancing:
     def __getattr__(self, name: str) -> Any:
         """Return librdkafka's method."""
         return getattr(self._inner, name)
-
-    def unassign(self) -> None:
-        """Complete the rebalance."""
 
     def consume(self, count: int, timeout: float) -> list[Any]:
         """Rebalance after the records."""
@@ -251,7 +220,6 @@ def test_error_of_a_listener_costs_no_records(cluster: Cluster, topic: str) -> N
         consumer.seek_to_beginning()
         inner, membership = consumer._consumer, consumer._membership
         consumer._consumer = Rebalancing(inner, lambda: membership._revoked(inner, []))
-        membership.rebalances._consumer = consumer._consumer
         errors: list[Exception] = []
         values: list[bytes] = []
 
@@ -263,7 +231,7 @@ def test_error_of_a_listener_costs_no_records(cluster: Cluster, topic: str) -> N
         deadline = time.monotonic() + PATIENCE_S
         while not has_everything():
             assert time.monotonic() < deadline
-        consumer._consumer = membership.rebalances._consumer = inner
+        consumer._consumer = inner
         with pytest.raises(RuntimeError):
             consumer.unsubscribe()
     assert sorted(values) == [b"%d" % number for number in range(9)]

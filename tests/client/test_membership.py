@@ -1,6 +1,5 @@
 """The life of a member apart from its polls: heartbeats, and how a stuck application is noticed."""
 
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -116,14 +115,12 @@ def test_a_record_that_a_rebalance_interrupts_is_left_to_the_next_owner(
         while len(consumer.assignment) < 3:
             assert consumer.poll(0, max_records=1) == []
         inner, membership = consumer._consumer, consumer._membership
-        rebalances = membership.rebalances
         rows = transport.partitions(dict.fromkeys(consumer.assignment, transport.STORED))
         consumer._consumer = RevokingConsumer(inner, lambda: membership._revoked(inner, rows))
-        rebalances._consumer = consumer._consumer
         while consumer.assignment:
             assert consumer.poll(0.1) == []
         assert consumer.committed([(topic, 0)])[TopicPartition(topic, 0)].offset == 0
-        consumer._consumer = rebalances._consumer = inner
+        consumer._consumer = inner
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "sticky"])
@@ -175,28 +172,3 @@ def test_fatal_error_is_raised_by_every_poll(cluster: Cluster, topic: str) -> No
         for _ in range(3):
             with pytest.raises(ClientError, match="still used by another member"):
                 second.poll(0.1)
-
-
-def test_logger_of_the_caller_has_the_lines_of_librdkafka(cluster: Cluster, topic: str) -> None:
-    """The consumer reads them as well, and reports why it left its group; no line is about it."""
-    lines: list[str] = []
-    logger = logging.Logger("application", logging.INFO)
-    logger.addFilter(lambda record: lines.append(record.getMessage()) or False)
-    settings = {
-        "bootstrap_servers": cluster.bootstrap,
-        "session_timeout_ms": SESSION_MS,
-        "heartbeat_interval_ms": 100,
-        "enable_auto_commit": False,
-    }
-    with Consumer(topic, group_id=topic, logger=logger, log_level=6, **settings) as consumer:
-        while len(consumer.assignment) < 3:
-            consumer.poll(0.1)
-        cluster.pause(cluster.brokers[0])
-        try:
-            while consumer.departure is None:
-                consumer.poll(0.1)
-        finally:
-            cluster.resume(cluster.brokers[0])
-        assert "session.timeout.ms (800)" in consumer.departure
-    assert any("SESSTMOUT" in line for line in lines)
-    assert not any("call failed" in line for line in lines)

@@ -187,21 +187,6 @@ class AssignedPartitions:
             self._taken += 1
             yield record
 
-    def _rebalanced(self, messages: list[Any]) -> list[Any]:
-        """Handle a rebalance; return the messages of partitions that are left.
-
-        It must not commit an offset after a record that was not returned yet.
-        """
-        self._undecoded = messages
-        self._has_rebalanced(0)
-        unread, self._undecoded = self._undecoded, []
-        return unread
-
-    def _has_rebalanced(self, timeout_s: float) -> bool:
-        is_complete = self._membership.rebalances.handle(timeout_s)
-        self._refuse_if_closed()
-        return is_complete
-
     def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
         self._strays.left(self._without_position(gone))
@@ -215,7 +200,7 @@ class AssignedPartitions:
     def _without_position(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         rows = transport.partitions(dict.fromkeys(partitions, STORED))
         # See `positions`.
-        if not rows or self._waits.is_busy or self._is_closed:
+        if not rows or self._waits.is_busy:
             return []
         return [
             TopicPartition(row.topic, row.partition)

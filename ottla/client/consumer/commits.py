@@ -1,7 +1,8 @@
 """Commits of one consumer: in the background, or with a wait that Ctrl-C ends.
 
 Not done: metadata of offsets as it is, because confluent-kafka ends a text with a NUL character.
-Our clients do not return that character; others see it.
+Our clients do not return that character; others see it. Ctrl-C does not end the commit of a
+rebalance in `poll` while the coordinator is silent: librdkafka serves no other thread meanwhile.
 """
 
 import logging
@@ -85,7 +86,7 @@ class Commits:
         if self._is_hurried and self._waits.is_busy:
             raise TimedOut("the commit before this one was not confirmed yet")
         try:
-            return self._waits.call(lambda: self._commit(offsets), self._timeout_s)
+            return self._waits.call(lambda: self.now(offsets), self._timeout_s)
         except TimedOut as error:
             raise TimedOut(
                 f"the coordinator did not confirm the commit within {self._timeout_s:g} s"
@@ -96,7 +97,8 @@ class Commits:
         self._is_hurried = True
         self._timeout_s = transport.INTERRUPTED_S
 
-    def _commit(self, offsets: Committed) -> Committed:
+    def now(self, offsets: Committed) -> Committed:
+        """Commit and wait in this thread, as a rebalance requires: librdkafka waits for it, too."""
         try:
             rows = transport.commit_list(offsets)
             for row in self._consumer.commit(offsets=rows, asynchronous=False):

@@ -27,10 +27,10 @@ from ottla.client.consumer.options import (
     names_to_subscribe,
     open_consumer,
 )
+from ottla.client.consumer.patterns import pattern_text
 from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, RecordsDenied
 from ottla.client.group.departures import Departures
-from ottla.client.group.patterns import pattern_text
 from ottla.client.group.poll_errors import PollErrors
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import (
@@ -97,11 +97,10 @@ class Consumer(AssignedPartitions):
         membership = Membership(
             self._consumer,
             self._departures,
-            waits,
             is_incremental=is_incremental(self._settings),
             store=store,
         )
-        lookups = Lookups(self._consumer, timeout_s, waits)
+        lookups = Lookups(self._consumer, timeout_s, waits, lambda: membership.is_in_callback)
         super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
@@ -175,7 +174,7 @@ class Consumer(AssignedPartitions):
     def unsubscribe(self) -> None:
         """Leave the group after a commit, if the consumer commits itself, and the listener's call."""
         self._check_open()
-        self._membership.unsubscribe()
+        self._membership.unsubscribe(self._waits)
 
     @property
     def departure(self) -> str | None:
@@ -240,7 +239,7 @@ class Consumer(AssignedPartitions):
         chosen = self._owned(offsets)
         if not chosen:
             return {}
-        self._commits.wait(chosen)
+        self._commit_now(chosen)
         self._interceptors.on_commit(chosen)
         return chosen
 
@@ -282,7 +281,7 @@ class Consumer(AssignedPartitions):
             if not self._is_closed:
                 try:
                     # The listener is called, and may commit.
-                    self._membership.close()
+                    self._membership.close(self._waits)
                 finally:
                     self._closed()
             self._membership.raise_error()
@@ -292,7 +291,7 @@ class Consumer(AssignedPartitions):
         if not self._is_closed:
             self._commits.hurry()
             try:
-                self._membership.abandon()
+                self._membership.abandon(self._waits)
             finally:
                 self._closed()
 
@@ -331,10 +330,6 @@ class Consumer(AssignedPartitions):
         self._commits.hurry()
 
     def _between_polls(self) -> None:
-        if self._membership.is_in_callback:
-            raise ClientError(
-                "a rebalance listener cannot poll: the consumer polls when it returns"
-            )
         self._membership.load_missing()
         if self._membership.starts:
             self._membership.apply_starts()
@@ -349,27 +344,18 @@ class Consumer(AssignedPartitions):
         self._membership.polled()
 
     def _fetch(self, limit: int, timeout: float) -> list[Any]:
-        rebalances = self._membership.rebalances
-        if rebalances.is_pending and not self._has_rebalanced(timeout):
-            return []
         # While records arrive faster than they are polled, wait a moment for a full batch: many
         # small batches cost more than the records themselves.
         patience = min(_BATCH_S, timeout) if self._is_busy else 0
         messages = self._good(self._consumer.consume(limit, patience))
-        if rebalances.is_pending:
-            messages = self._rebalanced(messages)
         self._is_busy = len(messages) >= _BUSY_RECORDS
         if messages or timeout <= 0:
             return messages
         deadline = time.monotonic() + timeout
         while (remaining_s := deadline - time.monotonic()) > 0:
-            if rebalances.is_pending and not self._has_rebalanced(remaining_s):
-                break
-            first = rebalances.poll(min(_STEP_S, remaining_s))
+            first = self._consumer.poll(min(_STEP_S, remaining_s))
             if first is not None:
                 messages = self._good(self._with_following(first, limit - 1))
-                if rebalances.is_pending:
-                    messages = self._rebalanced(messages)
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
@@ -378,7 +364,13 @@ class Consumer(AssignedPartitions):
         return messages
 
     def _with_following(self, first: Any, limit: int) -> list[Any]:
-        return [first, *(self._consumer.consume(limit, 0) if limit else [])]
+        if first.error() is not None or not limit:
+            return [first, *(self._consumer.consume(limit, 0) if limit else [])]
+        # A rebalance meanwhile must not commit an offset after a record that was not returned yet.
+        self._undecoded = [first]
+        following = self._consumer.consume(limit, 0)
+        unread, self._undecoded = self._undecoded, []
+        return [*unread, *following]
 
     def _good(self, messages: list[Any]) -> list[Any]:
         """Return the messages that are records; an error is raised after them."""
@@ -432,8 +424,12 @@ class Consumer(AssignedPartitions):
         chosen = {key: OffsetAndMetadata(here[key]) for key in partitions if key in here}
         try:
             if chosen:
-                self._commits.wait(chosen)
+                self._commit_now(chosen)
                 self._interceptors.on_commit(chosen)
         except (ApiError, ClientError) as error:
             # The next owner reads these records again.
             _log.warning("positions were not committed: %s", error)
+
+    def _commit_now(self, offsets: Committed) -> None:
+        # librdkafka waits for the listener, and would not serve another thread meanwhile.
+        (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)

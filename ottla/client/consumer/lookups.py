@@ -24,12 +24,23 @@ _log = logging.getLogger("ottla.client")
 
 
 class Lookups:
-    """Answers questions about the cluster with a consumer's connection."""
+    """Answers questions about the cluster with a consumer's connection.
 
-    def __init__(self, consumer: Any, timeout_s: float, waits: transport.Waits) -> None:
+    During a rebalance librdkafka serves only the thread that calls the listener: a lookup runs in
+    the caller's thread if `is_in_callback` returns True.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,
+        timeout_s: float,
+        waits: transport.Waits,
+        is_in_callback: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._consumer = consumer
         self._waits = waits
         self._timeout_s = timeout_s
+        self._is_in_callback = is_in_callback
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if there is none."""
@@ -109,7 +120,7 @@ class Lookups:
         while True:
             remaining_s = max(begin + self._timeout_s - time.monotonic(), _PAUSE_S)
             try:
-                return self._waits.call(partial(request, min(attempt_s, remaining_s)))
+                return self._wait(partial(request, min(attempt_s, remaining_s)))
             except transport.LibrdkafkaError as error:
                 cause = error.args[0]
                 patience_s = min(self._timeout_s, transport.lookup_patience_s(cause))
@@ -121,11 +132,14 @@ class Lookups:
             if not transport.is_missing(cause):
                 self._refresh({row.topic for row in rows})
 
+    def _wait(self, request: Callable[[], T]) -> T:
+        return request() if self._is_in_callback() else self._waits.call(request)
+
     def _refresh(self, topics: Iterable[str]) -> None:
         """Update librdkafka's metadata, which may name a dead leader for minutes."""
         for topic in topics:
             try:
-                self._waits.call(partial(self._consumer.list_topics, topic, _FIRST_ATTEMPT_S))
+                self._wait(partial(self._consumer.list_topics, topic, _FIRST_ATTEMPT_S))
             except transport.LibrdkafkaError as error:
                 _log.info("the metadata of topic %r cannot be updated: %s", topic, error)
 

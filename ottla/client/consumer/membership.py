@@ -3,15 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError
 from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.consumer.offset_stores import OffsetStore
-from ottla.client.consumer.rebalances import Rebalances
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.group.departures import Departures
 from ottla.client.producer.serving import logged_errors
@@ -73,7 +71,6 @@ class Membership:
         self,
         consumer: Any,
         departures: Departures,
-        waits: transport.Waits,
         *,
         is_incremental: bool,
         store: OffsetStore | None,
@@ -98,7 +95,6 @@ class Membership:
         self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
         self._departures = departures
-        self._waits = waits
         self._is_incremental = is_incremental
         self._store = store
         self._listener = _NO_LISTENER
@@ -106,8 +102,6 @@ class Membership:
         self._after_revoke: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._is_manual = False
         self.is_in_callback = False
-        """True while a listener or an offset store is called because of a rebalance."""
-        self.rebalances = Rebalances(consumer, waits, is_incremental=is_incremental)
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
         self._is_leaving = self._is_closing = False
@@ -150,7 +144,7 @@ class Membership:
             _log.info("the consumer has not joined its group yet: it subscribes again")
             self._subscribe()
 
-    def unsubscribe(self) -> None:
+    def unsubscribe(self, waits: transport.Waits) -> None:
         """Leave the group after the listener was called, or drop the assignment.
 
         After an interrupted commit librdkafka does so in the background.
@@ -161,12 +155,11 @@ class Membership:
             leave = self._consumer.unassign if self._is_manual else self._consumer.unsubscribe
             self.subscription = ()
             self._look_at = None
-            if self._waits.is_busy:
-                self._waits.start(partial(self.rebalances.end, leave))
-            elif self.is_in_callback:
-                leave()
+            if waits.is_busy:
+                with suppress(TimedOut):
+                    waits.call(leave, 0)
             else:
-                self.rebalances.end(leave)
+                leave()
 
     def assign(self, offsets: dict[TopicPartition, int], *, are_defaults: bool = False) -> None:
         """Read these partitions without a group's help, from the next poll.
@@ -180,7 +173,7 @@ class Membership:
         self.starts, self.chosen = starts, {}
         self._paused &= self.assignment
 
-    def close(self) -> None:
+    def close(self, waits: transport.Waits) -> None:
         """Leave the group, after the listener was called in this thread; it can commit.
 
         Ctrl-C ends the wait for the group's coordinator, and so do 30 s.
@@ -193,9 +186,9 @@ class Membership:
             patience_s = 0
             raise
         finally:
-            self._close(patience_s)
+            self._close(waits, patience_s)
 
-    def abandon(self) -> None:
+    def abandon(self, waits: transport.Waits) -> None:
         """Leave the group in the background, after the listener was called in this thread."""
         self._is_closing = True
         try:
@@ -204,7 +197,7 @@ class Membership:
                 self.raise_error()
         finally:
             # librdkafka's calls wait for one another.
-            self._close(0 if self._waits.is_busy else transport.INTERRUPTED_S)
+            self._close(waits, 0 if waits.is_busy else transport.INTERRUPTED_S)
 
     def _leave(self, is_committable: bool) -> None:
         """Call the listener before librdkafka does, which calls in the thread that closes it."""
@@ -229,9 +222,9 @@ class Membership:
         except (ApiError, ClientError) as error:
             _log.warning("the listener of a consumer: %s", error)
 
-    def _close(self, patience_s: float) -> None:
+    def _close(self, waits: transport.Waits, patience_s: float) -> None:
         try:
-            self._waits.call(partial(self.rebalances.end, self._consumer.close), patience_s)
+            waits.call(self._consumer.close, patience_s)
         except TimedOut:
             if patience_s == LEAVE_S:
                 _log.warning("the consumer has not left its group within %g s", patience_s)
@@ -276,8 +269,7 @@ class Membership:
     ) -> list[TopicPartition]:
         """Return the partitions that can be paused or resumed now; remember the others."""
         later = set(partitions)
-        is_too_early = self.is_in_callback or self.rebalances.is_pending
-        now = [] if is_too_early else sorted(later - self._unloaded)
+        now = [] if self.is_in_callback else sorted(later - self._unloaded)
         self._pauses.update(dict.fromkeys(later.difference(now), is_paused))
         return now
 
@@ -343,31 +335,7 @@ class Membership:
         self._apply_pauses()
 
     def _assigned(self, _: Any, rows: Sequence[Any]) -> None:
-        if self._is_closing:
-            self.rebalances.decline()
-            return
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
-        start = partial(self._start, partitions)
-        self.rebalances.report(partial(self._take_over, partitions), start, is_assignment=True)
-
-    def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
-        partitions = self._owned(rows)
-        if self._is_closing:
-            self.rebalances.decline()
-        if self._is_closing or (rows and not partitions):
-            return
-        self.rebalances.report_end(partial(self._revoke, partitions), rows)
-
-    def _lost(self, _: Any, rows: Sequence[Any]) -> None:
-        partitions = self._owned(rows)
-        if self._is_closing:
-            self.rebalances.decline()
-        if self._is_closing or (rows and not partitions):
-            return
-        self._departures.removed()
-        self.rebalances.report_end(partial(self._lose, partitions), rows)
-
-    def _take_over(self, partitions: list[TopicPartition]) -> None:
         self.assignment = (
             self.assignment | set(partitions) if self._is_incremental else set(partitions)
         )
@@ -378,9 +346,6 @@ class Membership:
             self._unloaded.difference_update(partitions)
         with self._callback():
             self._listener.on_partitions_assigned(partitions)
-
-    def _start(self, partitions: list[TopicPartition]) -> None:
-        """Have librdkafka read assigned partitions, from where the listener or the store says."""
         starts = {key: self.starts.pop(key, STORED) for key in partitions}
         self.chosen = {key: at for key, at in (self.chosen | starts).items() if at != STORED}
         # A seek of the listener decides. Others start where no committed offset is looked up.
@@ -395,9 +360,19 @@ class Membership:
             self._pause(self._unloaded)
         self._apply_pauses()
 
-    def _revoke(self, partitions: list[TopicPartition]) -> None:
+    def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
+        partitions = self._owned(rows)
+        if self._is_closing or (rows and not partitions):
+            return
         with self._callback():
             self._give_up(partitions, self._listener.on_partitions_revoked, is_committable=True)
+
+    def _lost(self, _: Any, rows: Sequence[Any]) -> None:
+        partitions = self._owned(rows)
+        if self._is_closing or (rows and not partitions):
+            return
+        self._departures.removed()
+        self._lose(partitions)
 
     def _owned(self, rows: Sequence[Any]) -> list[TopicPartition]:
         """Return the partitions that have not left yet, as they do in `unsubscribe`."""
@@ -443,7 +418,7 @@ class Membership:
 
     @contextmanager
     def _callback(self) -> Iterator[None]:
-        """Collect the error of user code in the block, which runs because of a rebalance."""
+        """Note that librdkafka waits for the block: it serves no other thread meanwhile."""
         self.is_in_callback = True
         try:
             with LoggedErrors(self.errors.append):

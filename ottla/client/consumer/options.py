@@ -10,7 +10,6 @@ from ottla.client import transport
 from ottla.client.config.names import Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
-from ottla.client.consumer.rebalances import is_deferral
 from ottla.client.errors import ClientError
 from ottla.client.group.departures import Departures
 
@@ -37,19 +36,6 @@ _FIXED = {
 _NO_GROUP = "ottla-without-group"
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _IGNORED_TOPICS = "topic.blacklist"
-
-
-class _Forwarding(logging.Handler):
-    """Passes librdkafka's log lines to the caller's own logger."""
-
-    def __init__(self, target: logging.Logger) -> None:
-        super().__init__()
-        self._target = target
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Log a line as the caller's logger does."""
-        if self._target.isEnabledFor(record.levelno):
-            self._target.handle(record)
 
 
 def is_incremental(settings: ClientSettings) -> bool:
@@ -106,13 +92,10 @@ def open_consumer(
         settings.native.setdefault(_IGNORED_TOPICS, expressions)
     # A logger of this consumer alone: its lines report why a member left its group.
     logger = logging.Logger("ottla.client.librdkafka", logging.INFO)
-    logger.addFilter(lambda record: not is_deferral(record))
     logger.addHandler(departures)
     properties = {"group.id": _NO_GROUP, **_DEFAULTS, **settings.native, **_FIXED}
     properties["on_commit"] = on_commit
-    if (own := properties.get("logger")) is not None:
-        logger.addHandler(_Forwarding(own))
-    properties["logger"] = logger
+    properties.setdefault("logger", logger)
     properties.setdefault("log_level", 6)
     assignors = properties.get("partition.assignment.strategy", "")
     if isinstance(assignors, str):

@@ -61,9 +61,7 @@ def native() -> Librdkafka:
 @pytest.fixture
 def member(native: Librdkafka, times: Times) -> Membership:
     """Return a consumer that has subscribed to a topic."""
-    member = Membership(
-        native, cast(Departures, None), transport.Waits(), is_incremental=False, store=None
-    )
+    member = Membership(native, cast(Departures, None), is_incremental=False, store=None)
     member.subscribe(["t"], None)
     return member
 
@@ -97,7 +95,7 @@ def test_a_consumer_that_waits_for_nothing_is_left_alone(
     if is_assigned:
         member.assign({TopicPartition("t", 0): 5})
     else:
-        member.unsubscribe()
+        member.unsubscribe(transport.Waits())
     before = list(native.subscriptions)
     poll_for(times, member, 30)
     assert native.subscriptions == before

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from ottla.client.consumer.patterns import pattern_text
 from ottla.client.errors import ClientError
-from ottla.client.group.patterns import pattern_text
 
 
 @pytest.mark.parametrize(
