@@ -39,7 +39,7 @@ _FRAME_MARK = b"\xf5OTL"
 _FRAME = struct.Struct(">4sII")  # mark, length, CRC-32C of the payload
 _TRANSACTION = struct.Struct(">qI")  # zxid, number of changes
 _CHANGE = struct.Struct(">BHIq")  # kind, length of path, length of data, owner
-# In the place of a change's kind, before the others: the time of the transaction instead of an owner.
+# In the place of the first change: the time of the transaction, in the field of the owner.
 _TIME_KIND = 4
 _SNAPSHOT = struct.Struct(">8sIQ")  # magic, CRC-32C of the payload, length
 _SNAPSHOT_HEAD = struct.Struct(">qQQ")  # last zxid, first journal to replay, number of nodes
