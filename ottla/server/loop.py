@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # The first clients of a broker that has just started find it idle.
 _IMPORTS_AFTER_SECONDS = 1.0
 _BETWEEN_IMPORTS_SECONDS = 0.02
@@ -70,11 +71,15 @@ def run(node: S, on_ready: Callable[[S], None]) -> None:
     descriptors.raise_soft_limit()
     descriptors.SPARES.hold(descriptors.SPARE_COUNT)
     *_, factory = event_loops().values()
+    former = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(_serve(node, on_ready))
     finally:
         descriptors.SPARES.hold(0)
+        # uvloop keeps its handler of SIGINT, which does nothing once the loop is closed.
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def event_loops() -> dict[str, LoopFactory]:
@@ -96,7 +101,7 @@ async def _serve(node: S, on_ready: Callable[[S], None]) -> None:
         stopped.set()
 
     loop.set_exception_handler(tell_failure)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
     node.on_failure = stopped.set
     if not await _is_started(node, stopped):

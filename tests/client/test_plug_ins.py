@@ -219,6 +219,7 @@ async def test_listener_may_lack_the_method_for_lost_partitions(
             admin.remove_members(topic)
         while not listener.revoked:
             await consumer.poll(0.1)
+        assert {key.topic for key in listener.revoked[0]} == {topic}
 
 
 def test_offset_store_without_its_method_is_refused() -> None:

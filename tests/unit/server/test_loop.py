@@ -37,7 +37,12 @@ def node(folder: Path, listener: str = "PLAINTEXT://127.0.0.1:0") -> Node:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("collector")
 def test_signal_stops_the_broker_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    """The signal arrives after the ready call; resources are released and the shutdown is clean."""
+    """The signal arrives after the ready call; resources are released and the shutdown is clean.
+
+    Later signals have the effect that they had before.
+    """
+    signals = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.getsignal(each) for each in signals]
     ready: list[int] = []
 
     def on_ready(started: Node) -> None:
@@ -47,6 +52,7 @@ def test_signal_stops_the_broker_cleanly(tmp_path: Path, number: signal.Signals)
     run(node(tmp_path / "data"), on_ready)
     assert ready[0] > 0
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    assert [signal.getsignal(each) for each in signals] == handlers
 
 
 def eventfds() -> int:

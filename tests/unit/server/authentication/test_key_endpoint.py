@@ -136,6 +136,7 @@ async def test_keys_are_fetched_regularly() -> None:
         while provider.fetches_count < 3:
             await asyncio.sleep(0)
     await tasks.close()
+    assert provider.fetches_count >= 3
 
 
 async def test_listener_checks_tokens_by_fetched_keys() -> None:

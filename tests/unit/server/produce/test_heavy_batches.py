@@ -192,7 +192,7 @@ def test_large_batch_is_not_starved_by_small_ones() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_cancelled_task_leaves_the_lane_to_the_next(seed: int) -> None:
+def test_cancelled_task_leaves_the_lock_to_the_next(seed: int) -> None:
     """The task is cancelled while it waits, or at the moment when it gets the lock."""
 
     async def scenario() -> list[str]:
