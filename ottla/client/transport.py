@@ -357,6 +357,7 @@ _PASSING_LOOKUPS = frozenset(
 )
 # librdkafka reports it for a partition without a leader, and for one that does not exist.
 _MAYBE_MISSING_S = 3.0
+_NO_EXCEPTION = "returned NULL without setting an exception"
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -409,6 +410,8 @@ def lost_interrupts() -> Iterator[None]:
     try:
         yield
     except SystemError as error:
+        if _NO_EXCEPTION not in str(error):
+            raise
         raise KeyboardInterrupt from error
 
 

@@ -48,6 +48,14 @@ def test_interrupt_that_the_binding_loses_is_raised() -> None:
     assert caught.value.__cause__ is lost
 
 
+def test_another_system_error_is_not_an_interrupt() -> None:
+    """Python's own errors stay visible."""
+    opened = Mock(consume=Mock(side_effect=SystemError("bad argument to internal function")))
+    consumer = RecordConsumer("127.0.0.1:1", opened=lambda _: opened)
+    with pytest.raises(SystemError, match="bad argument"):
+        consumer.poll(1.0)
+
+
 def test_fatal_error_while_a_producer_closes_is_ours() -> None:
     """A producer that was fenced while it had records to send raises Fenced, not librdkafka's."""
     fatal = confluent_kafka.KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
