@@ -71,6 +71,13 @@ class CoordinatorError(ApiError):
         self.key, self.is_group = key, is_group
 
 
+def is_passing(error: Exception) -> bool:
+    """Return True for a transient error of a broker, or of the connection to it."""
+    if isinstance(error, ApiError):
+        return error.code in PASSING
+    return isinstance(error, NotReachable | TimedOut)
+
+
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _GROUP_KEY = 0

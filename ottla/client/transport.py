@@ -389,6 +389,10 @@ class Waits:
         threading.Thread(
             target=_complete, args=(request, future), name="ottla-call", daemon=True
         ).start()
+        return self.result(future, timeout_s)
+
+    def result(self, future: Future[T], timeout_s: float = math.inf) -> T:
+        """Return the result of another thread; TimedOut after `timeout_s` seconds."""
         deadline = time.monotonic() + timeout_s
         while (remaining_s := deadline - time.monotonic()) > 0:
             try:

@@ -249,6 +249,63 @@ def _member(
     return interrupt
 
 
+class _Pausing(RebalanceListener):
+    """Commits in a rebalance, after it has paused the coordinator and announced the signal."""
+
+    def __init__(self, cluster: Cluster, interrupt: Interrupt, asked: threading.Event) -> None:
+        self._cluster = cluster
+        self._interrupt = interrupt
+        self._asked = asked
+        self.consumer: Consumer | None = None
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Commit while nobody answers; the calls at the end of the block find it paused already."""
+        assert self.consumer is not None
+        if not self._asked.is_set():
+            self._asked.set()
+            self._cluster.pause(self._cluster.brokers[0])
+            self._interrupt.start()
+            self.consumer.commit()
+
+
+def _rebalancing(**settings: Any) -> Interrupt:
+    """Interrupt the commit of a listener in a rebalance, which a second member has caused."""
+    options = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+    member = {"group_id": "g", "auto_offset_reset": "earliest", **settings}
+    interrupt, is_over = Interrupt(), threading.Event()
+    with Cluster(options=options) as cluster:
+        member["bootstrap_servers"] = cluster.bootstrap
+        cluster.create_topic("t", partitions=2)
+        with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+            producer.send("t", b"x")
+        listener = _Pausing(cluster, interrupt, is_over)
+        consumer = listener.consumer = Consumer(**member)
+        consumer.subscribe("t", listener=listener)
+        while not consumer.poll(1):
+            pass
+        joining = threading.Thread(target=_join, args=(member, is_over), daemon=True)
+        joining.start()
+        try:
+            with consumer:
+                try:
+                    _iterate(consumer)
+                except KeyboardInterrupt:
+                    interrupt.call_ended()
+                    raise
+        except KeyboardInterrupt:
+            interrupt.block_ended()
+        finally:
+            cluster.resume(cluster.brokers[0])
+        joining.join()
+    return interrupt
+
+
+def _join(settings: dict[str, Any], is_over: threading.Event) -> None:
+    with Consumer("t", **settings) as other:
+        while not is_over.is_set():
+            other.poll(0.1)
+
+
 def _unreachable(call: Callable[[Producer], Any]) -> Interrupt:
     return _in_thread(
         lambda: Producer({**_PRODUCER, "bootstrap_servers": f"127.0.0.1:{_closed_port()}"}), call
@@ -293,6 +350,10 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "lookup of a time": lambda: _member(None, lambda one: one.seek_to_time(0)),
         "close with a listener": lambda: _member(_Observing(), enable_auto_commit=False),
         "close with a listener that commits": lambda: _member(_Committing()),
+        "commit in a rebalance": _rebalancing,
+    },
+    "Member of a consumer group": {
+        "commit in a rebalance": lambda: _rebalancing(group_protocol="consumer"),
     },
     "Member with the StickyAssignor": {
         "iteration": lambda: _in_thread(
@@ -302,6 +363,7 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "close that commits": lambda: _member(None, **_STICKY),
         "unsubscribe": lambda: _member(None, Consumer.unsubscribe, **_STICKY),
         "close with a listener that commits": lambda: _member(_Committing(), **_STICKY),
+        "commit in a rebalance": lambda: _rebalancing(**_STICKY),
     },
     "Producer without brokers": {
         "flush": lambda: _unreachable(_send_and_flush),

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from ottla.client import AdminClient, Consumer, RebalanceListener, TopicPartition
+from ottla.client import (
+    AdminClient,
+    Consumer,
+    OffsetAndMetadata,
+    RebalanceListener,
+    TopicPartition,
+)
+from ottla.client.admin.offsets import committed_offsets
+from ottla.client.brokers import Brokers
 from ottla.client.consumer import membership
 from ottla.client.errors import Closed
 from ottla.testing import Cluster
@@ -194,3 +202,31 @@ def test_commit_without_metadata_stores_none(cluster: Cluster, topic: str, strat
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         committed = admin.list_group_offsets(topic)
     assert {row.metadata for row in committed.values()} == {""}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"partition_assignment_strategy": name} for name in ASSIGNORS),
+        {"group_protocol": "consumer"},
+    ],
+)
+def test_metadata_is_committed_as_it_is(
+    cluster: Cluster, topic: str, settings: dict[str, Any]
+) -> None:
+    """Clients of other languages read the same text, however it was committed."""
+    fill(cluster, topic, [b"0", b"1"])
+    texts = []
+    with (
+        consumer_of(cluster, topic, group_id=topic, enable_auto_commit=False, **settings) as one,
+        Brokers(cluster.bootstrap) as brokers,
+    ):
+        poll_until(one, lambda: bool(one.positions()))
+        key = min(one.positions())
+        ended = threading.Event()
+        one.commit({key: OffsetAndMetadata(1, "note é")})
+        texts.append(committed_offsets(brokers, topic)[key].metadata)
+        one.commit_async({key: OffsetAndMetadata(1, "later")}, callback=lambda *_: ended.set())
+        poll_until(one, ended.is_set)
+        texts.append(committed_offsets(brokers, topic)[key].metadata)
+    assert texts == ["note é", "later"]

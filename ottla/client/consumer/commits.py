@@ -1,14 +1,10 @@
-"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends.
-
-Not done: metadata of offsets as it is, because confluent-kafka ends a text with a NUL character.
-Our clients do not return that character; others see it. Ctrl-C does not end the commit of a
-rebalance in `poll` while the coordinator is silent: librdkafka serves no other thread meanwhile.
-"""
+"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Protocol
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.user_code import LoggedErrors
@@ -20,7 +16,6 @@ from ottla.client.records import Committed, TopicPartition
 OnCommit = Callable[[Committed, Exception | None], None]
 
 _log = logging.getLogger("ottla.client")
-_STEP_S = 0.1
 _CLOSING_S = 5.0
 _LEFT = (
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -31,44 +26,59 @@ _LEFT = (
 )
 
 
-class Commits:
-    """Sends commits of one consumer to its group's coordinator."""
+class CommitSender(Protocol):
+    """Sends the commits of one consumer in the order of the calls."""
 
-    def __init__(self, departures: Departures, timeout_s: float, waits: transport.Waits) -> None:
-        self._consumer: Any = None
-        self._waits = waits
+    @property
+    def is_busy(self) -> bool:
+        """True while a call of `commit` continues that was interrupted."""
+
+    def send(self, offsets: Committed) -> "Future[None]":
+        """Commit in the background."""
+
+    def commit(self, offsets: Committed, timeout_s: float) -> None:
+        """Commit and wait."""
+
+    def finish(
+        self,
+        partitions: Iterable[TopicPartition],
+        sent: Sequence["Future[None]"],
+        is_over: Callable[[], bool],
+    ) -> Iterator[Any]:
+        """Wait for commits of `send` until `is_over()`, with these partitions paused if needed.
+
+        Yields the messages that librdkafka returns meanwhile.
+        """
+        ...
+
+    def close(self) -> None:
+        """Send no more commits; idempotent."""
+
+
+class Commits:
+    """Sends commits of one consumer to its group's coordinator, and reports their results."""
+
+    def __init__(self, sender: CommitSender, departures: Departures, timeout_s: float) -> None:
+        self._sender = sender
         self._departures = departures
         self._timeout_s = timeout_s
         self._is_hurried = False
-        self._pending: list[tuple[Committed, OnCommit | None]] = []
-        self._finished: list[tuple[Committed, Exception | None, OnCommit | None]] = []
-
-    def open(self, consumer: Any) -> None:
-        """Commit with this consumer of librdkafka, which calls `committed` with results."""
-        self._consumer = consumer
+        self._pending: list[tuple[Committed, OnCommit | None, Future[None]]] = []
 
     def start(self, offsets: Committed, callback: OnCommit | None = None) -> None:
         """Commit in the background; `report` reports the result."""
-        self._pending.append((offsets, callback))
-        self._consumer.commit(offsets=transport.commit_list(offsets), asynchronous=True)
-
-    def committed(self, cause: Any, rows: Sequence[Any]) -> None:
-        """Take the result of a commit in the background; librdkafka calls this in `poll`."""
-        here = {(row.topic, row.partition): row.offset for row in rows}
-        for index, (offsets, callback) in enumerate(self._pending):
-            if {tuple(key): value.offset for key, value in offsets.items()} == here:
-                del self._pending[index]
-                errors = [row.error for row in rows if row.error is not None]
-                cause = cause or (errors[0] if errors else None)
-                error = None if cause is None else self._error_of(cause)
-                self._finished.append((offsets, error, callback))
-                return
+        self._pending.append((offsets, callback, self._sender.send(offsets)))
 
     def report(self, on_commit: Callable[[Committed], None]) -> None:
         """Call `on_commit` and the callbacks of ended commits; raise their first error."""
-        finished, self._finished = self._finished, []
+        if not self._pending:
+            return
+        ended = [row for row in self._pending if row[2].done()]
+        self._pending = [row for row in self._pending if not row[2].done()]
         failures: list[Exception] = []
-        for offsets, error, callback in finished:
+        for offsets, callback, done in ended:
+            cause = done.exception()
+            error = self._error_of(cause) if isinstance(cause, Exception) else None
             if error is None:
                 on_commit(offsets)
             if callback is not None:
@@ -81,56 +91,53 @@ class Commits:
         if failures:
             raise failures[0]
 
-    def wait(self, offsets: Committed) -> Committed:
+    def wait(self, offsets: Committed) -> None:
         """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError."""
-        if self._is_hurried and self._waits.is_busy:
+        if self._is_hurried and self._sender.is_busy:
             raise TimedOut("the commit before this one was not confirmed yet")
         try:
-            return self._waits.call(lambda: self.now(offsets), self._timeout_s)
+            self._sender.commit(offsets, self._timeout_s)
         except TimedOut as error:
             raise TimedOut(
                 f"the coordinator did not confirm the commit within {self._timeout_s:g} s"
             ) from error
+        except transport.LibrdkafkaError as error:
+            raise self._error_of(error) from error
 
     def hurry(self) -> None:
         """Let every wait end in a moment: the program was interrupted. Thread-safe."""
         self._is_hurried = True
         self._timeout_s = transport.INTERRUPTED_S
 
-    def now(self, offsets: Committed) -> Committed:
-        """Commit and wait in this thread, as a rebalance requires: librdkafka waits for it, too."""
-        try:
-            rows = transport.commit_list(offsets)
-            for row in self._consumer.commit(offsets=rows, asynchronous=False):
-                if row.error is not None:
-                    raise self._error_of(row.error)
-        except transport.LibrdkafkaError as error:
-            raise self._error_of(error.args[0]) from error
-        return offsets
+    def finish(self, partitions: Iterable[TopicPartition]) -> Iterator[Any]:
+        """Wait a short time for commits in the background, before the partitions are given up.
 
-    def close(self, partitions: Iterable[TopicPartition]) -> Iterator[Any]:
-        """Wait a short time for commits in the background, while the partitions are paused.
-
-        librdkafka reports commits only in `poll`. Yields the messages that it returns meanwhile.
+        Yields the messages that librdkafka returns meanwhile.
         """
-        if self._pending:
-            self._consumer.pause(transport.partitions(dict.fromkeys(partitions, transport.STORED)))
         deadline = time.monotonic() + _CLOSING_S
-        while self._pending and not self._is_hurried and time.monotonic() < deadline:
-            message = self._consumer.poll(_STEP_S / 2)
-            if message is not None:
-                yield message
+        yield from self._sender.finish(
+            partitions,
+            [done for _, _, done in self._pending],
+            lambda: self._is_hurried or time.monotonic() > deadline,
+        )
 
-    def _error_of(self, cause: Any) -> Exception:
-        error = transport.translate(cause)
+    def close(self) -> None:
+        """Send no more commits; idempotent."""
+        self._sender.close()
+
+    def _error_of(self, error: Exception) -> Exception:
+        if not isinstance(error, transport.LibrdkafkaError):
+            return error
+        cause = error.args[0]
+        ours = transport.translate(cause)
         if transport.is_fenced_instance(cause):
             self._departures.fenced()
-        elif isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+        elif isinstance(ours, ApiError) and ours.code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._departures.removed()
         elif transport.is_fatal(cause) and self._departures.has_left:
             pass
-        elif not (isinstance(error, ApiError) and error.code in _LEFT):
-            return error
+        elif not (isinstance(ours, ApiError) and ours.code in _LEFT):
+            return ours
         elif self._departures.is_late:
             self._departures.poll_came_late()
         return CommitFailed(f"the offsets were not committed: {self._departures.sentence()}")

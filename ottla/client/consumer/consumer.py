@@ -21,6 +21,7 @@ from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import Membership, RebalanceListener, checked_listener
 from ottla.client.consumer.offset_stores import OffsetStore, checked_store
 from ottla.client.consumer.options import (
+    commit_thread,
     first_offset,
     has_extended_patterns,
     is_incremental,
@@ -31,7 +32,9 @@ from ottla.client.consumer.patterns import pattern_text
 from ottla.client.consumer.resets import StartsByAge
 from ottla.client.errors import ClientError, RecordsDenied
 from ottla.client.group.departures import Departures
+from ottla.client.group.member_commits import MemberCommits
 from ottla.client.group.poll_errors import PollErrors
+from ottla.client.group.polled_commits import PolledCommits
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import (
     Committed,
@@ -85,10 +88,10 @@ class Consumer(AssignedPartitions):
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
         self._waits = waits = transport.Waits()
-        self._commits = Commits(self._departures, timeout_s, waits)
-        on_commit = self._commits.committed
+        polled = PolledCommits(waits, lambda: membership.is_in_callback)
+        on_commit = polled.committed
         self._consumer = open_consumer(self._settings, self._departures, on_commit, topics)
-        self._commits.open(self._consumer)
+        polled.open(self._consumer)
         self._deserialization = Deserialization(self._settings)
         self._interceptors = ConsumerInterceptors(
             interceptors_of(self._settings.own.get("interceptor.classes") or []),
@@ -100,6 +103,10 @@ class Consumer(AssignedPartitions):
             is_incremental=is_incremental(self._settings),
             store=store,
         )
+        thread = commit_thread(self._settings, timeout_s)
+        metadata, is_subscribed = self._consumer.consumer_group_metadata, membership.is_subscribed
+        sender = thread and MemberCommits(thread, metadata, is_subscribed, waits)
+        self._commits = Commits(sender or polled, self._departures, timeout_s)
         lookups = Lookups(self._consumer, timeout_s, waits, lambda: membership.is_in_callback)
         super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:
@@ -239,7 +246,7 @@ class Consumer(AssignedPartitions):
         chosen = self._owned(offsets)
         if not chosen:
             return {}
-        self._commit_now(chosen)
+        self._commits.wait(chosen)
         self._interceptors.on_commit(chosen)
         return chosen
 
@@ -269,7 +276,7 @@ class Consumer(AssignedPartitions):
                 self._commit_positions(self._membership.assignment)
                 self._commits_itself = False
             with transport.lost_interrupts():
-                for message in self._commits.close(self.assignment):
+                for message in self._commits.finish(self.assignment):
                     # A record of a partition that was assigned meanwhile is not returned any more.
                     if message.error() is None:
                         self._undecoded.append(message)
@@ -298,6 +305,7 @@ class Consumer(AssignedPartitions):
     def _closed(self) -> None:
         self._is_closed = True
         self._waits.stop()
+        self._commits.close()
         self._interceptors.close()
 
     def __enter__(self) -> "Consumer":
@@ -424,12 +432,8 @@ class Consumer(AssignedPartitions):
         chosen = {key: OffsetAndMetadata(here[key]) for key in partitions if key in here}
         try:
             if chosen:
-                self._commit_now(chosen)
+                self._commits.wait(chosen)
                 self._interceptors.on_commit(chosen)
         except (ApiError, ClientError) as error:
             # The next owner reads these records again.
             _log.warning("positions were not committed: %s", error)
-
-    def _commit_now(self, offsets: Committed) -> None:
-        # librdkafka waits for the listener, and would not serve another thread meanwhile.
-        (self._commits.now if self._membership.is_in_callback else self._commits.wait)(offsets)

@@ -106,6 +106,10 @@ class Membership:
         self._look_at: float | None = None
         self._is_leaving = self._is_closing = False
 
+    def is_subscribed(self) -> bool:
+        """Return True if the group assigns the partitions."""
+        return bool(self.subscription)
+
     def on_departure(
         self,
         before_revoke: Callable[[Iterable[TopicPartition], bool], None],

@@ -17,19 +17,17 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.user_code import LoggedErrors
-from ottla.client.brokers import PASSING, Brokers
+from ottla.client.brokers import Brokers, is_passing
 from ottla.client.errors import ClientError, NotReachable, TimedOut
 from ottla.client.group.assignors import PartitionAssignor, PartitionRacks
 from ottla.client.group.member import GroupSettings, Member, Verdict, leave
+from ottla.client.group.offset_commits import Offsets
 from ottla.client.records import TopicPartition
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
-
-Offsets = dict[TopicPartition, tuple[int, str]]
-"""Offsets to commit, with their metadata."""
 
 _log = logging.getLogger("ottla.client")
 _REQUEST_S_MIN, _REQUEST_S_MAX = 1.0, 10.0
@@ -200,7 +198,7 @@ class GroupThread:
                 self._topics = self._matching()
                 assignment = self._member.join(self._topics, self._racks)
             except (ApiError, ClientError) as error:
-                if not _is_passing(error):
+                if not is_passing(error):
                     raise
                 self._brokers.forget()
                 self._is_closed.wait(_PAUSE_S)
@@ -236,7 +234,7 @@ class GroupThread:
                 self._refresh_at = now + self._refresh_s()
                 self._look_at_topics()
         except (ApiError, ClientError) as error:
-            if not _is_passing(error):
+            if not is_passing(error):
                 raise
             self._brokers.forget()
             self._heartbeat_at = now + min(_PAUSE_S, self.settings.heartbeat_s)
@@ -326,9 +324,3 @@ def _sizes(racks: PartitionRacks) -> dict[str, int]:
 
 def _matches(name: str) -> Callable[[re.Pattern[str]], bool]:
     return lambda pattern: pattern.match(name) is not None
-
-
-def _is_passing(error: ApiError | ClientError) -> bool:
-    if isinstance(error, ApiError):
-        return error.code in PASSING
-    return isinstance(error, NotReachable | TimedOut)

@@ -8,7 +8,6 @@ hands all others on, with librdkafka reading assigned partitions. Rebalances hap
 import logging
 import math
 import re
-import struct
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -20,6 +19,7 @@ from ottla.client.errors import ClientError, Fenced
 from ottla.client.group.assignors import PartitionAssignor, RangeAssignor, RoundRobinAssignor
 from ottla.client.group.background import Cause, Event, Failed, GroupThread, Joined, Lost, Rejoin
 from ottla.client.group.departures import Departures
+from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.group.member import GroupSettings
 from ottla.client.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from ottla.client.records import TopicPartition
@@ -180,7 +180,9 @@ class GroupConsumer:
                 self._join()
             case Joined():
                 self._is_joining = False
-                self._metadata = _group_metadata(self._thread.settings, event)
+                settings = self._thread.settings
+                identity = Identity(event.member_id, event.generation, settings.instance_id)
+                self._metadata = encode_metadata(settings.group_id, identity)
                 self._take_over(event.partitions)
             case Failed():
                 self._is_joining = False
@@ -314,14 +316,6 @@ def _settings_of(properties: dict[str, Any]) -> GroupSettings:
         security=security_of(properties),
         rack=properties.get("client.rack"),
     )
-
-
-def _group_metadata(settings: GroupSettings, joined: Joined) -> bytes:
-    """Return librdkafka's form of a membership (rd_kafka_consumer_group_metadata_write)."""
-    names = f"{settings.group_id}\0{joined.member_id}\0".encode()
-    instance = settings.instance_id
-    static = b"\1" if instance is None else f"\0{instance}\0".encode()
-    return b"CGMDv2:" + struct.pack("=i", joined.generation) + names + static
 
 
 def _rows(partitions: Sequence[TopicPartition]) -> Rows:

@@ -4,14 +4,15 @@ JoinGroup is sent until a generation is complete: the coordinator answers when a
 joined, and the group's leader then computes the assignment (SyncGroup).
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.brokers import PASSING, Brokers
+from ottla.client.brokers import Brokers
 from ottla.client.group.assignors import MemberSubscription, PartitionAssignor, PartitionRacks
+from ottla.client.group.identities import NO_GENERATION, Identity
+from ottla.client.group.offset_commits import Offsets, commit_offsets
 from ottla.client.records import TopicPartition
 from ottla.client.security.options import Security
 from ottla.wire import consumer_protocol
@@ -22,12 +23,6 @@ from ottla.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from ottla.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
 from ottla.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -37,9 +32,6 @@ from ottla.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 
-NO_GENERATION = -1
-# Topics have names, and not ids, in all versions up to this one.
-_COMMIT_VERSION_MAX = 9
 # The coordinator answers JoinGroup at the latest when the time for the rebalance is over.
 _JOIN_MARGIN_S = 5.0
 
@@ -132,35 +124,14 @@ class Member:
         )
         return self._noted(self._ask(request, HeartbeatResponse).error_code)
 
-    def commit(self, offsets: Mapping[TopicPartition, tuple[int, str]]) -> int:
+    def commit(self, offsets: Offsets) -> int:
         """Commit offsets with their metadata as a member; return the first error code, or 0."""
-        by_topic: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-        for (topic, partition), (offset, metadata) in offsets.items():
-            row = OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_metadata=metadata
-            )
-            by_topic[topic].append(row)
-        request = OffsetCommitRequest(
-            group_id=self._settings.group_id,
-            generation_id_or_member_epoch=self.generation,
-            member_id=self.id,
-            group_instance_id=self._settings.instance_id,
-            topics=[
-                OffsetCommitRequestTopic(name=topic, partitions=partitions)
-                for topic, partitions in by_topic.items()
-            ],
-        )
-
-        def attempt() -> int:
-            response = self._ask(request, OffsetCommitResponse, _COMMIT_VERSION_MAX)
-            codes = [row.error_code for topic in response.topics for row in topic.partitions]
-            code = next(filter(None, codes), 0)
-            if code in PASSING:
-                raise ApiError(ErrorCode(code))
-            return code
-
+        identity = Identity(self.id, self.generation, self._settings.instance_id)
+        group_id = self._settings.group_id
         try:
-            return self._brokers.retry(attempt)
+            return self._brokers.retry(
+                lambda: commit_offsets(self._brokers, group_id, identity, offsets)
+            )
         except ApiError as error:
             return int(error.code)
 
@@ -222,10 +193,8 @@ class Member:
             ],
         )
 
-    def _ask(self, request: Message, response: type[M], max_version: int | None = None) -> M:
-        return self._brokers.ask_coordinator(
-            self._settings.group_id, request, response, max_version=max_version
-        )
+    def _ask(self, request: Message, response: type[M]) -> M:
+        return self._brokers.ask_coordinator(self._settings.group_id, request, response)
 
     def _ask_slowly(self, request: Message, response: type[M]) -> M:
         """Wait as long as a rebalance may take."""

@@ -1,0 +1,116 @@
+"""Commits of a member that librdkafka has in a group, over a connection of their own.
+
+librdkafka's own commits end metadata with a NUL character, and Ctrl-C does not end their wait in a
+rebalance: its binding serves no other thread until the listener returns.
+"""
+
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from typing import Any
+
+from ottla.base.errors import ErrorCode
+from ottla.client import transport
+from ottla.client.group.identities import NO_GENERATION, Identity, decode_metadata
+from ottla.client.group.offset_commits import CommitThread, Offsets
+from ottla.client.records import TopicPartition
+
+_STEP_S = 0.05
+# Errors of a commit that was sent with an identity of before a rebalance.
+_OUTDATED = (
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.STALE_MEMBER_EPOCH,
+)
+
+
+class MemberCommits:
+    """Sends commits with the identity that librdkafka's consumer has at the call.
+
+    `metadata` returns it, as `consumer_group_metadata` does. `is_subscribed` is False for assigned
+    partitions, whose commits need no membership. For one thread.
+    """
+
+    def __init__(
+        self,
+        thread: CommitThread,
+        metadata: Callable[[], bytes],
+        is_subscribed: Callable[[], bool],
+        waits: transport.Waits,
+    ) -> None:
+        self._thread = thread
+        self._metadata = metadata
+        self._is_subscribed = is_subscribed
+        self._waits = waits
+        self._identity = Identity()
+        self._answer: Future[int] | None = None
+        # The thread must not keep a consumer in its group that nobody refers to any more.
+        self._close = weakref.finalize(self, thread.close)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call of `commit` continues that was interrupted."""
+        return self._answer is not None and not self._answer.done()
+
+    def send(self, offsets: Offsets) -> "Future[None]":
+        """Commit in the background after earlier calls; the errors are those of `commit`."""
+        done: Future[None] = Future()
+
+        def ended(answer: "Future[int]") -> None:
+            error = answer.exception()
+            if error is None and (code := answer.result()):
+                error = transport.broker_error(code)
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self._send(offsets, self._current()).add_done_callback(ended)
+        return done
+
+    def commit(self, offsets: Offsets, timeout_s: float) -> None:
+        """Commit after earlier calls and wait.
+
+        Raises LibrdkafkaError for an error code, ApiError or ClientError if the group has no
+        coordinator, TimedOut and Closed.
+        """
+        deadline = time.monotonic() + timeout_s
+        identity = self._current()
+        while True:
+            self._answer = self._send(offsets, identity)
+            code = self._waits.result(self._answer, deadline - time.monotonic())
+            sent, identity = identity, self._current()
+            if not (code in _OUTDATED and sent != identity):
+                break
+        if code:
+            raise transport.broker_error(code)
+
+    def finish(
+        self,
+        partitions: Iterable[TopicPartition],
+        sent: Sequence["Future[None]"],
+        is_over: Callable[[], bool],
+    ) -> Iterator[Any]:
+        """Wait for commits in the background; yields nothing."""
+        while wait(sent, _STEP_S).not_done and not is_over():
+            pass
+        yield from ()
+
+    def close(self) -> None:
+        """Send no more commits; idempotent."""
+        self._close()
+
+    def _current(self) -> Identity:
+        # After an interrupted lookup, librdkafka's consumer blocks until that has ended.
+        if not self._waits.is_busy:
+            self._identity = decode_metadata(self._metadata())
+        return self._identity
+
+    def _send(self, offsets: Offsets, identity: Identity) -> "Future[int]":
+        if identity.generation == NO_GENERATION and self._is_subscribed():
+            # An empty group would accept the commit of a member that it has removed.
+            done: Future[int] = Future()
+            done.set_result(int(ErrorCode.UNKNOWN_MEMBER_ID))
+            return done
+        return self._thread.commit(offsets, identity)

@@ -1,0 +1,93 @@
+"""Commits of librdkafka's consumer, which reports those in the background in `poll`.
+
+Not done: metadata of offsets as it is, because confluent-kafka ends a text with a NUL character.
+Our clients do not return that character; others see it. Ctrl-C does not end the commit of a
+rebalance in `poll` while the coordinator is silent.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from ottla.client import transport
+from ottla.client.group.offset_commits import Offsets
+from ottla.client.records import TopicPartition
+
+_STEP_S = 0.05
+
+
+class PolledCommits:
+    """Sends commits by librdkafka's consumer, or by another object with its methods.
+
+    `is_in_callback` is True during a rebalance. For one thread.
+    """
+
+    def __init__(self, waits: transport.Waits, is_in_callback: Callable[[], bool]) -> None:
+        self._consumer: Any = None
+        self._waits = waits
+        self._is_in_callback = is_in_callback
+        self._sent: list[tuple[Offsets, Future[None]]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call of `commit` continues that was interrupted."""
+        return self._waits.is_busy
+
+    def open(self, consumer: Any) -> None:
+        """Commit with this consumer, which calls `committed` with results."""
+        self._consumer = consumer
+
+    def send(self, offsets: Offsets) -> "Future[None]":
+        """Commit in the background; a later `poll` ends the future, with LibrdkafkaError or not."""
+        done: Future[None] = Future()
+        self._sent.append((offsets, done))
+        self._consumer.commit(offsets=transport.commit_list(offsets), asynchronous=True)
+        return done
+
+    def committed(self, cause: Any, rows: Sequence[Any]) -> None:
+        """Take the result of a commit in the background; librdkafka calls this in `poll`."""
+        here = {(row.topic, row.partition): row.offset for row in rows}
+        for index, (offsets, done) in enumerate(self._sent):
+            if {tuple(key): offset for key, (offset, _) in offsets.items()} == here:
+                del self._sent[index]
+                errors = [row.error for row in rows if row.error is not None]
+                error = cause or next(iter(errors), None)
+                if error is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(transport.LibrdkafkaError(error))
+                return
+
+    def commit(self, offsets: Offsets, timeout_s: float) -> None:
+        """Commit after earlier calls and wait; LibrdkafkaError, TimedOut or Closed."""
+        if self._is_in_callback():
+            # librdkafka waits for the listener, and would not serve another thread meanwhile.
+            self._now(offsets)
+        else:
+            self._waits.call(lambda: self._now(offsets), timeout_s)
+
+    def finish(
+        self,
+        partitions: Iterable[TopicPartition],
+        sent: Sequence["Future[None]"],
+        is_over: Callable[[], bool],
+    ) -> Iterator[Any]:
+        """Wait for commits in the background, while the partitions are paused.
+
+        Yields the messages that librdkafka returns meanwhile.
+        """
+        if sent:
+            self._consumer.pause(transport.partitions(dict.fromkeys(partitions, transport.STORED)))
+        while not all(one.done() for one in sent) and not is_over():
+            message = self._consumer.poll(_STEP_S)
+            if message is not None:
+                yield message
+
+    def close(self) -> None:
+        """End; librdkafka's consumer is closed by its owner."""
+
+    def _now(self, offsets: Offsets) -> None:
+        rows = transport.commit_list(offsets)
+        for row in self._consumer.commit(offsets=rows, asynchronous=False):
+            if row.error is not None:
+                raise transport.LibrdkafkaError(row.error)

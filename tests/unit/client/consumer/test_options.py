@@ -1,0 +1,30 @@
+"""The connection of a consumer's commits: which options it needs."""
+
+from typing import Any
+
+import pytest
+
+from ottla.client.config.names import Role
+from ottla.client.config.settings import read_settings
+from ottla.client.consumer.options import commit_thread
+
+
+@pytest.mark.parametrize(
+    ("options", "has_thread"),
+    [
+        ({"group_id": "g"}, True),
+        ({"group_id": "g", "ssl.protocol": "TLSv1.3"}, True),
+        ({"group_id": "g", "security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN",
+          "sasl_username": "ann", "sasl_password": "secret"}, True),
+        ({"group_id": "g", "ssl_crl_location": "revoked.pem"}, False),
+        ({"group_id": "g", "security_protocol": "SSL", "ssl_keystore_location": "k.p12"}, False),
+        ({"group_id": "g", "partition_assignment_strategy": "sticky"}, False),
+        ({}, False),
+    ],
+)  # fmt: skip
+def test_librdkafka_commits_with_options_that_only_it_has(
+    options: dict[str, Any], has_thread: bool
+) -> None:
+    """A list of revoked certificates, for one, must not be ignored by a second connection."""
+    settings = read_settings(Role.CONSUMER, None, options)
+    assert (commit_thread(settings, 1.0) is not None) is has_thread
