@@ -189,13 +189,17 @@ class AssignedPartitions:
 
     def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
-        self._strays.left(self._without_position(gone))
+        self._guard(gone)
         unread = self._batch[self._taken :]
         self._batch, self._taken = [row for row in unread if row.topic_partition not in gone], 0
         if self._undecoded:
             self._undecoded = [
                 row for row in self._undecoded if (row.topic(), row.partition()) not in gone
             ]
+
+    def _guard(self, partitions: Iterable[TopicPartition]) -> None:
+        """Check the next records of partitions whose first offset librdkafka may be looking up."""
+        self._strays.guard(self._without_position(partitions))
 
     def _without_position(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         rows = transport.partitions(dict.fromkeys(partitions, STORED))

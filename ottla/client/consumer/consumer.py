@@ -114,7 +114,7 @@ class Consumer(AssignedPartitions):
         age_ms = reset_age_ms(self._settings.merged.get("auto.offset.reset", "latest"))
         by_age = StartsByAge(age_ms or 0, self._lookups, self._membership, self.positions)
         self._resets = None if age_ms is None else by_age
-        self._membership.on_departure(self._leave_partitions, self._forget_unread)
+        self._membership.on_rebalance(self._leave_partitions, self._forget_unread, self._guard)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
         self._is_plain = self._deserialization.is_plain and not self._interceptors
         has_group = self._group is not None and store is None

@@ -100,6 +100,7 @@ class Membership:
         self._listener = _NO_LISTENER
         self._before_revoke: Callable[[Iterable[TopicPartition], bool], None] = _not_observed
         self._after_revoke: Callable[[Iterable[TopicPartition]], None] = _not_observed
+        self._on_stay: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._is_manual = False
         self.is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
@@ -110,15 +111,17 @@ class Membership:
         """Return True if the group assigns the partitions."""
         return bool(self.subscription)
 
-    def on_departure(
+    def on_rebalance(
         self,
         before_revoke: Callable[[Iterable[TopicPartition], bool], None],
         after_revoke: Callable[[Iterable[TopicPartition]], None],
+        on_stay: Callable[[Iterable[TopicPartition]], None],
     ) -> None:
-        """Call functions when partitions leave: before the listener, with True if they can still be
-        committed, and after it.
+        """Call functions in rebalances: when partitions leave, before the listener, with True if
+        they can still be committed, and after it; and with those that stay while others come or go.
         """
         self._before_revoke, self._after_revoke = before_revoke, after_revoke
+        self._on_stay = on_stay
 
     def subscribe(self, topics: Sequence[str], listener: RebalanceListener | None) -> None:
         """Join the group for these topics; a name that begins with ^ is a pattern."""
@@ -340,10 +343,11 @@ class Membership:
 
     def _assigned(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
-        self.assignment = (
-            self.assignment | set(partitions) if self._is_incremental else set(partitions)
-        )
+        kept = self.assignment.difference(partitions) if self._is_incremental else set()
+        self.assignment = kept.union(partitions)
         self._departures.rejoined()
+        with self._callback():
+            self._on_stay(kept)
         with self._callback(), LoggedErrors(self._take_store_error):
             self._unloaded.update(() if self._store is None else partitions)
             self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
@@ -410,6 +414,7 @@ class Membership:
                 self._paused.discard(key)
             # The listener has seen positions, which do not include unread records.
             self._after_revoke(partitions)
+            self._on_stay(self.assignment)
             self._apply_pauses()
 
     def raise_error(self) -> None:

@@ -1,9 +1,9 @@
 """Guards positions against outdated lookups of librdkafka.
 
-If a partition is revoked or sought while librdkafka looks up its first or last offset, librdkafka
-drops the answer but repeats the lookup 500 ms later, although the partition has a position by then.
-So it reads from the first record again, or skips records up to the end. For two seconds after such
-a change, the offsets of the partition's records are compared with those expected; the first one
+If a partition is revoked or sought while librdkafka looks up its first or last offset, or stays
+while others come or go, librdkafka drops the answer but repeats the lookup 500 ms later, although
+the partition has a position by then. So it reads from the first record again, or skips records up
+to the end. For two seconds after such a change, the offsets of the partition's records are compared with those expected; the first one
 that differs, also that of the end, is corrected by a seek. A gap of a compacted log costs one more
 fetch.
 """
@@ -49,8 +49,10 @@ class StrayLookups:
         """Whether the next records must be checked."""
         return bool(self._until)
 
-    def left(self, unread: Iterable[TopicPartition]) -> None:
-        """Guard partitions that are revoked or sought before their first record."""
+    def guard(self, unread: Iterable[TopicPartition]) -> None:
+        """Guard partitions that are revoked or sought, or stay in a rebalance, before their first
+        record.
+        """
         for key in unread:
             self._until[key] = self._clock() + _GUARDED_S
             self._expected.pop(key, None)

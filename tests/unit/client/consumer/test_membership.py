@@ -27,6 +27,9 @@ class Librdkafka:
     def unsubscribe(self) -> None:
         self.subscriptions.clear()
 
+    def incremental_assign(self, rows: list[Any]) -> None:
+        """Take the partitions."""
+
 
 class Times:
     """The `time` of the module."""
@@ -99,3 +102,18 @@ def test_a_consumer_that_waits_for_nothing_is_left_alone(
     before = list(native.subscriptions)
     poll_for(times, member, 30)
     assert native.subscriptions == before
+
+
+def test_partitions_that_stay_are_reported_when_others_come_or_go(native: Librdkafka) -> None:
+    """librdkafka drops a lookup of theirs that is on the way, and repeats it too late."""
+    stays: list[set[TopicPartition]] = []
+    member = Membership(native, Departures("g", {}), is_incremental=True, store=None)
+    member.on_rebalance(
+        lambda *_: None, lambda *_: None, lambda partitions: stays.append(set(partitions))
+    )
+    member.subscribe(["t"], None)
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    member._assigned(native, transport.partitions({first: membership.STORED}))
+    member._assigned(native, transport.partitions({second: membership.STORED}))
+    member._revoked(native, transport.partitions({first: membership.STORED}))
+    assert stays == [set(), {first}, {second}]

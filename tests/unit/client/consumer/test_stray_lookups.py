@@ -75,7 +75,7 @@ def test_without_a_change_nothing_is_checked() -> None:
 def test_records_that_were_read_are_not_returned_again() -> None:
     """Reading continues after the last returned record."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     assert world.take(P0, 0, 1, 2) == [0, 1, 2]
     assert world.take(P0, 3, 0, 1) == [3]
     assert world.starts == {P0: 4}
@@ -85,7 +85,7 @@ def test_records_that_were_read_are_not_returned_again() -> None:
 def test_records_up_to_the_end_are_not_skipped() -> None:
     """The consumer seeks the first one that is missing, and reads on from there."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, 7)
     assert world.take(P0, 7, 8, 90, 91) == [7, 8]
     assert world.starts == {P0: 9}
@@ -94,7 +94,7 @@ def test_records_up_to_the_end_are_not_skipped() -> None:
 def test_other_partitions_go_on() -> None:
     """The consumer drops only records of the partition that has moved."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, 7)
     messages = [Message(P0, 0), Message(P1, 3), Message(P0, 1), Message(P1, 4)]
     assert [(row.key, row.offset()) for row in world.strays.checked(messages)] == [(P1, 3), (P1, 4)]
@@ -103,7 +103,7 @@ def test_other_partitions_go_on() -> None:
 def test_errors_are_passed_on() -> None:
     """An error has no offset to compare."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, 7)
     error = Message(P0, -1001, transport.NO_POSITION)
     assert world.strays.checked([error]) == [error]
@@ -112,7 +112,7 @@ def test_errors_are_passed_on() -> None:
 def test_an_end_is_a_position_that_is_compared() -> None:
     """The consumer reads the records that a lookup of the end has skipped without waiting for more."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, 7)
     assert world.strays.checked([Message(P0, 90, transport.END_OF_PARTITION)]) == []
     assert world.starts == {P0: 7}
@@ -121,7 +121,7 @@ def test_an_end_is_a_position_that_is_compared() -> None:
 def test_a_gap_is_sought_once() -> None:
     """In a compacted log the records after the gap follow the seek, and are returned then."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, 7)
     assert world.take(P0, 9, 10) == []
     assert world.starts == {P0: 7}
@@ -131,7 +131,7 @@ def test_a_gap_is_sought_once() -> None:
 def test_a_new_owner_begins_at_the_committed_offset() -> None:
     """The consumer asks the group once, when the first record arrives."""
     world = World()
-    world.strays.left([P0, P1])
+    world.strays.guard([P0, P1])
     world.stored = {P0: 40}
     assert world.take(P0, 0, 1) == []
     assert world.starts == {P0: 40}
@@ -143,7 +143,7 @@ def test_a_new_owner_begins_at_the_committed_offset() -> None:
 def test_offsets_of_the_application_come_before_committed_ones() -> None:
     """The consumer does not ask the group about a partition that began at a chosen offset."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.stored, world.chosen = {P0: 40}, {P0: 20}
     assert world.take(P0, 20, 21) == [20, 21]
     assert world.asked == []
@@ -152,7 +152,7 @@ def test_offsets_of_the_application_come_before_committed_ones() -> None:
 def test_a_sought_end_may_be_any_offset() -> None:
     """The first record decides where the partition begins."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, -1)
     assert world.take(P0, 50, 51) == [50, 51]
 
@@ -160,7 +160,7 @@ def test_a_sought_end_may_be_any_offset() -> None:
 def test_no_record_is_lost_if_the_group_does_not_answer() -> None:
     """The first record decides where the partition begins."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.failure = TimedOut("no coordinator")
     assert world.take(P0, 5, 6) == [5, 6]
 
@@ -168,7 +168,7 @@ def test_no_record_is_lost_if_the_group_does_not_answer() -> None:
 def test_the_guard_ends() -> None:
     """After two seconds the consumer accepts every offset."""
     world = World()
-    world.strays.left([P0])
+    world.strays.guard([P0])
     world.strays.expect(P0, 7)
     world.now = 2.0
     assert world.take(P0, 0) == [0]
