@@ -17,6 +17,9 @@ from ottla.client.group.offset_commits import CommitThread, Offsets
 from ottla.client.records import TopicPartition
 
 _STEP_S = 0.05
+# The answer to a heartbeat, which has the new epoch, arrives before this time is over.
+_EPOCH_S = 5.0
+_PAUSE_S = 0.02
 # Errors of a commit that was sent with an identity of before a rebalance.
 _OUTDATED = (
     ErrorCode.ILLEGAL_GENERATION,
@@ -75,13 +78,16 @@ class MemberCommits:
         Raises LibrdkafkaError for an error code, ApiError or ClientError if the group has no
         coordinator, TimedOut and Closed.
         """
-        deadline = time.monotonic() + timeout_s
+        started = time.monotonic()
         identity = self._current()
         while True:
             self._answer = self._send(offsets, identity)
-            code = self._waits.result(self._answer, deadline - time.monotonic())
+            code = self._waits.result(self._answer, started + timeout_s - time.monotonic())
             sent, identity = identity, self._current()
-            if not (code in _OUTDATED and sent != identity):
+            passed_s = time.monotonic() - started
+            if code == ErrorCode.STALE_MEMBER_EPOCH and sent == identity and passed_s < _EPOCH_S:
+                time.sleep(_PAUSE_S)
+            elif code not in _OUTDATED or sent == identity:
                 break
         if code:
             raise transport.broker_error(code)

@@ -219,6 +219,25 @@ def test_commit_is_repeated_with_a_new_identity(
     assert len(commits_of(coordinator)) == 2
 
 
+def test_commit_waits_for_the_epoch_that_the_coordinator_has(
+    coordinator: Any, new_thread: Callable[..., CommitThread]
+) -> None:
+    """librdkafka may learn it later, from the answer to the heartbeat that has increased it."""
+    world = World(new_thread())
+    codes = [ErrorCode.STALE_MEMBER_EPOCH] * 3
+
+    def answer(request: Any) -> OffsetCommitResponse:
+        code = int(codes.pop()) if codes else 0
+        response = answer_of(lambda *_: code)(request)
+        if not codes:
+            world.identity = MEMBER._replace(generation=4)
+        return response
+
+    coordinator.answers["OffsetCommit"] = answer
+    world.commits.commit({FIRST: (1, "")}, WAIT_S)
+    assert len(commits_of(coordinator)) == 4
+
+
 def test_commit_of_a_former_member_is_an_error(
     coordinator: Any, new_thread: Callable[..., CommitThread]
 ) -> None:
