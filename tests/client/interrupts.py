@@ -259,7 +259,7 @@ class _Pausing(RebalanceListener):
         self.consumer: Consumer | None = None
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """Commit while nobody answers; the calls at the end of the block find it paused already."""
+        """Commit for the first time only: the end of the block must not wait for the broker."""
         assert self.consumer is not None
         if not self._asked.is_set():
             self._asked.set()

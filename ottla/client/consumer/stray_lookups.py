@@ -3,9 +3,9 @@
 If a partition is revoked or sought while librdkafka looks up its first or last offset, or stays
 while others come or go, librdkafka drops the answer but repeats the lookup 500 ms later, although
 the partition has a position by then. So it reads from the first record again, or skips records up
-to the end. For two seconds after such a change, the offsets of the partition's records are compared with those expected; the first one
-that differs, also that of the end, is corrected by a seek. A gap of a compacted log costs one more
-fetch.
+to the end. For two seconds after such a change, the offsets of the partition's records are compared
+with those expected; the first one that differs, also that of the end, is corrected by a seek. A gap
+of a compacted log costs one more fetch.
 """
 
 import logging

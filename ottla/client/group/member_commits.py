@@ -48,7 +48,7 @@ class MemberCommits:
         self._waits = waits
         self._identity = Identity()
         self._answer: Future[int] | None = None
-        # The thread must not keep a consumer in its group that nobody refers to any more.
+        # The thread must not keep a consumer in its group whose program has dropped it.
         self._close = weakref.finalize(self, thread.close)
 
     @property

@@ -2,6 +2,9 @@
 
 librdkafka's calls block, so they are made in short steps: Ctrl-C takes effect between two of them.
 `send_offsets`, which needs longer steps, waits in a thread.
+
+Not done: metadata of `send_offsets` as it is, because confluent-kafka ends a text with a NUL
+character. Our clients do not return that character; others see it.
 """
 
 import logging
