@@ -237,7 +237,7 @@ class Node:
             files=self._files,
             tasks=self._tasks,
         )
-        self._listeners.limit(self._static, self._net, self._tasks)
+        self._listeners.limit(settings.current.options, self._net, self._tasks)
         coordinators = coordinators_of(
             environment, peers, self._current_session, is_mixed=identity.secret is None
         )

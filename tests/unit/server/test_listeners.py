@@ -1,4 +1,4 @@
-"""The limits of a running broker's connections: changed while it runs."""
+"""The limits of a running broker's connections: changed, and kept by a restart."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,6 +17,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from tests.unit.server.test_node import Client, Yard
 
 BROKER = 4
+PER_ADDRESS = "max.connections.per.ip"
 OVERRIDES = "max.connections.per.ip.overrides"
 
 
@@ -74,3 +75,15 @@ async def test_unknown_host_does_not_change_the_other_limits(yard: Yard, caplog)
     assert await alter(await yard.client(node), **{OVERRIDES: "no..host:3,127.0.0.1:9"}) == 0
     await wait_for_connections(node, "127.0.0.1", 9)
     assert "limit of an unknown host ignored host=no..host" in caplog.text
+
+
+async def test_changed_limits_are_kept_by_a_restart(yard: Yard) -> None:
+    """The broker applies the options in the tree, not only those that it was started with."""
+    node = await yard.start()
+    settings = {PER_ADDRESS: "50", "max.connections": "60", OVERRIDES: "192.0.2.1:7"}
+    assert await alter(await yard.client(node), **settings) == 0
+    await node.stop()
+    again = await yard.start()
+    await wait_for_connections(again, "192.0.2.1", 7)
+    assert limits_of(again).connections_per_host_max == 50
+    assert limits_of(again).connections_max == 60
