@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ottla.base.errors import OttlaError
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.measuring import plot
@@ -85,13 +86,13 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     output.rows([row], _COLUMNS)
 
 
-def _reporter() -> Callable[[str], None]:
+def _reporter() -> Callable[[OttlaError], None]:
     """Return a function that prints each reason for a failure once: many records may have it."""
     reported: set[str] = set()
 
-    def report(error: str) -> None:
-        if error not in reported:
-            reported.add(error)
+    def report(error: OttlaError) -> None:
+        if str(error) not in reported:
+            reported.add(str(error))
             note(f"A record was not delivered: {error}")
 
     return report
