@@ -41,7 +41,7 @@ class ProduceOptions:
 
 
 @click.command("produce")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True,
               metavar="N", help="The number of records to measure.")  # fmt: skip
 @client_options.size

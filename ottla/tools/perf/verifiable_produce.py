@@ -32,7 +32,7 @@ class NumbersOptions:
 
 
 @click.command("verifiable-produce")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.option("--records", type=click.IntRange(min=1), metavar="N",
               help="The number of records (default: until Ctrl-C).")  # fmt: skip
 @client_options.rate

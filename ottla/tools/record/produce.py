@@ -41,7 +41,7 @@ class ProduceOptions:
 
 
 @click.command("produce")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @click.option("-l", "--lines", is_flag=True, help="Split the files into records at the delimiter.")
 @click.option(
