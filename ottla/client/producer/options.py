@@ -97,8 +97,9 @@ class ProducerErrors:
     def unsent(self, cause: Any, topic: str | None, partition: int | None) -> Exception:
         """Return our error for a record that was not delivered."""
         fatal = self._fatal
-        if cause.name() == "_INVALID_ARG" and (error := too_long(topic or "")) is not None:
-            return error
+        invalid = too_long(topic or "") if cause.name() == "_INVALID_ARG" else None
+        if invalid is not None:
+            return invalid
         if fatal is None or cause.code() not in transport.DROPPED:
             return transport.unsent_error(cause, topic, partition)
         error = transport.translate(fatal)
