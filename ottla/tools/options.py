@@ -58,7 +58,10 @@ output_format = click.option(
     help="The output format.",
 )
 explain = click.option(
-    "--explain", is_flag=True, help="Print each request, except librdkafka's, on standard error."
+    "--explain",
+    is_flag=True,
+    help="Print each request to the brokers on standard error, except those of librdkafka, which "
+    "writes and reads the records.",
 )
 # The largest numbers of partitions, brokers and replicas that a request can contain.
 INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1

@@ -78,6 +78,7 @@ class ProduceOptions:
     "codec",
     type=click.Choice(_CODECS),
     default="none",
+    show_default=True,
     help="The compression codec.",
 )
 @click.option(
@@ -89,7 +90,7 @@ class ProduceOptions:
     multiple=True,
     metavar="NAME=VALUE",
     callback=options.parse_pairs,
-    help="An option of librdkafka, like linger.ms=0.",
+    help="An option of librdkafka, like linger.ms=0; may be repeated.",
 )
 @options.connected
 def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) -> None:

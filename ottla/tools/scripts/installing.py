@@ -20,7 +20,7 @@ _MARK = "# Written by `ottla scripts install`."
 _FORMS = ("", ".sh")
 
 
-@click.command("install")
+@click.command("install", short_help="Write the scripts to a folder.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @options.formatted
 def install(output: Output, folder: Path) -> None:
