@@ -7,6 +7,8 @@ from ottla.base.errors import OttlaError
 from ottla.client.errors import Closed
 from ottla.client.transport import RecordProducer, Settings, record_error, translated_errors
 
+# librdkafka reports dropped records at once, if its threads are not busy.
+_REPORTS_S = 1.0
 # Takes the error (None if there is none) and librdkafka's message.
 Report = Callable[[OttlaError | None, Any], None]
 
@@ -40,7 +42,7 @@ class MeasuredProducer(RecordProducer):
     def drop(self) -> None:
         """Report the records that are not acknowledged yet as failed, and forget failures."""
         self._producer.purge()
-        self._producer.flush(0)
+        self._producer.flush(_REPORTS_S)
         self._failure = None
 
     def init_transactions(self) -> None:
