@@ -18,6 +18,18 @@ OttlaError
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 
+_TOPIC_LENGTH_MAX = 249
+
+
+def too_long(topic: str) -> ApiError | None:
+    """Return the error for a topic whose name is too long; None for any other.
+
+    librdkafka would refuse a record without naming the topic or the reason.
+    """
+    if len(topic) <= _TOPIC_LENGTH_MAX:
+        return None
+    return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, subject=f"Topic {topic!r}")
+
 
 class RecordsDenied(ApiError):
     """The user is denied the `operation` (Read or Write) on the records of `topic`."""

@@ -128,10 +128,11 @@ class Endpoint:
 
     def begin(self, host: str) -> bool:
         """Count a TLS handshake unless max.connections(.per.ip) are open or in a handshake."""
-        is_admitted = (
-            len(self._connections) + self._handshakes_count < self.limits.connections_max
-            and self._by_host[host] < self.limits.connections_per_host_max
-        )
+        is_admitted = len(
+            self._connections
+        ) + self._handshakes_count < self.limits.connections_max and self._by_host[
+            host
+        ] < self.limits.connections_from(host)
         if is_admitted:
             self._by_host[host] += 1
             self._handshakes_count += 1
@@ -159,7 +160,7 @@ class Endpoint:
         return (
             len(self._connections) <= self.limits.connections_max
             # The handshake of this connection is still counted.
-            and self._by_host[host] - self.is_encrypted <= self.limits.connections_per_host_max
+            and self._by_host[host] - self.is_encrypted <= self.limits.connections_from(host)
             and (self._descriptors is None or self._descriptors.admit())
         )
 

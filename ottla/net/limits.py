@@ -5,7 +5,8 @@ Most of these are unlimited by default in Kafka (`queued.max.request.bytes` -1, 
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.net.port import SYSTEM_BUFFERS, SocketBuffers
@@ -33,8 +34,14 @@ class Limits:
     connections_max: int = 10_000
     # max.connections.per.ip
     connections_per_host_max: int = 2**31 - 1
+    # max.connections.per.ip.overrides, by address
+    connections_by_host_max: Mapping[str, int] = field(default_factory=dict)
     # socket.send.buffer.bytes, socket.receive.buffer.bytes
     socket_buffers: SocketBuffers = SYSTEM_BUFFERS
+
+    def connections_from(self, host: str) -> int:
+        """Return the maximum number of connections from an address."""
+        return self.connections_by_host_max.get(host, self.connections_per_host_max)
 
 
 class Budget:

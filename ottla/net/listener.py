@@ -432,6 +432,14 @@ class RealNet:
             raise _no_name(host) from error
         return transport, protocol
 
+    async def resolve(self, host: str) -> list[str]:
+        """Return the addresses of a host, as the system resolves its name."""
+        try:
+            rows = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except UnicodeError as error:
+            raise _no_name(host) from error
+        return [str(address[0]) for *_, address in rows]
+
     def file_socket(self, transport: asyncio.BaseTransport) -> RealFileSocket | None:
         """Return the socket of a TCP transport; None for TLS, which encrypts what it sends."""
         if transport.get_extra_info("sslcontext") is not None:

@@ -112,6 +112,10 @@ class Net(Protocol):
         """Connect; raises OSError if nothing listens at the address, or if a TLS handshake fails."""
         ...
 
+    async def resolve(self, host: str) -> list[str]:
+        """Return the addresses of a host; raises OSError if the name is not known."""
+        ...
+
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
         """Return the means to send files through a transport; None if it cannot send files."""
         ...

@@ -1,8 +1,9 @@
 """The listeners of one broker: opened together, limited together, and closed together."""
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ottla.base.errors import ConfigError
@@ -11,6 +12,7 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import option_tables
+from ottla.cluster.options.option_rows import limits_by_host
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
@@ -29,6 +31,8 @@ from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
 from ottla.storage.directories.disk import LogDirectories
 
+_log = logging.getLogger(__name__)
+
 _LOOPBACK = "127.0.0.1"
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 # How long the broker waits for pending responses when it stops, in seconds.
@@ -39,6 +43,7 @@ _NAMED_MAX = 5
 # Bytes of unsent responses in memory above which fetches return less. Half as much above it,
 # connections that do not read are closed.
 _UNSENT_BYTES_MAX = 256 * 1024**2
+_OVERRIDES = "max.connections.per.ip.overrides"
 
 
 class Listeners:
@@ -47,6 +52,10 @@ class Listeners:
     def __init__(self, static: Snapshot) -> None:
         self.endpoints: list[Endpoint] = []
         self._static = static
+        # The options as of now, if one of them was changed.
+        self._options = static
+        # The addresses of the hosts in max.connections.per.ip.overrides.
+        self._addresses: dict[str, list[str]] = {}
         self._parsed = option_tables.parse_listeners(static)
         self.security: Mapping[str, ListenerSecurity] = {
             listener.name: security_of(static, listener) for listener in self._parsed
@@ -154,14 +163,36 @@ class Listeners:
             for endpoint in self.endpoints
         ]
 
-    def limit(self, options: Snapshot) -> None:
-        """Apply changed limits of connections."""
+    def limit(self, options: Snapshot, net: Net, tasks: Tasks) -> None:
+        """Apply changed limits of connections; those of hosts when their names are resolved."""
+        self._options = options
+        self._apply_limits()
+        hosts = limits_by_host(options.text(_OVERRIDES))
+        if hosts:
+            tasks.spawn(self._resolve(hosts, net), f"hosts of {_OVERRIDES}")
+
+    async def _resolve(self, hosts: Iterable[str], net: Net) -> None:
+        for host in hosts:
+            try:
+                self._addresses[host] = await net.resolve(host)
+            except OSError as error:
+                _log.warning("limit of an unknown host ignored host=%s error=%s", host, error)
+        self._apply_limits()
+
+    def _apply_limits(self) -> None:
         for endpoint in self.endpoints:
-            endpoint.limits = self._limits(endpoint.name, options)
+            endpoint.limits = self._limits(endpoint.name, self._options)
 
     def _limits(self, name: str, options: Snapshot) -> Limits:
         """Return the limits of connections; a client that is not known yet sends small requests."""
-        limits = connection_limits(options)
+        limits = replace(
+            connection_limits(options),
+            connections_by_host_max={
+                address: number
+                for host, number in limits_by_host(options.text(_OVERRIDES)).items()
+                for address in self._addresses.get(host, ())
+            },
+        )
         if not self.security[name].mechanisms:
             return limits
         largest = min(limits.frame_bytes_max, options.integer("sasl.server.max.receive.size"))

@@ -237,6 +237,7 @@ class Node:
             files=self._files,
             tasks=self._tasks,
         )
+        self._listeners.limit(settings.current.options, self._net, self._tasks)
         coordinators = coordinators_of(
             environment, peers, self._current_session, is_mixed=identity.secret is None
         )
@@ -363,7 +364,7 @@ class Node:
 
     def _options_changed(self, current: Current, snapshot: Snapshot) -> None:
         current.options = snapshot
-        self._listeners.limit(snapshot)
+        self._listeners.limit(snapshot, self._net, self._tasks)
 
     # -- stop -------------------------------------------------------------------------------------
 

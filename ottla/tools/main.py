@@ -43,7 +43,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "list": "List the consumer groups.",
             "describe": "Show members, offsets and lag.",
             "seek": "Move a group to a position (dry run by default).",
-            "reset": "Reset a group's offsets (dry run by default).",
+            "reset": "Move a group, as kafka-consumer-groups does (dry run by default).",
             "delete": "Delete groups with their offsets.",
         },
     ),
@@ -87,8 +87,8 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "produce": "Measure the rate and latency of a producer.",
             "consume": "Measure the rate of a consumer.",
             "latency": "Measure the latency from producer to consumer.",
-            "verifiable-produce": "Write numbers, an event for each.",
-            "verifiable-consume": "Read records, with events.",
+            "verifiable-produce": "Write numbers, and report each acknowledgement.",
+            "verifiable-consume": "Read as a group, and report polls and commits.",
             "workload": "Run producers, consumers and faults of a file.",
         },
     ),
@@ -100,7 +100,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "explain": "Describe a pipeline.",
         },
     ),
-    "spark": ("Manage Spark on this machine.", {"warm": "Make Spark start faster."}),
+    "spark": ("Make Spark start faster on this machine.", {"warm": "Make Spark start faster."}),
     "streams": (
         "Run and manage stream applications.",
         {
@@ -258,7 +258,9 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             ),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
-        help="Ottla: an Apache-Kafka-compatible event-streaming platform.",
+        help="Ottla: an Apache-Kafka-compatible event-streaming platform.\n\n"
+        "The first steps, each in a terminal; `ottla COMMAND --help` explains a command:\n\n"
+        "\b\nottla up\necho hello | ottla produce greetings\nottla consume greetings\n",
     )
 )
 

@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from ottla.base.errors import ApiError, OttlaError
 from ottla.base.loading import deferred, load
 from ottla.client.brokers import Brokers
+from ottla.client.errors import too_long
 from ottla.tools.output import JSON, TABLE, Output, note
 from ottla.wire.fields import Message
 
@@ -57,7 +58,10 @@ output_format = click.option(
     help="The output format.",
 )
 explain = click.option(
-    "--explain", is_flag=True, help="Print each request, except librdkafka's, on standard error."
+    "--explain",
+    is_flag=True,
+    help="Print each request to the brokers on standard error, except those of librdkafka, which "
+    "writes and reads the records.",
 )
 # The largest numbers of partitions, brokers and replicas that a request can contain.
 INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
@@ -211,6 +215,14 @@ def parse_positive_milliseconds(
     if value == 0:
         raise click.BadParameter(f"{text!r} must be longer than 0", context, parameter)
     return value
+
+
+def writable_topic(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    """Return the name of a topic to write to; ApiError if it is too long."""
+    error = too_long(name)
+    if error is not None:
+        raise error
+    return name
 
 
 def complete_topic(

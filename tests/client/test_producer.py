@@ -575,3 +575,13 @@ def test_idempotence_numbers_the_batches(cluster: Cluster, topic: str) -> None:
         ids += [header.producer_id for _, header in iterate_batches(file.read_bytes())]
     assert ids[0] >= 0
     assert ids[1:] == [-1, -1]
+
+
+@pytest.mark.parametrize("length", [250, 600])
+def test_topic_whose_name_is_too_long_is_an_invalid_topic(cluster: Cluster, length: int) -> None:
+    """librdkafka refuses one that is much too long with an error that names nothing."""
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        future = producer.send("a" * length, b"x")
+        with pytest.raises(ApiError, match="The topic name is not allowed") as caught:
+            future.result(20)
+    assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -8,7 +8,7 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.client import ConsumerRecord, Producer, RetryingConsumer
 from ottla.client.consumer.retries import ATTEMPT, DUE, ERROR, ORIGIN, RetryPlan
-from ottla.client.errors import CommitFailed
+from ottla.client.errors import Closed, CommitFailed
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, read
 
@@ -199,3 +199,21 @@ def test_a_record_whose_commit_fails_is_no_end(
     assert "offset 0 of" in caplog.text
     retrying.stop()
     retrying.run()
+
+
+def test_run_after_stop_is_refused(cluster: Cluster, topic: str) -> None:
+    """The consumer is closed: it would handle nothing, and say nothing."""
+    handled: list[bytes] = []
+
+    def handle(record: ConsumerRecord) -> None:
+        handled.append(record.value)
+        retrying.stop()
+
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(topic, b"x")
+    settings = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    retrying = RetryingConsumer(topic, handle, delays_s=[10], **settings)
+    retrying.run()
+    with pytest.raises(Closed, match="is closed: create a new one"):
+        retrying.run()
+    assert handled == [b"x"]

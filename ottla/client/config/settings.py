@@ -1,6 +1,7 @@
 """Settings of a client: from a dict or file and keyword arguments to librdkafka's and our own."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ _ALIASES = {
     "partitioner": "partitioner.class",
     "sasl.mechanisms": "sasl.mechanism",
 }
+# host:port, …
+_ADDRESSES = re.compile(r"[^/\\\s,]+:\d+(\s*,\s*[^/\\\s,]+:\d+)*")
 _BUFFERS = ("receive.buffer.bytes", "send.buffer.bytes")
 _PROVIDERS = "config.providers"
 _LONGEST_REFRESH_MS = 3_600_000
@@ -167,6 +170,11 @@ def _from_file(path: str | Path) -> FileOptions:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _ADDRESSES.fullmatch(str(path)):
+            raise ConfigError(
+                f"{str(path)!r} is an address, and the first argument is a file of settings: pass "
+                f"bootstrap_servers={str(path)!r}"
+            ) from error
         raise ConfigError(f"the settings in {str(path)!r} cannot be read: {error}") from error
     return FileOptions(parse_properties(text, str(path)))
 

@@ -15,7 +15,7 @@ from ottla.client.config.names import OF_THE_OTHER, Role
 from ottla.client.config.settings import Config, FileOptions, read_settings
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
-from ottla.client.errors import ClientError, CommitFailed
+from ottla.client.errors import ClientError, Closed, CommitFailed
 from ottla.client.producer.producer import Producer
 from ottla.client.records import ConsumerRecord, Header, TopicPartition
 
@@ -111,7 +111,7 @@ class RetryingConsumer:
         self._retry_on = retry_on
         self._clock_ms = clock_ms or _now_ms
         self._waiting: dict[TopicPartition, int] = {}
-        self._is_stopped = False
+        self._is_stopped = self._is_closed = False
         merged = read_settings(Role.CONSUMER, config, settings).merged
         if merged.get("group.id") is None:
             raise ClientError("retry topics need group_id: its members divide the records")
@@ -125,7 +125,10 @@ class RetryingConsumer:
         self._consumer = Consumer(config=config, listener=listener, **settings)
 
     def run(self) -> None:
-        """Handle records until `stop` is called, in this thread."""
+        """Handle records until `stop` is called, in this thread, and close; Closed if called again."""
+        if self._is_closed:
+            raise Closed("the retrying consumer is closed: create a new one")
+        self._is_closed = True
         with self._producer, self._consumer:
             while not self._is_stopped:
                 self.step()

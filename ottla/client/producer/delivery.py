@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import msgspec
 
 from ottla.client.errors import Closed, Fenced
-from ottla.client.producer.futures import OnDelivery
+from ottla.client.producer.futures import OnDelivery, refuse_coroutine
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import RecordMetadata, metadata_of
@@ -88,7 +88,7 @@ class AsyncDelivery(msgspec.Struct, eq=False, weakref=True):
             try:
                 if self._on_delivery is not None:
                     with _user_code:
-                        self._on_delivery(None if error else metadata, error)
+                        refuse_coroutine(self._on_delivery(None if error else metadata, error))
             finally:
                 self._outcome = metadata if error is None else error
                 self._end_waits(error)

@@ -10,6 +10,7 @@ of a reference cycle when it is finished: `_finish` and `_notify` drop the callb
 raises a copy of the error, whose traceback may refer to the caller's variables.
 """
 
+import inspect
 import logging
 import threading
 import time
@@ -23,8 +24,19 @@ from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.serving import ReportServer
 from ottla.client.records import RecordMetadata
 
-OnDelivery = Callable[[RecordMetadata | None, Exception | None], None]
+OnDelivery = Callable[[RecordMetadata | None, Exception | None], object]
 _log = logging.getLogger("ottla.client")
+
+
+def refuse_coroutine(returned: object) -> None:
+    """Raise TypeError if a callback has returned a coroutine, which nothing would await."""
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise TypeError(
+            f"on_delivery is the async function {returned.__qualname__!r}, whose body would never "
+            "run: pass a plain function, or await the future that send returns (that of Producer "
+            "with asyncio.wrap_future)"
+        )
 
 
 class _Waiting:
@@ -81,7 +93,9 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
             return
         self._on_delivery = None
         try:
-            on_delivery(metadata, None)
+            # `send` does not look at the function: that would cost time for every record.
+            if (returned := on_delivery(metadata, None)) is not None:
+                refuse_coroutine(returned)
         finally:
             self._complete(metadata)
 
@@ -95,7 +109,7 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
         finally:
             try:
                 if on_delivery is not None:
-                    on_delivery(None if error else metadata, error)
+                    refuse_coroutine(on_delivery(None if error else metadata, error))
             finally:
                 self._complete(metadata if error is None else error)
 

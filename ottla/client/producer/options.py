@@ -12,7 +12,7 @@ from ottla.client.config.classes import STICKY, partitioner_of
 from ottla.client.config.names import Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
-from ottla.client.errors import ClientError, Fenced
+from ottla.client.errors import ClientError, Fenced, too_long
 
 _log = logging.getLogger("ottla.client")
 # `ProducerErrors` logs fatal errors: librdkafka itself would write them to standard error.
@@ -97,6 +97,9 @@ class ProducerErrors:
     def unsent(self, cause: Any, topic: str | None, partition: int | None) -> Exception:
         """Return our error for a record that was not delivered."""
         fatal = self._fatal
+        invalid = too_long(topic or "") if cause.name() == "_INVALID_ARG" else None
+        if invalid is not None:
+            return invalid
         if fatal is None or cause.code() not in transport.DROPPED:
             return transport.unsent_error(cause, topic, partition)
         error = transport.translate(fatal)

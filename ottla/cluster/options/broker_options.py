@@ -19,7 +19,15 @@ from ottla.cluster.options import (
     security_options,
     topic_options,
 )
-from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX, Rows, inert, not_empty
+from ottla.cluster.options.option_rows import (
+    INERT,
+    INT_MAX,
+    LONG_MAX,
+    Rows,
+    host_limits,
+    inert,
+    not_empty,
+)
 
 BOOLEAN, STRING, INT, SHORT = (
     OptionType.BOOLEAN,
@@ -162,8 +170,18 @@ _NETWORK = (
         "max.connections.per.ip",
         INT,
         INT_MAX,
-        "Maximum number of connections from one address, to all listeners together.",
+        "Maximum number of connections from one address, to all listeners together. Can be 0 only "
+        "if max.connections.per.ip.overrides names a host.",
         minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "max.connections.per.ip.overrides",
+        STRING,
+        "",
+        "Maximum numbers of connections from some addresses, as host:number, separated by commas. "
+        "Names of hosts are resolved when the broker starts and when an option changes.",
+        check=host_limits,
         dynamic=True,
     ),
     _broker(

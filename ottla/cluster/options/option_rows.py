@@ -16,6 +16,8 @@ LONG_MAX = 2**63 - 1
 INERT = "Accepted and shown, but Ottla does not act on it"
 
 _THROTTLED = re.compile(r"\d+:\d+")
+# Those of Kafka's Utils.validHostPattern.
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 
 
 class Limits(TypedDict, total=False):
@@ -92,6 +94,26 @@ def no_duplicates(value: Sequence[str]) -> str | None:
 def not_empty(value: Sequence[str]) -> str | None:
     """Check that a list is not empty and contains no item twice."""
     return no_duplicates(value) if value else "it must not be empty"
+
+
+def limits_by_host(text: str) -> dict[str, int]:
+    """Return the numbers of `host:number` pairs; raise ValueError, with the reason, for others."""
+    limits = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        host, _, number = (part.strip() for part in pair.rpartition(":"))
+        if not (_HOST.fullmatch(host) and number.isascii() and number.isdecimal()):
+            raise ValueError(f"{pair!r} is not a pair of host and number, like 127.0.0.1:100")
+        limits[host] = int(number)
+    return limits
+
+
+def host_limits(text: str) -> str | None:
+    """Check `host:number` pairs."""
+    try:
+        limits_by_host(text)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def throttled_replicas(value: Sequence[str]) -> str | None:

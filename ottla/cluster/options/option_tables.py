@@ -256,11 +256,21 @@ def _with_identity(snapshot: Snapshot) -> Snapshot:
     return Snapshot(BROKER_OPTIONS, values)
 
 
+def check_connections(broker: Snapshot) -> None:
+    """Raise ConfigError if the limits of connections refuse every client."""
+    if broker["max.connections.per.ip"] == 0 and not broker["max.connections.per.ip.overrides"]:
+        raise ConfigError(
+            "Invalid value 0 for configuration max.connections.per.ip: every connection would be "
+            "refused. Name hosts in max.connections.per.ip.overrides, or set at least 1"
+        )
+
+
 def _check_together(snapshot: Snapshot) -> None:
     """Check values that depend on each other, which a single row cannot check."""
     _check_lags(
         snapshot["log.cleaner.min.compaction.lag.ms"], snapshot["log.cleaner.max.compaction.lag.ms"]
     )
+    check_connections(snapshot)
     group_options.check_broker(snapshot)
     authorization_options.rules_of(snapshot)
     listeners = parse_listeners(snapshot)

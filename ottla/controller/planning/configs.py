@@ -73,7 +73,9 @@ def alter_broker(
     }
     altered = _altered(current, changes, rows, defaults)
     try:
-        BROKER_OPTIONS.parse({name: text for name, text in altered.items() if name in rows})
+        own = BROKER_OPTIONS.parse({name: text for name, text in altered.items() if name in rows})
+        others = {name: value for name, value in broker.explicit.items() if name not in current}
+        option_tables.check_connections(Snapshot(BROKER_OPTIONS, {**others, **own.explicit}))
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
     return altered

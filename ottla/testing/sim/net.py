@@ -126,6 +126,10 @@ class SimNet:
         near.begin(protocol)
         return near, protocol
 
+    async def resolve(self, host: str) -> list[str]:
+        """Return the host's name, which is also its address."""
+        return [self._resolve(host)]
+
     def file_socket(self, transport: asyncio.BaseTransport) -> SimFileSocket | None:
         """Return a socket that sends files through a transport of this network."""
         return SimFileSocket(transport) if isinstance(transport, SimTransport) else None

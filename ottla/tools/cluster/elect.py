@@ -44,7 +44,7 @@ def command(
 ) -> int:
     """Elect the first replica of partitions as their leader, if it is in sync.
 
-    The exit code is 1 if an election has failed, else 0.
+    TOPIC:0,1 names the partitions 0 and 1. The exit code is 1 if an election has failed, else 0.
 
     \b
     ottla cluster elect --all --execute

@@ -48,6 +48,8 @@ def command(
 ) -> int:
     """Move the replicas of topics or partitions to brokers; without arguments, show running moves.
 
+    TOPIC:0,1 names the partitions 0 and 1.
+
     With several partitions the first broker of --to rotates, so that leaders are spread. The exit
     code of --verify is 1 until all moves are complete.
 

@@ -18,12 +18,11 @@ _write = deferred("ottla.tools.debug.collecting", "write_bundle")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @options.connected
 def command(brokers: Brokers, output: Output, file: Path | None) -> None:
-    """Collect versions, topics, options, groups, offsets, log directories and metrics in
-    FILE.tar.gz.
+    """Collect versions, topics, options, groups, offsets, log directories and metrics in a file.
 
-    The archive contains no records, and no values of options whose names look like a password, a
-    key or a token. It contains the names of topics, groups and hosts: look at it before you send
-    it.
+    FILE is an archive (default: ottla-bundle-DATE-TIME.tar.gz), and must not exist. It contains no
+    records, and no values of options whose names look like a password, a key or a token. It
+    contains the names of topics, groups and hosts: look at it before you send it.
     """
     path = file or Path(f"ottla-bundle-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     brokers.metadata([])

@@ -60,7 +60,7 @@ def text_of(
 @click.option("--config", default=CONFIG, show_default=True, metavar="FILE",
               help="The configuration of the broker.")  # fmt: skip
 @click.option("--data", multiple=True, metavar="FOLDER",
-              help="A log directory outside of /var/lib; may be repeated.")  # fmt: skip
+              help="A log directory of the broker; may be repeated.  [default: /var/lib/USER]")  # fmt: skip
 @destination
 def command(
     output: Output,

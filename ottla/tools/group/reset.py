@@ -45,6 +45,8 @@ def command(
 ) -> None:
     """Reset the committed offsets of a group, with the options of kafka-consumer-groups.
 
+    `ottla group seek` also takes the offsets of another group or of a file.
+
     \b
     ottla group reset billing --to @-1h --execute
     ottla group reset billing --topic orders --shift-by -10 --execute

@@ -45,6 +45,8 @@ def command(
 ) -> Any:
     """Answer questions about Kafka by experiments on a cluster that runs in this process.
 
+    Without NAMES, list the lessons.
+
     \b
     ottla learn --list
     ottla learn acks-1

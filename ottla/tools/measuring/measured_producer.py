@@ -3,27 +3,47 @@
 from collections.abc import Callable
 from typing import Any
 
-from ottla.client.transport import RecordProducer, Settings, translated_errors
+from ottla.base.errors import OttlaError
+from ottla.client.errors import Closed
+from ottla.client.transport import RecordProducer, Settings, record_error, translated_errors
 
-# Takes the error as text (None if there is none) and librdkafka's message.
-Report = Callable[[str | None, Any], None]
+# librdkafka reports dropped records at once, if its threads are not busy.
+_REPORTS_S = 1.0
+# Takes the error (None if there is none) and librdkafka's message.
+Report = Callable[[OttlaError | None, Any], None]
 
 
 class MeasuredProducer(RecordProducer):
     """A RecordProducer that calls `report` for every record, with the message of librdkafka.
 
     The message knows its partition, its offset, and in `latency()` the seconds since it was sent.
+    By default the first failure ends the next call, too. If the producer `continues`, failures are
+    only reported, as Apache Kafka's tools do; so they are for records after a refused login.
     """
 
     def __init__(
-        self, bootstrap: str, settings: Settings, report: Report, on_down: Callable[[], None]
+        self,
+        bootstrap: str,
+        settings: Settings,
+        report: Report,
+        on_down: Callable[[], None],
+        *,
+        continues: bool = False,
     ) -> None:
         super().__init__(bootstrap, settings, on_down)
         self._report = report
+        self._continues = continues
+        self._refusal: OttlaError | None = None
 
     def poll(self, seconds: float) -> None:
         """Wait for reports and statistics."""
         self._producer.poll(seconds)
+
+    def drop(self) -> None:
+        """Report the records that are not acknowledged yet as failed, and forget failures."""
+        self._producer.purge()
+        self._producer.flush(_REPORTS_S)
+        self._failure = None
 
     def init_transactions(self) -> None:
         """Register the transactional id; ClientError if the cluster refuses."""
@@ -42,5 +62,20 @@ class MeasuredProducer(RecordProducer):
             self._producer.commit_transaction()
 
     def _delivery(self, error: Any, message: Any) -> None:
-        super()._delivery(error, message)
-        self._report(None if error is None else error.str(), message)
+        if error is None or not self._continues:
+            super()._delivery(error, message)
+        if error is None:
+            self._report(None, message)
+            return
+        failure = record_error(error, message.topic(), "Write")
+        is_dropped = isinstance(failure, Closed) and self._refusal is not None
+        self._report(self._refusal if is_dropped else failure, message)
+
+    def _raise_failure(self) -> None:
+        if not self._continues:
+            super()._raise_failure()
+            return
+        # Only a refused login or certificate: librdkafka would keep the records and try again.
+        self._refusal = self._refusal or self._failure
+        if self._refusal is not None:
+            self._producer.purge()

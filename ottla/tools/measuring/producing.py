@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.base.errors import OttlaError
 from ottla.tools.measuring.latencies import Latencies, Window
 from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.pace import Pace
@@ -36,7 +37,7 @@ class ProduceResults:
     def __init__(
         self,
         plan: ProducePlan,
-        on_failure: Callable[[str], None],
+        on_failure: Callable[[OttlaError], None],
         window_s: float = 5.0,
         on_window: Callable[[bool, Window], None] = lambda is_steady, window: None,
     ) -> None:
@@ -60,7 +61,7 @@ class ProduceResults:
             )
             self.all.is_silent = True
 
-    def report(self, error: str | None, message: Any) -> None:
+    def report(self, error: OttlaError | None, message: Any) -> None:
         """Note an acknowledged record, or report why it was not delivered."""
         if error is not None:
             self._on_failure(error)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
-from ottla.tools.measuring.measured_producer import MeasuredProducer, Report
+from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.pace import Pace
 from ottla.tools.signals import StopSignals
 
@@ -34,6 +34,10 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
+def _described(error: OttlaError) -> tuple[str, str]:
+    return type(error).__name__, str(error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumbersPlan:
     """Values are 0, 1, 2, …, up to `limit` (-1: until stopped), `rate` a second (0 or less: no
@@ -52,38 +56,58 @@ class NumbersPlan:
 
 
 class NumbersRun:
-    """Sends numbers, with an event for each; counts what was sent and acknowledged."""
+    """Sends numbers, with an event for each; counts what was sent and acknowledged.
 
-    def __init__(self, plan: NumbersPlan, on_event: OnEvent) -> None:
+    `described` returns the class and the message of an error, for its event.
+    """
+
+    def __init__(
+        self,
+        plan: NumbersPlan,
+        on_event: OnEvent,
+        described: Callable[[OttlaError], tuple[str, str]] = _described,
+    ) -> None:
         self._plan = plan
         self._on_event = on_event
+        self._described = described
         self.sent = self.acked = 0
         self._start = time.monotonic()
 
-    def run(self, opened: Callable[[Report], MeasuredProducer], stop: StopSignals) -> None:
+    def run(self, producer: MeasuredProducer, stop: StopSignals) -> None:
         """Send until the limit or until stopped; OttlaError after a record that failed.
 
-        `opened` returns a producer that calls its argument for each record.
+        The producer calls `report` for each record. Records that a stopped cluster does not
+        acknowledge are dropped once `stop` has lost its patience.
         """
-        plan = self._plan
         self._start = time.monotonic()
+        self._on_event("startup_complete")
+        try:
+            self._send(producer, stop)
+            producer.flush()
+        except OttlaError:
+            producer.drop()
+            raise
+        except KeyboardInterrupt:
+            producer.drop()
+
+    def _send(self, producer: MeasuredProducer, stop: StopSignals) -> None:
+        plan = self._plan
         create_time = plan.create_time
-        with opened(self._report) as producer:
-            # Reports are events, which do not wait for the next record.
-            pace = Pace(plan.rate, producer.flush)
-            for number in itertools.count():
-                if stop.requested or (plan.limit >= 0 and number >= plan.limit):
-                    break
-                value = str(number) if plan.prefix is None else f"{plan.prefix}.{number}"
-                key = str(number % plan.repeating_keys).encode() if plan.repeating_keys else None
-                timestamp = None
-                if create_time > 0:
-                    timestamp = create_time
-                    # As in Kafka, the time since the start is added for every record.
-                    create_time += int((time.monotonic() - self._start) * 1000)
-                producer.send(plan.topic, value.encode(), key=key, timestamp=timestamp)
-                self.sent += 1
-                pace.keep(self.sent)
+        # Reports are events, which do not wait for the next record.
+        pace = Pace(plan.rate, producer.flush)
+        for number in itertools.count():
+            if stop.requested or (plan.limit >= 0 and number >= plan.limit):
+                break
+            value = str(number) if plan.prefix is None else f"{plan.prefix}.{number}"
+            key = str(number % plan.repeating_keys).encode() if plan.repeating_keys else None
+            timestamp = None
+            if create_time > 0:
+                timestamp = create_time
+                # As in Kafka, the time since the start is added for every record.
+                create_time += int((time.monotonic() - self._start) * 1000)
+            self.sent += 1
+            producer.send(plan.topic, value.encode(), key=key, timestamp=timestamp)
+            pace.keep(self.sent)
 
     def report_totals(self) -> None:
         """Report the end, and the counts."""
@@ -96,15 +120,17 @@ class NumbersRun:
         """The acknowledged records per second since the start."""
         return self.acked / max(time.monotonic() - self._start, 1e-3)
 
-    def _report(self, error: str | None, message: Any) -> None:
+    def report(self, error: OttlaError | None, message: Any) -> None:
+        """Report a record, as librdkafka's message, and the error if it was not delivered."""
         key, value, topic = text(message.key()), text(message.value()), self._plan.topic
         if error is None:
             self.acked += 1
             self._on_event("producer_send_success", key=key, value=value, offset=message.offset(),
                            topic=topic, partition=message.partition())  # fmt: skip
         else:
-            self._on_event("producer_send_error", message=error, exception=error, key=key,
-                           value=value, topic=topic)  # fmt: skip
+            kind, reason = self._described(error)
+            self._on_event("producer_send_error", topic=topic, key=key, value=value,
+                           exception=kind, message=reason)  # fmt: skip
 
 
 class EventsOfConsumer:

@@ -28,6 +28,7 @@ from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point
+from ottla.tools.group.types import check_exists
 from ottla.tools.mirror.routes import Points, Route, prepare, read_points, translate_groups
 from ottla.tools.positions import BEGINNING, Position, resolve
 from ottla.tools.record.goal import Goal
@@ -99,6 +100,7 @@ class Mirror:
         # Settings that librdkafka refuses are found before topics are created.
         with self._open_producer(), self._open_consumer():
             pass
+        self._report_missing_groups()
         keys = [key for route in routes for key in self._prepare(route)]
         self._positions = self._starts(keys, settings.start)
         self._refresh_at = time.monotonic() + settings.refresh_s
@@ -125,6 +127,18 @@ class Mirror:
                 goes_on = not stop.requested
         if settings.groups:
             self._translate()
+
+    def _report_missing_groups(self) -> None:
+        for name in self._settings.groups:
+            try:
+                check_exists(self._source, name)
+            except ApiError as error:
+                # The requests that translate offsets report other errors.
+                if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                    self._note(
+                        f"There is no group {name!r} in the source's cluster: it has no offsets to "
+                        "translate yet."
+                    )
 
     def _run_with_clients(
         self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]

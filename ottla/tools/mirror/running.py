@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ottla.client.brokers import Brokers
+from ottla.tools.group.types import check_exists
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Route
 from ottla.tools.output import Output, Progress, note
@@ -30,6 +31,9 @@ def copy_topic(
         raise click.UsageError("`stored` is a position of a group: name an offset or a time")
     if end is not None and options["follow"]:
         raise click.UsageError("--follow has no end: omit it, or the second -o")
+    if not options["follow"]:
+        for group in options["groups"]:
+            check_exists(source, group)
     settings = MirrorSettings(
         exactly_once=options["exactly_once"],
         follow=options["follow"],

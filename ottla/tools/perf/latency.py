@@ -30,7 +30,7 @@ class LatencyOptions:
 
 
 @click.command("latency")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.option("--records", type=click.IntRange(min=1), default=1000, show_default=True,
               metavar="N", help="The number of records.")  # fmt: skip
 @client_options.size

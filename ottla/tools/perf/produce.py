@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ottla.base.errors import OttlaError
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.measuring import plot
@@ -40,7 +41,7 @@ class ProduceOptions:
 
 
 @click.command("produce")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True,
               metavar="N", help="The number of records to measure.")  # fmt: skip
 @client_options.size
@@ -85,13 +86,13 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     output.rows([row], _COLUMNS)
 
 
-def _reporter() -> Callable[[str], None]:
+def _reporter() -> Callable[[OttlaError], None]:
     """Return a function that prints each reason for a failure once: many records may have it."""
     reported: set[str] = set()
 
-    def report(error: str) -> None:
-        if error not in reported:
-            reported.add(error)
+    def report(error: OttlaError) -> None:
+        if str(error) not in reported:
+            reported.add(str(error))
             note(f"A record was not delivered: {error}")
 
     return report

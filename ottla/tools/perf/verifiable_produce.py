@@ -13,7 +13,7 @@ from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun, event_line
 from ottla.tools.output import Output, note
 from ottla.tools.perf import client_options
-from ottla.tools.signals import StopSignals
+from ottla.tools.signals import PATIENCE_S, StopSignals
 
 _COLUMNS = ("topic", "sent", "acknowledged", "records_per_second")
 
@@ -32,7 +32,7 @@ class NumbersOptions:
 
 
 @click.command("verifiable-produce")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.option("--records", type=click.IntRange(min=1), metavar="N",
               help="The number of records (default: until Ctrl-C).")  # fmt: skip
 @client_options.rate
@@ -76,17 +76,17 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> int:
             live.show(numbers.acked)
 
     numbers = NumbersRun(plan, report)
-    report("startup_complete")
     settings = {**brokers.settings, "acks": request.acks, "linger.ms": "0", **request.settings}
     on_down = client_options.on_down(brokers.bootstrap)
     error: OttlaError | None = None
-    try:
-        with StopSignals() as stop:
-            numbers.run(
-                lambda report: MeasuredProducer(brokers.bootstrap, settings, report, on_down), stop
-            )
-    except OttlaError as failure:
-        error = failure
+    with (
+        StopSignals(patience_s=PATIENCE_S) as stop,
+        MeasuredProducer(brokers.bootstrap, settings, numbers.report, on_down) as producer,
+    ):
+        try:
+            numbers.run(producer, stop)
+        except OttlaError as failure:
+            error = failure
     numbers.report_totals()
     live.clear()
     if not output.is_json:

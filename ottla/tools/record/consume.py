@@ -53,7 +53,8 @@ class ConsumeOptions:
     "offsets",
     multiple=True,
     metavar="POSITION",
-    help="Start position: beginning (default), end, stored, 42, -10 (the last ten), @2026-02-14, "
+    help="Start position: beginning (default), end, stored (the committed offsets of -G), 42, "
+    "-10 (the last ten), @2026-02-14, "
     "@-1h, @milliseconds; a second -o sets the end.",
 )
 @click.option("-p", "--partition", "partitions", type=options.number_of_partition, multiple=True,
@@ -69,7 +70,7 @@ class ConsumeOptions:
 @click.option(
     "-f",
     "--format",
-    help="%t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths, "
+    help="The format of a record: %t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths, "
     "%T timestamp, %h headers, %%; \\n \\t \\xNN.",
 )
 @click.option(
@@ -91,11 +92,13 @@ class ConsumeOptions:
     multiple=True,
     metavar="NAME=VALUE",
     callback=options.parse_pairs,
-    help="An option of librdkafka.",
+    help="An option of librdkafka, like fetch.max.bytes=1000; may be repeated.",
 )
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """Read records of TOPICS and write them to standard output.
+
+    The command runs until Ctrl-C, unless -c, -e or a second -o ends it.
 
     \b
     ottla consume greetings

@@ -41,7 +41,7 @@ class ProduceOptions:
 
 
 @click.command("produce")
-@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("topic", shell_complete=options.complete_topic, callback=options.writable_topic)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @click.option("-l", "--lines", is_flag=True, help="Split the files into records at the delimiter.")
 @click.option(
@@ -78,6 +78,7 @@ class ProduceOptions:
     "codec",
     type=click.Choice(_CODECS),
     default="none",
+    show_default=True,
     help="The compression codec.",
 )
 @click.option(
@@ -89,7 +90,7 @@ class ProduceOptions:
     multiple=True,
     metavar="NAME=VALUE",
     callback=options.parse_pairs,
-    help="An option of librdkafka, like linger.ms=0.",
+    help="An option of librdkafka, like linger.ms=0; may be repeated.",
 )
 @options.connected
 def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) -> None:

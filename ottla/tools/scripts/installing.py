@@ -20,7 +20,7 @@ _MARK = "# Written by `ottla scripts install`."
 _FORMS = ("", ".sh")
 
 
-@click.command("install")
+@click.command("install", short_help="Write the scripts to a folder.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @options.formatted
 def install(output: Output, folder: Path) -> None:
@@ -39,10 +39,10 @@ def install(output: Output, folder: Path) -> None:
     for path in paths:
         path.write_text(_content(path.name), encoding="utf-8")
         path.chmod(0o755)
-    _warn_of_others(folder)
     output.done(
         f"{len(SCRIPTS)} scripts are in {folder}.", folder=str(folder), scripts=list(SCRIPTS)
     )
+    _warn_of_others(folder)
 
 
 @click.command("list")

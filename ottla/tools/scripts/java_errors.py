@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.brokers import CoordinatorError
-from ottla.client.errors import HandshakeFailed, Unsupported
+from ottla.client.errors import HandshakeFailed, TimedOut, Unsupported
 
 # The sentence for an error code whose response has none.
 _MESSAGES = {
@@ -100,6 +100,7 @@ _EXCEPTIONS = {
     ErrorCode.INVALID_REGULAR_EXPRESSION: "InvalidRegularExpression",
 }
 _ERRORS = "org.apache.kafka.common.errors"
+_OTHER = "org.apache.kafka.common.KafkaException"
 _LOOKUP_FORBIDDEN = (
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -124,12 +125,23 @@ def java_exception(error: Exception) -> str:
     return f"{name}: {message}" if name else message
 
 
+def java_class(error: Exception) -> tuple[str, str]:
+    """Return the class of the Java client's exception, as Java prints a class, and the message."""
+    name, message = _worded(error)
+    return f"class {name or _OTHER}", message
+
+
 def of_records(error: OttlaError, topic: str, group: str | None = None) -> OttlaError:
     """Return the error of a producer or a consumer of a topic, as the Java client words it."""
     if isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return ApiError(error.code, f"Not authorized to access topics: [{topic}]")
     if isinstance(error, ApiError) and error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
         return ApiError(error.code, f"Not authorized to access group: {group}")
+    if (
+        isinstance(error, ApiError)
+        and error.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    ):
+        return ApiError(error.code)
     return error
 
 
@@ -162,6 +174,8 @@ def _worded(error: Exception) -> _Worded:
         return _Worded(f"{_ERRORS}.UnsupportedVersionException", f"The node does not support {api}")
     if isinstance(error, HandshakeFailed):
         return _Worded(f"{_ERRORS}.SslAuthenticationException", "SSL handshake failed")
+    if isinstance(error, TimedOut):
+        return _Worded(f"{_ERRORS}.TimeoutException", str(error))
     return _Worded("", str(error))
 
 

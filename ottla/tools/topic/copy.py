@@ -34,7 +34,7 @@ _configure = deferred("ottla.tools.profile.client_config", "configure")
     help="Start of partitions that were never copied: beginning (default), end, 42, -10, +5, "
     "@2026-02-14, @-1h; a second -o sets the end.",
 )
-@click.option("--follow", is_flag=True, help="Continue at the end until stopped.")
+@click.option("--follow", is_flag=True, help="Wait for new records at the end, until Ctrl-C.")
 @click.option(
     "--exactly-once", is_flag=True, help="Write records and positions in transactions (KIP-98)."
 )
@@ -42,7 +42,8 @@ _configure = deferred("ottla.tools.profile.client_config", "configure")
     "--groups",
     multiple=True,
     metavar="GROUP",
-    help="Translate the committed offsets of this group; may be repeated.",
+    help="Translate the committed offsets of this group; may be repeated. A group that does not "
+    "exist is an error, unless --follow waits for it.",
 )
 @click.option(
     "--interval",

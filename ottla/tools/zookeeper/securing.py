@@ -10,11 +10,11 @@ from ottla.base.errors import ConfigError
 from ottla.cluster import zookeeper_security
 from ottla.cluster.secured_znodes import secured
 from ottla.cluster.zk.acls import AclOf
-from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.tls import has_user
 from ottla.cluster.znodes import BrokerIdsNode
 from ottla.tools import options
 from ottla.tools.output import Output
+from ottla.tools.zookeeper.sessions import begin
 from ottla.tools.zookeeper.tls_files import tls_config, tls_options
 
 CONNECT_MS = 10_000
@@ -58,7 +58,7 @@ def migrate(connect: str, acl_of: AclOf, options: Mapping[str, str]) -> int:
 
 
 async def _migrate(connect: str, acl_of: AclOf, options: Mapping[str, str]) -> int:
-    session = await LiveSession.begin(
+    session = await begin(
         connect,
         connect_timeout_ms=CONNECT_MS,
         acl_of=acl_of,

@@ -17,6 +17,7 @@ from ottla.cluster.zk.port import CoordinationError
 from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.zookeeper import nodes, results
+from ottla.tools.zookeeper.sessions import begin
 from ottla.tools.zookeeper.start import DEFAULT_PORT
 from ottla.tools.zookeeper.tls_files import tls_config, tls_options
 
@@ -74,7 +75,7 @@ class _Shell:
         self._thread.start()
         try:
             self._session: LiveSession = self._wait(
-                LiveSession.begin(
+                begin(
                     connect,
                     connect_timeout_ms=_CONNECT_MS,
                     creates_path=False,

@@ -14,11 +14,11 @@ from ottla.base.files import RealFileSystem
 from ottla.cluster import zookeeper_transfer
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.journal import JOURNAL_PREFIX
-from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import Coordination
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.output import Output, Progress
+from ottla.tools.zookeeper.sessions import begin
 
 OpenTree = AbstractAsyncContextManager[Coordination]
 
@@ -71,7 +71,7 @@ async def directory(data: Path, *, must_exist: bool) -> AsyncIterator[Coordinati
 @asynccontextmanager
 async def ensemble(connect: str) -> AsyncIterator[Coordination]:
     """Open a session with a ZooKeeper ensemble."""
-    session = await LiveSession.begin(connect)
+    session = await begin(connect)
     try:
         yield session
     finally:

@@ -128,6 +128,18 @@ async def test_one_address_has_its_own_limit(open_site) -> None:
     assert await second[0].read() == b""
 
 
+async def test_an_address_can_have_another_limit(open_site) -> None:
+    """An address in max.connections.per.ip.overrides has this limit, in both directions."""
+    for most, overridden in ((1, 2), (3, 2)):
+        limits = Limits(
+            connections_per_host_max=most, connections_by_host_max={"127.0.0.1": overridden}
+        )
+        site = await open_site(limits)
+        assert [await ask(await site.connect(), b"1") for _ in range(2)] == [b"1"] * 2
+        third = await site.connect()
+        assert await third[0].read() == b""
+
+
 async def test_limit_of_an_address_is_for_all_listeners(open_site) -> None:
     """A client cannot have as many connections again on another one, as in Kafka."""
     by_host: Counter[str] = Counter()

@@ -160,7 +160,7 @@ def test_failure_of_many_records_is_one_sentence(run: Any, ottla_cluster: Cluste
     assert reason.startswith("ottla: ")
     assert [line.strip() for line in undelivered] in (
         [],
-        ["A record was not delivered: Broker: Invalid topic"],
+        ["A record was not delivered: The topic name is not allowed, or the topic is internal."],
     )
     with ottla_cluster.admin() as brokers:
         assert [row.name for row in topics.list_topics(brokers)] == []

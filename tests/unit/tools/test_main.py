@@ -49,6 +49,24 @@ def test_every_command_has_help(
     ]
 
 
+@pytest.mark.parametrize("noun", ["", *main._GROUPS, "scripts"])
+def test_list_of_commands_has_whole_sentences(
+    noun: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """click cuts the first sentence of a long help off, unless the command has a short one."""
+    assert main.run([*filter(None, [noun]), "--help"]) == 0
+    _, _, listed = capsys.readouterr().out.partition("\nCommands:\n")
+    assert listed
+    assert "..." not in listed
+
+
+def test_help_names_the_first_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    """A newcomer can start a broker, and write and read a record."""
+    assert main.run(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "ottla up\n  echo hello | ottla produce greetings\n  ottla consume greetings\n" in text
+
+
 def test_python_m_ottla_is_the_command() -> None:
     """`python -m ottla` prints what `ottla` prints, and has its exit codes."""
     command = [sys.executable, "-m", "ottla"]

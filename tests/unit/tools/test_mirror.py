@@ -157,6 +157,36 @@ def test_group_that_has_read_little_is_translated(
     assert read_all(ottla_cluster, "b") == [b"of others", b"1", b"2", b"3"]
 
 
+def test_missing_group_is_an_error_before_anything_is_copied(
+    run: Any, ottla_cluster: Cluster
+) -> None:
+    """A mistyped group does not stay behind unnoticed; the target is not created."""
+    produce(ottla_cluster, "a", [b"1"])
+    with ottla_cluster.admin() as brokers:
+        offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(1)})
+    done = run("topic", "copy", "a", "b", "--groups", "g", "--groups", "nope")
+    assert (done.code, done.out) == (1, b"")
+    assert "There is no group 'nope'" in done.errors
+    assert run("topic", "describe", "b").code == 1
+
+
+def test_mirror_that_follows_names_a_missing_group(ottla_cluster: Cluster) -> None:
+    """The group may begin later: its offsets are translated from then on."""
+    produce(ottla_cluster, "a", [b"1"])
+    notes: list[str] = []
+
+    def step(mirror: Mirror, stop: _Stop) -> None:
+        stop.requested = mirror.copied == 1
+
+    settings = replace(_FOLLOW, groups=("nope", "g"))
+    with ottla_cluster.admin() as brokers:
+        offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(1)})
+        _following(Mirror(brokers, brokers, [Route("a", "b")], settings, notes.append), step)
+    assert notes == [
+        "There is no group 'nope' in the source's cluster: it has no offsets to translate yet."
+    ]
+
+
 def test_mirror_that_began_at_the_end_resumes_there(ottla_cluster: Cluster) -> None:
     """Records that come while it is stopped are copied, also if it has not copied any before."""
     produce(ottla_cluster, "a", [b"1"])
@@ -469,6 +499,8 @@ def test_mirror_outlives_requests_for_groups_that_fail(
             produce(ottla_cluster, "a", [b"2"])
         stop.requested = mirror.copied == 2
 
+    with ottla_cluster.admin() as brokers:
+        offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(0)})
     monkeypatch.setattr(copying, "translate_groups", fail)
     monkeypatch.setattr(copying.offsets, "commit_offsets", fail)
     monkeypatch.setattr(copying, "_GROUPS_S", 0.0)

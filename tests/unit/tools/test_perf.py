@@ -173,6 +173,17 @@ def test_record_that_is_not_delivered_is_reported(run: Any, orders: Cluster) -> 
     assert "producer_send_error" in {row["name"] for row in events}
 
 
+@pytest.mark.parametrize("extra", [[], ["--output", "json"]])
+def test_option_that_the_client_refuses_is_the_only_output(
+    run: Any, orders: Cluster, extra: list[str]
+) -> None:
+    """There are no totals of a run that did not begin."""
+    done = run("perf", "verifiable-produce", "orders", "-X", "a=b", "--records", "1", *extra)
+    assert (done.code, done.out) == (1, b"")
+    assert done.errors.count("\n") == 1
+    assert 'No such configuration property: "a"' in done.errors
+
+
 def test_records_are_read_and_committed(run: Any, orders: Cluster) -> None:
     """The table has the records of each partition; a second run continues behind them."""
     words = ("perf", "verifiable-consume", "orders", "--group", "g")

@@ -158,6 +158,20 @@ def test_too_large_record_is_an_error(run: Any) -> None:
     assert (done.code, "2000000 bytes is more than librdkafka's" in done.errors) == (1, True)
 
 
+@pytest.mark.parametrize("length", [250, 600])
+@pytest.mark.parametrize(
+    "verb", [["produce"], ["perf", "produce"], ["perf", "verifiable-produce"], ["perf", "latency"]]
+)
+def test_topic_whose_name_is_too_long_is_explained(run: Any, verb: list[str], length: int) -> None:
+    """librdkafka refuses one that is much too long without a reason."""
+    done = run(*verb, "a" * length, stdin=b"x\n")
+    assert (done.code, done.out) == (1, b"")
+    assert done.errors == (
+        f"ottla: Topic '{'a' * length}': The topic name is not allowed, or the topic is internal: "
+        "use 1 to 249 ASCII letters, digits, '.', '_' and '-'\n"
+    )
+
+
 def test_missing_topic_is_an_error(run: Any) -> None:
     """Reading does not create the topic."""
     assert "There is no topic 'nope'" in run("consume", "nope").errors

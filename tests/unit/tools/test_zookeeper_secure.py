@@ -1,6 +1,8 @@
 """`ottla zookeeper secure` and `unsecure`, and the script of the same job, refuse wrong input."""
 
+import socket
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -66,9 +68,11 @@ def test_file_of_tls_that_cannot_be_used_is_refused(
     """The file itself, or a key store that it names."""
     path = tmp_path / "tls.properties"
     words = ("--tls-config", str(path))
-    assert "tls.properties: No such file or directory" in refused(verb, capsys, "x:1", *words)
+    assert "tls.properties: No such file or directory" in refused(
+        verb, capsys, "127.0.0.1:1", *words
+    )
     path.write_text("zookeeper.ssl.client.enable=true\nzookeeper.ssl.keystore.location=/a.jks\n")
-    sentence = refused(verb, capsys, "x:1", *words)
+    sentence = refused(verb, capsys, "127.0.0.1:1", *words)
     assert "zookeeper.ssl.keystore.location=/a.jks is a Java key store" in sentence
 
 
@@ -83,3 +87,25 @@ def test_ensemble_that_does_not_answer_is_a_sentence(
     monkeypatch.setattr("ottla.tools.zookeeper.securing.CONNECT_MS", 200)
     sentence = refused(verb, capsys, address, "--output", "json")
     assert f"{address} does not answer within 0.2 s: start it, or name another" in sentence
+
+
+@pytest.mark.usefixtures("_login")
+@pytest.mark.parametrize("connect", ["nohost:1", "nohost:1,nowhere/kafka"])
+@pytest.mark.parametrize("verb", [*VERBS, "shell", "import"])
+def test_unknown_host_is_reported_at_once(
+    verb: str,
+    connect: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A mistyped name does not look like a server that is down."""
+
+    def resolve(*_: Any, **__: Any) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    words = ["--data", str(tmp_path)] if verb == "import" else []
+    sentence = refused(verb, capsys, connect, *words)
+    assert f"ZooKeeper's host is not known: {connect.partition('/')[0]}" in sentence
+    assert "Correct the name" in sentence

@@ -45,7 +45,8 @@ def await_topic_of_group(
 ) -> bool:
     """Wait for a topic before a member subscribes to it; False if `goes_on` returned False.
 
-    The member itself reports other errors, and waits for a broker that cannot be reached.
+    ApiError if the user may not see it. The member itself reports other errors, and waits for a
+    broker that cannot be reached.
     """
     try:
         with Brokers(
@@ -54,6 +55,9 @@ def await_topic_of_group(
             security=security_of(properties),
         ) as brokers:
             partitions, _ = await_topic(brokers, name, properties, goes_on)
-    except OttlaError:
+    except OttlaError as error:
+        # As in Java, where the group is looked up later.
+        if isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
         return True
     return bool(partitions)

@@ -27,6 +27,7 @@ from ottla.tools.scripts.flags import (
     long,
     pairs,
 )
+from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.perf.metrics import ClientStatistics, consumer_metrics, print_metrics
 from ottla.tools.scripts.printing import as_json, err, out
@@ -86,7 +87,8 @@ def run(options: Options) -> int:
         if options["plot"]:
             plot.write(options["plot"], measured.progress.curve())
     except OttlaError as error:
-        err(str(error))
+        names = str(options["topic"] or options["include"])
+        err(java_exception(of_records(error, names, options["group"])))
         return 1
     metrics = measured.metrics
     if options.is_json:

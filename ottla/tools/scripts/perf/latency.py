@@ -18,6 +18,7 @@ from ottla.tools.scripts.flags import (
     Spec,
     integer,
 )
+from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import as_json, err, java_double, out
 from ottla.tools.scripts.session import open_tolerantly, read_properties
 
@@ -41,6 +42,8 @@ _NAMES = (
     "record-size",
     "command-config",
 )
+
+_ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def rewrite(command_line: list[str]) -> list[str]:
@@ -72,7 +75,7 @@ def run(options: Options) -> int:
         plot.check_target(options["plot"])
         latencies_ms = _measure(options)
     except OttlaError as error:
-        err(str(error))
+        err(java_exception(of_records(error, options["topic"])))
         return 1
     facts = round_trips.summary(latencies_ms)
     if options["plot"]:
@@ -113,14 +116,23 @@ def _ends(opened: Brokers, topic: str) -> dict[tuple[str, int], int]:
         try:
             partitions = topics.describe_topic(brokers, topic).partitions
         except ApiError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            # Java looks for the topic in a list, which has only those that the user may see.
+            if error.code not in _ABSENT:
                 raise
             out(
                 f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and '
                 "replication factor = 1"
             )
-            topics.create_topic(brokers, topic, partitions=1, replication_factor=1)
+            _create(brokers, topic)
             return {(topic, 0): 0}
         keys = [(topic, row.partition) for row in partitions]
         results = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.LATEST))
         return {key: result.offset for key, result in results.items()}
+
+
+def _create(brokers: Brokers, topic: str) -> None:
+    try:
+        topics.create_topic(brokers, topic, partitions=1, replication_factor=1)
+    except ApiError as error:
+        out(f"Creation of topic {topic} failed")
+        raise OttlaError(java_exception(error)) from error

@@ -21,6 +21,7 @@ from ottla.tools.measuring.producing import (
 from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
+from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.perf.metrics import ClientStatistics, print_metrics, producer_metrics
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import open_tolerantly, read_properties, unreachable_warning
@@ -76,7 +77,7 @@ def run(options: Options) -> int:
             options.rename(old, new)
         return _measure(options, values)
     except OttlaError as error:
-        err(str(error))
+        err(java_exception(of_records(error, options["topic"])))
         return 1
 
 
@@ -118,7 +119,7 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
         )
     results = ProduceResults(
         plan,
-        lambda error: err(f"record not delivered: {error}"),
+        lambda error: err(java_exception(of_records(error, plan.topic))),
         options["reporting-interval"] / 1000,
         _print_window,
     )
@@ -128,7 +129,8 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
         settings |= statistics.settings()
     on_down = unreachable_warning(bootstrap)
     with open_tolerantly(
-        lambda known: MeasuredProducer(bootstrap, known, results.report, on_down), settings
+        lambda known: MeasuredProducer(bootstrap, known, results.report, on_down, continues=True),
+        settings,
     ) as producer:
         send_records(producer, plan, values, results)
         if statistics is not None:
@@ -158,9 +160,10 @@ def _print_window(is_steady: bool, window: Window) -> None:
 
 
 def _print_total(state: str, total: Mapping[str, float]) -> None:
+    average = f"{total['average_ms']:.2f}" if total["records"] else "NaN"
     out(
         f"{total['records']}{state} records sent, {total['records_per_second']:.6f} records/sec "
-        f"({total['mb_per_second']:.2f} MB/sec), {total['average_ms']:.2f} ms avg latency, "
+        f"({total['mb_per_second']:.2f} MB/sec), {average} ms avg latency, "
         f"{total['maximum_ms']:.2f} ms max latency, {total['p50']} ms 50th, "
         f"{total['p95']} ms 95th, {total['p99']} ms 99th, {total['p99.9']} ms 99.9th."
     )

@@ -2,7 +2,7 @@
 
 from ottla.base.errors import OttlaError
 from ottla.client.config.librdkafka import librdkafka_settings
-from ottla.tools.measuring.measured_producer import MeasuredProducer, Report
+from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun
 from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.flags import (
@@ -15,10 +15,11 @@ from ottla.tools.scripts.flags import (
     integer,
     long,
 )
+from ottla.tools.scripts.java_errors import java_class, of_records
 from ottla.tools.scripts.perf.verifiable import event_printer, read_deprecated_file
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import open_tolerantly, read_properties, unreachable_warning
-from ottla.tools.signals import StopSignals
+from ottla.tools.signals import PATIENCE_S, StopSignals
 
 SPEC = Spec(
     "This tool produces increasing integers to the specified topic and prints JSON metadata to stdout "
@@ -59,21 +60,26 @@ def run(options: Options) -> int:
     settings = librdkafka_settings(
         {**(read_properties(name) if name else {}), "acks": str(options["acks"]), "linger.ms": "0"}
     )
-    event = event_printer(is_endless=options["max-messages"] < 0)
-    event("startup_complete")
     bootstrap = options["bootstrap-server"]
-    numbers = NumbersRun(plan, event)
+
+    def described(error: OttlaError) -> tuple[str, str]:
+        return java_class(of_records(error, plan.topic))
+
+    numbers = NumbersRun(plan, event_printer(is_endless=options["max-messages"] < 0), described)
     warn = unreachable_warning(bootstrap)
-
-    def opened(report: Report) -> MeasuredProducer:
-        return open_tolerantly(
-            lambda known: MeasuredProducer(bootstrap, known, report, warn), settings
-        )
-
     try:
-        with StopSignals() as stop:
-            numbers.run(opened, stop)
+        with (
+            StopSignals(patience_s=PATIENCE_S) as stop,
+            open_tolerantly(
+                lambda known: MeasuredProducer(
+                    bootstrap, known, numbers.report, warn, continues=True
+                ),
+                settings,
+            ) as producer,
+        ):
+            numbers.run(producer, stop)
     except OttlaError as error:
         err(str(error))
+        return 1
     numbers.report_totals()
-    return 0 if numbers.acked == numbers.sent else 1
+    return 0

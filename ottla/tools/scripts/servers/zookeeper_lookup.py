@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Sequence
 
 from ottla.base.errors import OttlaError
-from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import NoNode
 from ottla.cluster.znodes import BrokerIdNode, BrokerIdsNode
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.session import read_properties
+from ottla.tools.zookeeper.sessions import begin
 from ottla.tools.zookeeper.tls_files import tls_options
 
 _CONNECT_MS = 10_000
@@ -56,7 +56,7 @@ def find_brokers(connect: str, protocol: str, tls_file: str | None) -> str:
 
 async def _find(connect: str, protocol: str, tls: dict[str, str]) -> str:
     try:
-        session = await LiveSession.begin(
+        session = await begin(
             connect, connect_timeout_ms=_CONNECT_MS, creates_path=False, tls_options=tls
         )
     except OttlaError as error:

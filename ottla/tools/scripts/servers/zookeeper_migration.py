@@ -11,7 +11,7 @@ from ottla.base.files import RealFileSystem
 from ottla.cluster import zookeeper_security
 from ottla.cluster.secured_znodes import SECURE_ROOTS, secured, unsecured
 from ottla.cluster.zk import tls
-from ottla.cluster.zk.live import NO_OPTIONS, LiveSession
+from ottla.cluster.zk.live import NO_OPTIONS
 from ottla.cluster.zk.login import LOGIN_FILE, LoginSettings
 from ottla.cluster.zk.port import EnsembleUnreachable, LoginRejected, NoAuth, NoNode
 from ottla.cluster.zk.tree import ROOT
@@ -19,6 +19,7 @@ from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import read_properties
+from ottla.tools.zookeeper.sessions import begin
 
 _TLS_FILE = "zk-tls-config-file"
 _INCORRECT = "Incorrect configuration"
@@ -86,7 +87,7 @@ def _fail(sentence: str) -> NoReturn:
 
 async def _migrate(options: Options, tls_options: Mapping[str, str]) -> None:
     acl_of = _LISTS[options["zookeeper.acl"]]
-    session = await LiveSession.begin(
+    session = await begin(
         options["zookeeper.connect"],
         timeout_ms=options["zookeeper.session.timeout"],
         connect_timeout_ms=options["zookeeper.connection.timeout"],

@@ -117,6 +117,8 @@ def test_other_dotted_paths_are_refused(call: Any, sentence: str) -> None:
         (Role.PRODUCER, None, {"group_id": "g"}, "'group.id' is an option of a consumer"),
         (Role.CONSUMER, {"acks": 1}, {}, "'acks' is an option of a producer"),
         (Role.CONSUMER, "/no/such/file", {}, "cannot be read"),
+        (Role.ADMIN, "localhost:9092", {}, "pass bootstrap_servers='localhost:9092'"),
+        (Role.PRODUCER, "127.0.0.1:1,[::1]:2", {}, "is an address, and the first argument is a"),
         (Role.CONSUMER, {"session.timeout.ms": "soon"}, {}, "Not a number of type INT"),
         (Role.CONSUMER, None, {"ssl_keystore_location": "k.jks"}, "convert it to PEM"),
     ],

@@ -202,6 +202,10 @@ def test_controller_listeners_have_no_security_by_default() -> None:
         ("listeners", "", "it must not be empty"),
         ("advertised.listeners", "SSL://host:1", "listeners has no listener with this name"),
         ("listener.security.protocol.map", "A=B", "is not name:protocol"),
+        ("max.connections.per.ip", "0", "every connection would be refused"),
+        ("max.connections.per.ip.overrides", "host", "'host' is not a pair of host and number"),
+        ("max.connections.per.ip.overrides", "host#:5", "'host#:5' is not a pair of host and"),
+        ("max.connections.per.ip.overrides", "host:-1", "'host:-1' is not a pair of host and"),
         ("queued.max.request.bytes", "5", "it must not be below socket.request.max.bytes"),
     ],
 )

@@ -3,7 +3,9 @@
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.options import Snapshot
 from ottla.cluster.options import option_tables
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.controller.planning import configs
 from ottla.controller.planning.requests import Alteration, ConfigChange
 
@@ -113,6 +115,17 @@ def test_a_dynamic_broker_setting_is_altered() -> None:
     assert configs.alter_broker({}, (change,), BROKER) == {"log.retention.ms": "12345"}
 
 
+def test_only_named_hosts_may_connect() -> None:
+    """max.connections.per.ip can be 0 if hosts are named, and as long as they are."""
+    hosts = {"max.connections.per.ip.overrides": "localhost:5"}
+    change = ConfigChange("max.connections.per.ip", SET, "0")
+    altered = configs.alter_broker(hosts, (change,), BROKER)
+    assert altered == {**hosts, "max.connections.per.ip": "0"}
+    broker = Snapshot(BROKER_OPTIONS, BROKER_OPTIONS.parse(altered).explicit)
+    with pytest.raises(ApiError, match="every connection would be refused"):
+        configs.alter_broker(altered, (ConfigChange(*hosts, DELETE),), broker)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -120,6 +133,8 @@ def test_a_dynamic_broker_setting_is_altered() -> None:
         (ConfigChange("log.retention.hours", DELETE), "cannot be changed while the broker runs"),
         (ConfigChange("nope", SET, "3"), "Unknown broker config name: nope"),
         (ConfigChange("log.retention.ms", SET, "abc"), "Not a number of type LONG"),
+        (ConfigChange("max.connections.per.ip", SET, "0"), "every connection would be refused"),
+        (ConfigChange("max.connections.per.ip.overrides", SET, "x:y"), "pair of host and number"),
         (ConfigChange("log.cleaner.threads", SET, "-3"), "Value must be at least 0"),
     ],
 )

@@ -1,5 +1,7 @@
 """Scripts are found by their names, installed on request, and start fast."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -124,6 +126,19 @@ def test_install_writes_programs_with_both_names(
         assert done.stdout == "4.3.0\n"
     assert len(os.listdir(tmp_path / "bin")) == 2 * len(SCRIPTS)
     assert main.run(["scripts", "install", str(tmp_path / "bin")]) == 0
+
+
+def test_install_prints_its_result_before_its_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are in one stream, as on a terminal."""
+    monkeypatch.setenv("PATH", "")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        assert main.run(["scripts", "install", str(tmp_path / "bin")]) == 0
+    result, advice = printed.getvalue().splitlines()
+    assert result == f"{len(SCRIPTS)} scripts are in {tmp_path / 'bin'}."
+    assert advice.startswith("To use them: export PATH=")
 
 
 def test_install_never_replaces_a_foreign_file(

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.admin import acls
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 from tests.certificates import self_signed
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _ERRORS = "org.apache.kafka.common.errors"
+_BEN_READS = acls.AclBinding(
+    acls.ResourcePattern(acls.ResourceType.TOPIC, "orders"),
+    acls.AccessControlEntry("User:ben", "*", acls.AclOperation.READ, acls.PermissionType.ALLOW),
+)
 _SCRIPTS = {
     "kafka-console-producer": "--topic orders",
     "kafka-console-consumer": "--topic orders --from-beginning",
@@ -25,7 +30,7 @@ _SCRIPTS = {
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Return the address of a listener with TLS, SASL and an authorizer, and a folder.
 
-    The folder has properties of users without rights.
+    The folder has properties of users without rights, except that ben may read the topic.
     """
     folder = tmp_path_factory.mktemp("refused")
     options = {
@@ -33,26 +38,31 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(self_signed(folder)),
         "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{_PLAIN} required user_ann="secret";',
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": (
+            f'{_PLAIN} required user_ann="secret" user_ben="secret";'
+        ),
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
     self_signed(folder, name="other")
-    for name, password, authority in (
-        ("ann", "secret", "server"),
-        ("wrong", "other", "server"),
-        ("untrusted", "secret", "other"),
+    for name, user, password, authority in (
+        ("ann", "ann", "secret", "server"),
+        ("ben", "ben", "secret", "server"),
+        ("wrong", "ann", "other", "server"),
+        ("untrusted", "ann", "secret", "other"),
     ):
         rows = {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": f'{_PLAIN} required username="ann" password="{password}";',
+            "sasl.jaas.config": f'{_PLAIN} required username="{user}" password="{password}";',
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(folder / f"{authority}.crt"),
         }
         (folder / name).write_text("".join(f"{key}={text}\n" for key, text in rows.items()))
     with Cluster(options=options) as cluster:
         cluster.create_topic("orders")
+        with cluster.admin() as brokers:
+            acls.create_acls(brokers, [_BEN_READS])
         yield cluster.bootstrap_of("SASL_SSL"), folder
 
 
@@ -94,20 +104,22 @@ def test_untrusted_certificate_is_a_sentence(
 
 
 @pytest.mark.parametrize(
-    ("script", "sentence"),
+    ("user", "script", "sentence"),
     [
-        ("kafka-console-producer", "TopicAuthorizationException: Not authorized to access topics: [orders]"),
-        ("kafka-console-consumer", "TopicAuthorizationException: Not authorized to access topics: [orders]"),
-        ("kafka-console-consumer --group", "GroupAuthorizationException: Not authorized to access group: readers"),
+        ("ann", "kafka-console-producer", "TopicAuthorizationException: Not authorized to access topics: [orders]"),
+        ("ann", "kafka-console-consumer", "TopicAuthorizationException: Not authorized to access topics: [orders]"),
+        ("ann", "kafka-console-consumer --group", "TopicAuthorizationException: Not authorized to access topics: [orders]"),
+        ("ben", "kafka-console-consumer --group", "GroupAuthorizationException: Not authorized to access group: readers"),
     ],
 )  # fmt: skip
 def test_missing_right_is_a_sentence(
+    user: str,
     script: str,
     sentence: str,
     address: tuple[str, Path],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It is the Java client's, with its exception."""
-    assert _run(script, "ann", address, monkeypatch) == 1
+    """It is the Java client's, with its exception; Java looks for the topic before the group."""
+    assert _run(script, user, address, monkeypatch) == 1
     assert f"{_ERRORS}.{sentence}" in capsys.readouterr().err
