@@ -128,9 +128,8 @@ class Endpoint:
 
     def begin(self, host: str) -> bool:
         """Count a TLS handshake unless max.connections(.per.ip) are open or in a handshake."""
-        is_admitted = len(
-            self._connections
-        ) + self._handshakes_count < self.limits.connections_max and self._by_host[
+        opened = len(self._connections) + self._handshakes_count
+        is_admitted = opened < self.limits.connections_max and self._by_host[
             host
         ] < self.limits.connections_from(host)
         if is_admitted:
