@@ -1,5 +1,6 @@
 """Partitions that leave a consumer: only offsets of records that it has returned are committed."""
 
+import gc
 import itertools
 import threading
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ from ottla.client import (
     RebalanceListener,
     TopicPartition,
 )
-from ottla.client.admin.offsets import committed_offsets
+from ottla.client.admin.offsets import CommittedOffset, commit_offsets, committed_offsets
 from ottla.client.brokers import Brokers
 from ottla.client.consumer import membership
 from ottla.client.errors import Closed
@@ -230,3 +231,40 @@ def test_metadata_is_committed_as_it_is(
         poll_until(one, ended.is_set)
         texts.append(committed_offsets(brokers, topic)[key].metadata)
     assert texts == ["note é", "later"]
+
+
+@pytest.mark.parametrize("strategy", ["range", "sticky"])
+def test_metadata_of_other_clients_is_read_as_it_is(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """The binding of librdkafka expects a NUL character at the end: only it writes one."""
+    key = TopicPartition(topic, 0)
+    with (
+        consumer_of(cluster, group_id=topic, partition_assignment_strategy=strategy) as consumer,
+        Brokers(cluster.bootstrap) as brokers,
+    ):
+        for length in range(1, 40):
+            text = "é" * length
+            commit_offsets(brokers, topic, {key: CommittedOffset(length, -1, text)})
+            assert consumer.committed([key]) == {key: OffsetAndMetadata(length, text)}
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_dropped_consumer_leaves_no_thread(cluster: Cluster, topic: str, strategy: str) -> None:
+    """The thread of its offsets does not keep it in the group."""
+    fill(cluster, topic, [b"0"])
+    before = set(threading.enumerate())
+
+    def use_and_drop() -> None:
+        settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+        consumer = consumer_of(cluster, topic, **settings)
+        poll_until(consumer, lambda: bool(consumer.positions()))
+        consumer.commit()
+        consumer.committed()
+
+    use_and_drop()
+    started = set(threading.enumerate()) - before
+    (thread,) = (row for row in started if row.name == "ottla-offsets")
+    gc.collect()
+    thread.join(20)
+    assert not thread.is_alive()

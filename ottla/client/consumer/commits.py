@@ -51,9 +51,6 @@ class CommitSender(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Send no more commits; idempotent."""
-
 
 class Commits:
     """Sends commits of one consumer to its group's coordinator, and reports their results."""
@@ -120,10 +117,6 @@ class Commits:
             [done for _, _, done in self._pending],
             lambda: self._is_hurried or time.monotonic() > deadline,
         )
-
-    def close(self) -> None:
-        """Send no more commits; idempotent."""
-        self._sender.close()
 
     def _error_of(self, error: Exception) -> Exception:
         if not isinstance(error, transport.LibrdkafkaError):

@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -14,16 +15,17 @@ from ottla.client.config.classes import interceptors_of
 from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
 from ottla.client.consumer.assigned import ENDS, AssignedPartitions, Partitions, Starts
-from ottla.client.consumer.commits import Commits, OnCommit
+from ottla.client.consumer.commits import Commits, CommitSender, OnCommit
 from ottla.client.consumer.deserialization import Deserialization, plain_records
 from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import Membership, RebalanceListener, checked_listener
 from ottla.client.consumer.offset_stores import OffsetStore, checked_store
 from ottla.client.consumer.options import (
-    commit_thread,
+    coordinator_thread,
     first_offset,
     has_extended_patterns,
+    has_own_member,
     is_incremental,
     names_to_subscribe,
     open_consumer,
@@ -88,10 +90,9 @@ class Consumer(AssignedPartitions):
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
         self._waits = waits = transport.Waits()
-        polled = PolledCommits(waits, lambda: membership.is_in_callback)
+        polled = PolledCommits(waits)
         on_commit = polled.committed
         self._consumer = open_consumer(self._settings, self._departures, on_commit, topics)
-        polled.open(self._consumer)
         self._deserialization = Deserialization(self._settings)
         self._interceptors = ConsumerInterceptors(
             interceptors_of(self._settings.own.get("interceptor.classes") or []),
@@ -103,11 +104,16 @@ class Consumer(AssignedPartitions):
             is_incremental=is_incremental(self._settings),
             store=store,
         )
-        thread = commit_thread(self._settings, timeout_s)
-        metadata, is_subscribed = self._consumer.consumer_group_metadata, membership.is_subscribed
-        sender = thread and MemberCommits(thread, metadata, is_subscribed, waits)
-        self._commits = Commits(sender or polled, self._departures, timeout_s)
-        lookups = Lookups(self._consumer, timeout_s, waits, lambda: membership.is_in_callback)
+        polled.open(self._consumer, membership.is_in_callback)
+        thread = coordinator_thread(self._settings, timeout_s)
+        # It must not keep a consumer in its group that the program has dropped.
+        self._stop_thread = None if thread is None else weakref.finalize(self, thread.close)
+        sender: CommitSender = polled
+        if thread is not None and not has_own_member(self._settings):
+            metadata = self._consumer.consumer_group_metadata
+            sender = MemberCommits(thread, metadata, membership.is_subscribed, waits)
+        self._commits = Commits(sender, self._departures, timeout_s)
+        lookups = Lookups(self._consumer, timeout_s, waits, membership.is_in_callback, thread)
         super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:
             self._membership.default_start = first_offset(self._settings)
@@ -305,7 +311,8 @@ class Consumer(AssignedPartitions):
     def _closed(self) -> None:
         self._is_closed = True
         self._waits.stop()
-        self._commits.close()
+        if self._stop_thread is not None:
+            self._stop_thread()
         self._interceptors.close()
 
     def __enter__(self) -> "Consumer":

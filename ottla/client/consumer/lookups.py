@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
 from ottla.client.errors import RecordsDenied, TimedOut
+from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.records import OffsetAndMetadata, TopicPartition, partition_of
 
 T = TypeVar("T")
@@ -27,7 +28,8 @@ class Lookups:
     """Answers questions about the cluster with a consumer's connection.
 
     During a rebalance librdkafka serves only the thread that calls the listener: a lookup runs in
-    the caller's thread if `is_in_callback` returns True.
+    the caller's thread if `is_in_callback` returns True. Committed offsets come from `coordinator`,
+    if there is one: librdkafka's binding reads their metadata beyond its end.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class Lookups:
         timeout_s: float,
         waits: transport.Waits,
         is_in_callback: Callable[[], bool] = lambda: False,
+        coordinator: CoordinatorThread | None = None,
     ) -> None:
         self._consumer = consumer
         self._waits = waits
         self._timeout_s = timeout_s
         self._is_in_callback = is_in_callback
+        self._coordinator = coordinator
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if there is none."""
@@ -98,10 +102,12 @@ class Lookups:
 
     def committed(self, partitions: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of the group; partitions without one are missing."""
-        keys = map(partition_of, partitions)
-        rows = transport.partitions(dict.fromkeys(keys, transport.STORED))
-        if not rows:
+        keys = list(map(partition_of, partitions))
+        if not keys:
             return {}
+        if self._coordinator is not None:
+            return self._waits.result(self._coordinator.committed(keys), self._timeout_s)
+        rows = transport.partitions(dict.fromkeys(keys, transport.STORED))
         committed = self._call(
             lambda timeout_s: _checked(self._consumer.committed(rows, timeout_s))
         )

@@ -102,7 +102,7 @@ class Membership:
         self._after_revoke: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._on_stay: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._is_manual = False
-        self.is_in_callback = False
+        self._is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
         self._is_leaving = self._is_closing = False
@@ -110,6 +110,10 @@ class Membership:
     def is_subscribed(self) -> bool:
         """Return True if the group assigns the partitions."""
         return bool(self.subscription)
+
+    def is_in_callback(self) -> bool:
+        """Return True during a rebalance, while librdkafka's binding admits no other thread."""
+        return self._is_in_callback
 
     def on_rebalance(
         self,
@@ -210,7 +214,7 @@ class Membership:
         """Call the listener before librdkafka does, which calls in the thread that closes it."""
         partitions = sorted(self.assignment)
         # A listener that unsubscribes is not called again.
-        is_nested = self._is_leaving or self.is_in_callback
+        is_nested = self._is_leaving or self._is_in_callback
         is_observed = bool(partitions) and not self._is_manual and not is_nested
         self._is_leaving = True
         try:
@@ -276,7 +280,7 @@ class Membership:
     ) -> list[TopicPartition]:
         """Return the partitions that can be paused or resumed now; remember the others."""
         later = set(partitions)
-        now = [] if self.is_in_callback else sorted(later - self._unloaded)
+        now = [] if self._is_in_callback else sorted(later - self._unloaded)
         self._pauses.update(dict.fromkeys(later.difference(now), is_paused))
         return now
 
@@ -428,12 +432,12 @@ class Membership:
     @contextmanager
     def _callback(self) -> Iterator[None]:
         """Note that librdkafka waits for the block: it serves no other thread meanwhile."""
-        self.is_in_callback = True
+        self._is_in_callback = True
         try:
             with LoggedErrors(self.errors.append):
                 yield
         finally:
-            self.is_in_callback = False
+            self._is_in_callback = False
 
 
 def _not_observed(*_: object) -> None:

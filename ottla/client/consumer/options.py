@@ -13,8 +13,8 @@ from ottla.client.config.names import IGNORED, Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError
+from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.departures import Departures
-from ottla.client.group.offset_commits import CommitThread
 from ottla.client.security.options import SECURITY_OPTIONS, security_of
 
 _log = logging.getLogger("ottla.client")
@@ -39,7 +39,7 @@ _FIXED = {
     "enable.partition.eof": "true",
 }
 # One request; a coordinator that does not answer is looked up again then.
-_COMMIT_S = 10.0
+_REQUEST_S = 10.0
 _NO_GROUP = "ottla-without-group"
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _IGNORED_TOPICS = "topic.blacklist"
@@ -60,7 +60,12 @@ def has_extended_patterns(settings: ClientSettings) -> bool:
     With KIP-848 the broker does (RE2/J), and with an assignor of Python, Python.
     """
     protocol = str(settings.native.get("group.protocol", "classic")).lower()
-    return not _has_own_member(settings) and protocol != "consumer"
+    return not has_own_member(settings) and protocol != "consumer"
+
+
+def has_own_member(settings: ClientSettings) -> bool:
+    """Return True if an assignor of Python is configured, with which librdkafka is no member."""
+    return not isinstance(settings.native.get("partition.assignment.strategy", ""), str)
 
 
 def first_offset(settings: ClientSettings) -> int:
@@ -112,34 +117,29 @@ def open_consumer(
     return open_client(Role.CONSUMER, settings, open_native, properties)
 
 
-def commit_thread(settings: ClientSettings, timeout_s: float) -> CommitThread | None:
-    """Return the thread that commits for a consumer of librdkafka, with a connection of its own.
+def coordinator_thread(settings: ClientSettings, timeout_s: float) -> CoordinatorThread | None:
+    """Return what commits and looks up the offsets of a group, over a connection of its own.
 
-    None if it commits itself: with options of TLS or SASL that only librdkafka has, and with an
-    assignor of Python, whose member has such a connection already.
+    None without a group, and with options of TLS or SASL that only librdkafka has.
     """
     options = settings.merged
     is_foreign = any(
         name.startswith(("sasl.", "ssl.")) and name not in SECURITY_OPTIONS and name not in IGNORED
         for name in options
     )
-    if "group.id" not in options or is_foreign or _has_own_member(settings):
+    if "group.id" not in options or is_foreign:
         return None
     try:
         security = security_of(options)
     except ConfigError as error:
-        _log.debug("librdkafka sends the commits: %s", error)
+        _log.debug("librdkafka commits and looks up offsets: %s", error)
         return None
     brokers = Brokers(
         options["bootstrap.servers"],
-        timeout_s=_COMMIT_S,
+        timeout_s=_REQUEST_S,
         client_id=str(options.get("client.id", "ottla")),
         is_proven=True,
         security=security,
     )
-    return CommitThread(brokers, options["group.id"], timeout_s)
-
-
-def _has_own_member(settings: ClientSettings) -> bool:
-    """Return True if an assignor of Python is configured, with which librdkafka is no member."""
-    return not isinstance(settings.native.get("partition.assignment.strategy", ""), str)
+    is_committed = options.get("isolation.level") == "read_committed"
+    return CoordinatorThread(brokers, options["group.id"], timeout_s, require_stable=is_committed)

@@ -21,7 +21,7 @@ from ottla.client.brokers import Brokers, is_passing
 from ottla.client.errors import ClientError, NotReachable, TimedOut
 from ottla.client.group.assignors import PartitionAssignor, PartitionRacks
 from ottla.client.group.member import GroupSettings, Member, Verdict, leave
-from ottla.client.group.offset_commits import Offsets
+from ottla.client.group.offset_requests import Offsets
 from ottla.client.records import TopicPartition
 from ottla.wire.messages.metadata import (
     MetadataRequest,

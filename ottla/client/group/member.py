@@ -12,7 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers
 from ottla.client.group.assignors import MemberSubscription, PartitionAssignor, PartitionRacks
 from ottla.client.group.identities import NO_GENERATION, Identity
-from ottla.client.group.offset_commits import Offsets, commit_offsets
+from ottla.client.group.offset_requests import Offsets, commit_offsets
 from ottla.client.records import TopicPartition
 from ottla.client.security.options import Security
 from ottla.wire import consumer_protocol

@@ -5,15 +5,15 @@ rebalance: its binding serves no other thread until the listener returns.
 """
 
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.client import transport
+from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.identities import NO_GENERATION, Identity, decode_metadata
-from ottla.client.group.offset_commits import CommitThread, Offsets
+from ottla.client.group.offset_requests import Offsets
 from ottla.client.records import TopicPartition
 
 _STEP_S = 0.05
@@ -37,7 +37,7 @@ class MemberCommits:
 
     def __init__(
         self,
-        thread: CommitThread,
+        thread: CoordinatorThread,
         metadata: Callable[[], bytes],
         is_subscribed: Callable[[], bool],
         waits: transport.Waits,
@@ -48,8 +48,6 @@ class MemberCommits:
         self._waits = waits
         self._identity = Identity()
         self._answer: Future[int] | None = None
-        # The thread must not keep a consumer in its group whose program has dropped it.
-        self._close = weakref.finalize(self, thread.close)
 
     @property
     def is_busy(self) -> bool:
@@ -102,10 +100,6 @@ class MemberCommits:
         while wait(sent, _STEP_S).not_done and not is_over():
             pass
         yield from ()
-
-    def close(self) -> None:
-        """Send no more commits; idempotent."""
-        self._close()
 
     def _current(self) -> Identity:
         # After an interrupted lookup, librdkafka's consumer blocks until that has ended.

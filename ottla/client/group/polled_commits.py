@@ -1,8 +1,10 @@
-"""Commits of librdkafka's consumer, which reports those in the background in `poll`.
+"""Commits by librdkafka's consumer, or by another object with its methods.
 
-Not done: metadata of offsets as it is, because confluent-kafka ends a text with a NUL character.
-Our clients do not return that character; others see it. Ctrl-C does not end the commit of a
-rebalance in `poll` while the coordinator is silent.
+Results of commits in the background arrive in `poll`.
+
+Not done: with options of TLS and SASL that only librdkafka has, metadata ends with a NUL character,
+that of other clients may be read wrongly, and Ctrl-C does not end the commit of a rebalance while
+the coordinator is silent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +12,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from ottla.client import transport
-from ottla.client.group.offset_commits import Offsets
+from ottla.client.group.offset_requests import Offsets
 from ottla.client.records import TopicPartition
 
 _STEP_S = 0.05
@@ -19,13 +21,13 @@ _STEP_S = 0.05
 class PolledCommits:
     """Sends commits by librdkafka's consumer, or by another object with its methods.
 
-    `is_in_callback` is True during a rebalance. For one thread.
+    For one thread.
     """
 
-    def __init__(self, waits: transport.Waits, is_in_callback: Callable[[], bool]) -> None:
+    def __init__(self, waits: transport.Waits) -> None:
         self._consumer: Any = None
         self._waits = waits
-        self._is_in_callback = is_in_callback
+        self._is_in_callback: Callable[[], bool]
         self._sent: list[tuple[Offsets, Future[None]]] = []
 
     @property
@@ -33,9 +35,12 @@ class PolledCommits:
         """True while a call of `commit` continues that was interrupted."""
         return self._waits.is_busy
 
-    def open(self, consumer: Any) -> None:
-        """Commit with this consumer, which calls `committed` with results."""
-        self._consumer = consumer
+    def open(self, consumer: Any, is_in_callback: Callable[[], bool]) -> None:
+        """Commit with this consumer, which calls `committed` with results.
+
+        `is_in_callback` returns True during a rebalance.
+        """
+        self._consumer, self._is_in_callback = consumer, is_in_callback
 
     def send(self, offsets: Offsets) -> "Future[None]":
         """Commit in the background; a later `poll` ends the future, with LibrdkafkaError or not."""
@@ -82,9 +87,6 @@ class PolledCommits:
             message = self._consumer.poll(_STEP_S)
             if message is not None:
                 yield message
-
-    def close(self) -> None:
-        """End; librdkafka's consumer is closed by its owner."""
 
     def _now(self, offsets: Offsets) -> None:
         rows = transport.commit_list(offsets)

@@ -1,4 +1,4 @@
-"""The connection of a consumer's commits: which options it needs."""
+"""The connection for the offsets of a group: which options it needs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from ottla.client.config.names import Role
 from ottla.client.config.settings import read_settings
-from ottla.client.consumer.options import commit_thread
+from ottla.client.consumer.options import coordinator_thread
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from ottla.client.consumer.options import commit_thread
           "sasl_username": "ann", "sasl_password": "secret"}, True),
         ({"group_id": "g", "ssl_crl_location": "revoked.pem"}, False),
         ({"group_id": "g", "security_protocol": "SSL", "ssl_keystore_location": "k.p12"}, False),
-        ({"group_id": "g", "partition_assignment_strategy": "sticky"}, False),
+        ({"group_id": "g", "partition_assignment_strategy": "sticky"}, True),
         ({}, False),
     ],
 )  # fmt: skip
-def test_librdkafka_commits_with_options_that_only_it_has(
+def test_librdkafka_is_asked_with_options_that_only_it_has(
     options: dict[str, Any], has_thread: bool
 ) -> None:
     """A list of revoked certificates, for one, must not be ignored by a second connection."""
     settings = read_settings(Role.CONSUMER, None, options)
-    assert (commit_thread(settings, 1.0) is not None) is has_thread
+    assert (coordinator_thread(settings, 1.0) is not None) is has_thread

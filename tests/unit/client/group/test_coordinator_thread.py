@@ -1,6 +1,5 @@
-"""Commits over a connection of their own: order, identities, errors of single partitions."""
+"""Offsets over a connection of their own: order, identities, errors of single partitions."""
 
-import gc
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,15 +10,20 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Closed, TimedOut
+from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.identities import Identity, decode_metadata, encode_metadata
 from ottla.client.group.member_commits import MemberCommits
-from ottla.client.group.offset_commits import CommitThread
-from ottla.client.records import TopicPartition
+from ottla.client.records import OffsetAndMetadata, TopicPartition
 from ottla.wire.messages.find_coordinator import FindCoordinatorResponse
 from ottla.wire.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
 )
 
 WAIT_S = 20
@@ -38,13 +42,13 @@ def coordinator(broker: Any) -> Any:
 
 
 @pytest.fixture
-def new_thread(coordinator: Any) -> Iterator[Callable[..., CommitThread]]:
+def new_thread(coordinator: Any) -> Iterator[Callable[..., CoordinatorThread]]:
     """Yield a function that returns threads, which are closed after the test."""
-    threads: list[CommitThread] = []
+    threads: list[CoordinatorThread] = []
 
-    def make(timeout_s: float = WAIT_S) -> CommitThread:
+    def make(timeout_s: float = WAIT_S) -> CoordinatorThread:
         brokers = Brokers(coordinator.bootstrap, timeout_s=WAIT_S, is_proven=True)
-        threads.append(CommitThread(brokers, "g", timeout_s))
+        threads.append(CoordinatorThread(brokers, "g", timeout_s))
         return threads[-1]
 
     yield make
@@ -98,7 +102,7 @@ def hold(coordinator: Any) -> threading.Event:
 
 @pytest.mark.parametrize("instance", [None, "", "static-1"])
 def test_identity_has_the_form_of_librdkafka(instance: str | None) -> None:
-    """What is written is read again, for dynamic and for static members."""
+    """An identity that is written is read again, for dynamic and for static members."""
     identity = Identity("member-é", 2_000_000_000, instance)
     assert decode_metadata(encode_metadata("group", identity)) == identity
 
@@ -115,7 +119,7 @@ def test_metadata_of_a_real_consumer_is_read() -> None:
 
 
 def test_commit_carries_the_identity_and_metadata_as_it_is(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """Metadata has no end mark, which librdkafka's Python binding would add."""
     identity = Identity("m", 3, "static")
@@ -127,7 +131,7 @@ def test_commit_carries_the_identity_and_metadata_as_it_is(
 
 
 def test_commits_that_wait_become_one_request(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """The last offset of a partition counts; another identity has a request of its own."""
     release, thread = hold(coordinator), new_thread()
@@ -144,7 +148,7 @@ def test_commits_that_wait_become_one_request(
 
 
 def test_error_of_a_partition_concerns_its_own_commits(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """Commits of others in the same request are repeated alone."""
     denied = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -158,9 +162,9 @@ def test_error_of_a_partition_concerns_its_own_commits(
 
 
 def test_transient_error_is_repeated(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
-    """Until the time is over, which the error of the last attempt then ends."""
+    """After the time is over, the error of the last attempt is raised."""
     codes = iter([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR])
     coordinator.answers["OffsetCommit"] = answer_of(lambda *_: int(next(codes, 0)))
     assert new_thread().commit({FIRST: (1, "")}, MEMBER).result(WAIT_S) == 0
@@ -172,7 +176,7 @@ def test_transient_error_is_repeated(
 
 
 def test_commits_fail_after_the_close(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """The request that has been sent ends; what waits behind it is not sent."""
     release, thread = hold(coordinator), new_thread()
@@ -193,7 +197,7 @@ def test_commits_fail_after_the_close(
 class World:
     """A member whose identity a test changes."""
 
-    def __init__(self, thread: CommitThread, *, is_subscribed: bool = True) -> None:
+    def __init__(self, thread: CoordinatorThread, *, is_subscribed: bool = True) -> None:
         self.identity = MEMBER
         self.commits = MemberCommits(
             thread,
@@ -204,7 +208,7 @@ class World:
 
 
 def test_commit_is_repeated_with_a_new_identity(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """A member that keeps its partitions in a rebalance commits them in the new generation."""
     world = World(new_thread())
@@ -220,7 +224,7 @@ def test_commit_is_repeated_with_a_new_identity(
 
 
 def test_commit_waits_for_the_epoch_that_the_coordinator_has(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """librdkafka may learn it later, from the answer to the heartbeat that has increased it."""
     world = World(new_thread())
@@ -239,7 +243,7 @@ def test_commit_waits_for_the_epoch_that_the_coordinator_has(
 
 
 def test_commit_of_a_former_member_is_an_error(
-    coordinator: Any, new_thread: Callable[..., CommitThread]
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
     """It is not repeated with the same identity."""
     coordinator.answers["OffsetCommit"] = answer_of(lambda *_: int(ErrorCode.ILLEGAL_GENERATION))
@@ -250,7 +254,7 @@ def test_commit_of_a_former_member_is_an_error(
 
 @pytest.mark.parametrize("is_subscribed", [True, False])
 def test_only_assigned_partitions_are_committed_without_a_membership(
-    coordinator: Any, new_thread: Callable[..., CommitThread], is_subscribed: bool
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread], is_subscribed: bool
 ) -> None:
     """An empty group would accept the commit of a member that it has removed."""
     world = World(new_thread(), is_subscribed=is_subscribed)
@@ -264,7 +268,7 @@ def test_only_assigned_partitions_are_committed_without_a_membership(
         assert future.result(WAIT_S) is None
 
 
-def test_wait_ends_in_time(coordinator: Any, new_thread: Callable[..., CommitThread]) -> None:
+def test_wait_ends_in_time(coordinator: Any, new_thread: Callable[..., CoordinatorThread]) -> None:
     """The commit continues, which `is_busy` shows."""
     release, world = hold(coordinator), World(new_thread())
     with pytest.raises(TimedOut):
@@ -275,14 +279,40 @@ def test_wait_ends_in_time(coordinator: Any, new_thread: Callable[..., CommitThr
     assert not world.commits.is_busy
 
 
-def test_thread_ends_with_the_last_reference(new_thread: Callable[..., CommitThread]) -> None:
-    """It does not keep a consumer alive that its program has dropped."""
-    before = set(threading.enumerate())
-    world = World(new_thread())
-    world.commits.commit({FIRST: (1, "")}, WAIT_S)
-    started = set(threading.enumerate()) - before
-    (thread,) = (row for row in started if row.name == "ottla-commits")
-    del world
-    gc.collect()
-    thread.join(WAIT_S)
-    assert not thread.is_alive()
+def test_committed_offsets_are_looked_up_after_commits(
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
+) -> None:
+    """The commits that wait are sent before; partitions without an offset are missing."""
+    coordinator.answers["OffsetFetch"] = lambda request: OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name="t",
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=0, committed_offset=3, metadata="note"
+                    ),
+                    OffsetFetchResponsePartition(partition_index=1, committed_offset=-1),
+                ],
+            )
+        ]
+    )
+    release, thread = hold(coordinator), new_thread()
+    for number in range(4):
+        thread.commit({FIRST: (number, "")}, MEMBER)
+    found = thread.committed([FIRST, SECOND])
+    thread.commit({FIRST: (9, "")}, MEMBER)
+    release.set()
+    assert found.result(WAIT_S) == {FIRST: OffsetAndMetadata(3, "note")}
+    names = [name for name in coordinator.names() if name.startswith("Offset")]
+    at = names.index("OffsetFetch")
+    assert commits_of(coordinator)[at - 1] == {FIRST: (3, "")}
+
+
+def test_refused_lookup_names_the_group(
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
+) -> None:
+    """An error that does not pass is raised at once."""
+    code = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    coordinator.answers["OffsetFetch"] = lambda request: OffsetFetchResponse(error_code=code)
+    with pytest.raises(ApiError, match="Group 'g'"):
+        new_thread().committed([FIRST]).result(WAIT_S)
