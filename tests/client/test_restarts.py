@@ -60,6 +60,26 @@ def test_offsets_of_a_transaction_after_the_death_of_the_groups_coordinator() ->
             assert consumer.committed()["t", 0].offset == 2
 
 
+def test_commit_while_the_coordinator_is_silent() -> None:
+    """It goes to the next coordinator, as soon as the cluster has one."""
+    options = {**OPTIONS, "offsets.topic.num.partitions": "1"}
+    with Cluster(brokers=3, options=options) as cluster:
+        cluster.create_topic("t", partitions=1, replication_factor=3)
+        settings = {"bootstrap_servers": cluster.bootstrap, **QUICK, "request_timeout_ms": 500}
+        with Consumer("t", config=settings, group_id="g", auto_offset_reset="earliest") as consumer:
+            while not consumer.assignment:
+                consumer.poll(0.1)
+            assert consumer.commit({("t", 0): 1})
+            coordinator = cluster.leader("__consumer_offsets")
+            cluster.pause(coordinator)
+            cluster.expire_session(coordinator)
+            try:
+                assert consumer.commit({("t", 0): 2})
+                assert consumer.committed()["t", 0].offset == 2
+            finally:
+                cluster.resume(coordinator)
+
+
 @pytest.mark.parametrize(
     ("look_up", "found"),
     [

@@ -38,8 +38,9 @@ _FIXED = {
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
 }
-# One request; a coordinator that does not answer is looked up again then.
-_REQUEST_S = 10.0
+# The longest time for one request to the coordinator: one that does not answer is then looked up
+# again.
+_REQUEST_MS_MAX = 10_000
 _NO_GROUP = "ottla-without-group"
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _IGNORED_TOPICS = "topic.blacklist"
@@ -134,9 +135,10 @@ def coordinator_thread(settings: ClientSettings, timeout_s: float) -> Coordinato
     except ConfigError as error:
         _log.debug("librdkafka commits and looks up offsets: %s", error)
         return None
+    request_ms = float(settings.native.get("socket.timeout.ms", _REQUEST_MS_MAX))
     brokers = Brokers(
         options["bootstrap.servers"],
-        timeout_s=_REQUEST_S,
+        timeout_s=min(request_ms, _REQUEST_MS_MAX) / 1000,
         client_id=str(options.get("client.id", "ottla")),
         is_proven=True,
         security=security,
