@@ -29,6 +29,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "list": "List the topics.",
             "describe": "Show partitions, leaders and offsets.",
             "config": "Show or change a topic's configuration.",
+            "add-partitions": "Increase the number of partitions.",
             "delete": "Delete topics and their records.",
             "search": "Find records by key, value, header or JSON.",
             "copy": "Copy a topic, also to another cluster.",

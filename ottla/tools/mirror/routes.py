@@ -74,7 +74,7 @@ def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
         raise ConfigError(
             f"topic {route.target!r} has {len(existing.partitions)} partitions and "
             f"{route.source!r} has {count}, but a copy keeps partitions: add some with "
-            f"kafka-topics --alter --topic {route.target} --partitions {count}"
+            f"`ottla topic add-partitions {route.target} --total {count}`"
         )
     _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
     return [row.partition for row in described.partitions]

@@ -54,6 +54,7 @@ def _guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluste
         "topic create u",
         "topic describe t",
         "topic config t --set retention.ms=1000",
+        "topic add-partitions t --total 2",
         "topic copy t u",
         "topic trim t --to end --yes",
         "topic search t --value 1",

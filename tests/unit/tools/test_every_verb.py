@@ -17,6 +17,7 @@ WORDS = {
     "topic create": ["t"],
     "topic describe": ["t"],
     "topic config": ["t"],
+    "topic add-partitions": ["t", "--total", "2"],
     "topic delete": ["t", "--yes"],
     "topic load": ["t", "FILE"],
     "topic export": ["t", "NEW"],

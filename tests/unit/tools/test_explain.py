@@ -29,6 +29,7 @@ _WORDS = {
     "topic create": "u#",
     "topic describe": "t#",
     "topic config": "t# --set retention.ms=1000",
+    "topic add-partitions": "t# --total 9",
     "topic delete": "t# --yes",
     "topic search": "t# --value 1",
     "topic copy": "t# u#",

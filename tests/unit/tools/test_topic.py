@@ -124,3 +124,26 @@ def test_a_shell_completes_the_names_of_topics(run: Any, ottla_cluster: Cluster)
             }
         )
         assert [line.split(",")[1] for line in done.stdout.decode().split()] == names
+
+
+def test_partitions_are_added(run: Any) -> None:
+    """The total is named, so that a second run changes nothing."""
+    run("topic", "create", "orders", "--partitions", "2")
+    words = ("topic", "add-partitions", "orders", "--total", "5")
+    checked = run(*words, "--dry-run")
+    assert checked.out == b"Topic orders would have 5 partitions, now 2.\n"
+    assert run("topic", "list").rows == [["orders", "2", "1"]]
+    added = run(*words)
+    assert added.out == b"Topic orders has 5 partitions, before 2.\n"
+    assert "keys may go to other partitions" in added.errors
+    assert run("topic", "list").rows == [["orders", "5", "1"]]
+    again = run(*words)
+    assert again.code == 1
+    assert "topic 'orders' has 5 partitions: name a larger number" in again.errors
+
+
+def test_partitions_of_a_missing_topic_are_not_added(run: Any) -> None:
+    """The error names the topic."""
+    result = run("topic", "add-partitions", "orders", "--total", "5")
+    assert result.code == 1
+    assert "There is no topic 'orders'" in result.errors
