@@ -232,7 +232,7 @@ def test_target_with_fewer_partitions_is_refused(run: Any) -> None:
     run("topic", "create", "b")
     done = run("topic", "copy", "a", "b")
     assert done.code == 1
-    assert "--alter --topic b --partitions 2" in done.errors
+    assert "ottla topic add-partitions b --total 2" in done.errors
 
 
 @pytest.mark.parametrize("command_line", [["a"], ["a", "a"]])
