@@ -13,6 +13,8 @@ from typing import Any
 
 FILE_NAME = "console.sqlite3"
 _OWNER_ONLY = 0o600
+# Attempts to open a file that another console creates: 5 seconds.
+_ATTEMPTS, _PAUSE_S = 100, 0.05
 
 Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
@@ -34,7 +36,7 @@ class Database:
         self._connection.row_factory = Row
         # Readers do not wait for writers, and a commit costs no sync: a crash of the machine may
         # lose the last changes, never the file.
-        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._switch_to_wal()
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.execute("PRAGMA foreign_keys=ON")
 
@@ -80,3 +82,14 @@ class Database:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+    def _switch_to_wal(self) -> None:
+        """Retry while another console creates the file: SQLite does not wait for this statement."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or attempt == _ATTEMPTS - 1:
+                    raise
+            threading.Event().wait(_PAUSE_S)
