@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ottla.base.errors import ConfigError
+
 FILE_NAME = "console.sqlite3"
 _OWNER_ONLY = 0o600
 # Attempts to open a file that another console creates: 5 seconds.
@@ -25,20 +27,26 @@ class Database:
     """An open SQLite file; `path` may be `:memory:`."""
 
     def __init__(self, path: str | Path) -> None:
+        """Open or create the file; ConfigError if SQLite cannot open it."""
         if str(path) != ":memory:":
             file = Path(path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch(_OWNER_ONLY, exist_ok=True)
         self._lock = threading.RLock()
-        self._connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=5
-        )
-        self._connection.row_factory = Row
-        # Readers do not wait for writers, and a commit costs no sync: a crash of the machine may
-        # lose the last changes, never the file.
-        self._switch_to_wal()
-        self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._connection.execute("PRAGMA foreign_keys=ON")
+        try:
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=5
+            )
+            self._connection.row_factory = Row
+            # Readers do not wait for writers, and a commit costs no sync: a crash of the machine
+            # may lose the last changes, never the file.
+            self._switch_to_wal()
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute("PRAGMA foreign_keys=ON")
+        except sqlite3.Error as error:
+            raise ConfigError(
+                f"cannot open {str(path)!r}: {error}: move the file away, or use another --data folder"
+            ) from error
 
     def create(self, statements: str) -> None:
         """Run statements that create tables; they must be repeatable (IF NOT EXISTS)."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ConfigError
 from ottla.console.accounts import passwords, sessions
 from ottla.console.accounts import users as users_module
 from ottla.console.accounts.database import Database
@@ -238,3 +239,12 @@ def test_two_consoles_that_create_the_same_user_report_it(stores: list[Users]) -
     (error,) = filter(None, errors)
     assert isinstance(error, AccountError)
     assert "already exists" in str(error)
+
+
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
+    """The error names the file and says what to do; the file stays as it is."""
+    path = tmp_path / "console.sqlite3"
+    path.write_text("my notes of the week")
+    with pytest.raises(ConfigError, match=r"console\.sqlite3.*move the file away"):
+        Database(path)
+    assert path.read_text() == "my notes of the week"
