@@ -220,6 +220,19 @@ WRONG_FORMS = [
     ("/c/local/reassignments", "preview", {"goal": "explicit", "targets": "x"}),
     ("/c/local/reassignments", "start", {"plan": "x"}),
     ("/c/local/reassignments", "throttle", {"throttle": "-1"}),
+    ("/c/local/topics/orders", "grow", {"total": str(2**31)}),
+    ("/c/local/topics/orders", "trim", {"partition": "0", "offset": str(2**63)}),
+    ("/c/local/topics/orders", "trim", {"partition": "7", "offset": "0"}),
+    ("/c/local/topics/new", "create", {"name": "large", "partitions": str(2**31)}),
+    ("/c/local/topics/new", "create", {"name": "large", "replicas": str(2**15)}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": str(2**63)}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": "²"}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "partition": str(2**31)}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "to-latest", "pick": "orders:²"}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "from-file", "file": f"orders,0,{2**63}"}),
+    ("/c/local/reassignments", "preview", {"goal": "replication-factor", "factor": "1", "broker": "²"}),
+    ("/c/local/reassignments", "preview", {"goal": "explicit", "targets": f"orders-0={2**63}"}),
+    ("/users", "delete-rule", {"rule": "9" * 30}),
     ("/users", "create", {"name": "<b>"}),
     ("/users", "create", {"name": "x", "role": "king"}),
     ("/users", "delete", {"name": "admin"}),
@@ -240,6 +253,39 @@ def test_wrong_input_is_reported_beside_the_form(
     assert response.status in (400, 404, 409)
     assert response.alert
     assert "<form" in response.text
+
+
+@pytest.mark.parametrize("number", [str(2**63), "9" * 30, "%C2%B2"])
+def test_numbers_that_are_none_or_too_large_are_reported(
+    admin: ConsoleSession, number: str
+) -> None:
+    """Each address with a number answers with a sentence, also if the number fits into no field."""
+    topic = "/c/local/topics/orders"
+    for path in (
+        f"{topic}/messages?seek=offset&offset={number}",
+        f"{topic}/messages?seek=timestamp&from={number}",
+        f"{topic}/messages?until={number}",
+        f"{topic}/messages?partition={number}",
+        f"{topic}/messages?positions=0:{number}",
+        f"{topic}/partitions/0?offset={number}",
+        f"{topic}/partitions/{number}",
+        f"{topic}/messages/0/{number}",
+        f"{topic}/messages/{number}/0",
+        f"/audit?before={number}",
+    ):
+        answer = admin.get(path)
+        assert answer.status in (400, 404), path
+        assert answer.alert or "<h1>" in answer.text
+
+
+def test_a_typed_value_is_quoted_as_it_is(admin: ConsoleSession) -> None:
+    """The first word of a broker's message is the value; a long value is cut, its reason is not."""
+    response = admin.post("/c/local/quotas", "save", {"ip": "nan", "producer_byte_rate": "1"})
+    assert response.alert.startswith("nan ")
+    form = {"name": "retention.ms", "value": "9" * 5000}
+    alert = admin.post("/c/local/topics/orders/settings", "set", form).alert
+    assert len(alert) < 700
+    assert alert.endswith("Not a number of type LONG.")
 
 
 def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:

@@ -28,6 +28,7 @@ from ottla.console.model.requests.offsets import (
     read_topic_bounds,
 )
 from ottla.console.model.requests.options import read_options
+from ottla.console.numbers import INT_MAX
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 # The time that a new topic may take to appear, and the pause between two requests.
@@ -38,6 +39,7 @@ _RECORDS = ("records", 1.0)
 _SIZES = ("topic-sizes", 3.0)
 # Callers that do not wait receive numbers of this age.
 _OLD_S = 600.0
+_REPLICAS_MAX = 2**15 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ def create_topic(
 
     With `validate_only` the cluster checks the topic and does not create it.
     """
+    _check_number("partitions", topic.partitions, INT_MAX)
+    _check_number("replicas", topic.replication_factor, _REPLICAS_MAX)
     with connection.brokers() as brokers:
         created = admin.create_topic(
             brokers,
@@ -181,6 +185,7 @@ def add_partitions(connection: ClusterConnection, name: str, total: int) -> Chan
 
     ApiError INVALID_PARTITIONS if it is not an increase.
     """
+    _check_number("partitions", total, INT_MAX)
     before = len(read_topic(connection, name).partitions)
     with connection.brokers() as brokers:
         admin.add_partitions(brokers, name, total)
@@ -223,6 +228,12 @@ def empty_topic(connection: ClusterConnection, name: str, *, confirmation: str) 
 def delete_records(connection: ClusterConnection, name: str, before: Mapping[int, int]) -> Change:
     """Delete the records before an offset in each partition (-1: all)."""
     old = read_topic_bounds(connection, name).starts
+    for partition in before:
+        if (name, partition) not in old:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Topic {name!r} has no partition {partition} with a leader.",
+            )
     with connection.brokers() as brokers:
         targets = {(name, partition): offset for partition, offset in before.items()}
         records.delete_records(brokers, targets)
@@ -236,6 +247,12 @@ def delete_records(connection: ClusterConnection, name: str, before: Mapping[int
         before={f"start of {p}": str(old.get((name, p), "?")) for p in sorted(before)},
         after={f"start of {p}": str(new.get((name, p), "?")) for p in sorted(before)},
     )
+
+
+def _check_number(noun: str, number: int, most: int) -> None:
+    """Refuse what the protocol cannot hold; the cluster has a lower limit of its own."""
+    if number > most:
+        raise ConfigError(f"{number} {noun} are not possible: use a smaller number")
 
 
 def _records(bounds: Bounds) -> dict[str, int]:

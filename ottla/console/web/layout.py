@@ -4,11 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ottla.base.errors import ApiError
 from ottla.console.accounts.roles import Role
 from ottla.console.fields import Fields
 from ottla.console.model.zookeeper import has_tree
 from ottla.console.page import View, url_of
 from ottla.console.texts.catalogue import LANGUAGES
+
+_LENGTH_MAX = 600
 
 
 class Section(NamedTuple):
@@ -80,10 +83,13 @@ def _typed(form: Fields, action: str, name: str) -> str:
 def sentence(error: Exception) -> str:
     """Return an error's message as a sentence: a capital letter and a full stop.
 
-    A first word that is a name with other characters than letters, as orders-0, is unchanged.
+    The first word of a broker's message may be a typed value, and is unchanged; so is a name with
+    other characters than letters, as orders-0. A long value is cut in its middle.
     """
     text = str(error) or type(error).__name__
-    if text.partition(" ")[0].isalpha():
+    if len(text) > _LENGTH_MAX:
+        text = f"{text[: _LENGTH_MAX // 2]} … {text[-_LENGTH_MAX // 2 :]}"
+    if not isinstance(error, ApiError) and text.partition(" ")[0].isalpha():
         text = text[0].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 

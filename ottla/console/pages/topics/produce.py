@@ -10,6 +10,7 @@ from ottla.console.model.partitions import read_map
 from ottla.console.model.producing import CODECS, InputFormat, preview, produce
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.page import Action, Done, Page, View
+from ottla.console.pages.topics.messages import read_position
 from ottla.console.pages.topics.produce_form import AGAIN_MAX_BYTES, fields_of, read_form
 
 _TOPICS_MAX = 1_000
@@ -60,12 +61,7 @@ def show_samples(view: View) -> Done:
 
 def _position(view: View) -> tuple[int, int] | None:
     text = view.query.text("from")
-    if not text:
-        return None
-    partition, colon, offset = text.partition(":")
-    if not (colon and partition.isdecimal() and offset.isdecimal()):
-        raise ConfigError(f"cannot read position {text!r}: write PARTITION:OFFSET, as in 0:42")
-    return int(partition), int(offset)
+    return read_position(text) if text else None
 
 
 def _record_fields(view: View, partition: int, offset: int) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from ottla.console.fields import Fields
 from ottla.console.model.messages.decoding import Decoded, Format
 from ottla.console.model.messages.values import MessageRow
 from ottla.console.model.producing import InputFormat, InputHeader, ProduceRequest
+from ottla.console.numbers import INT_MAX
 from ottla.console.pages.topics.messages import parse_time
 
 # A form has 4 MiB at most; a browser writes three bytes for most bytes that are not letters.
@@ -29,7 +30,9 @@ def read_form(form: Fields, topic: str) -> ProduceRequest:
         key=form.get("key", ""),
         key_format=_format(form, "key_format"),
         headers=read_headers(form.get("headers", "")),
-        partition=form.integer("partition", least=0) if form.text("partition") else None,
+        partition=form.integer("partition", least=0, most=INT_MAX)
+        if form.text("partition")
+        else None,
         timestamp_ms=parse_time(timestamp) if timestamp else None,
         codec=form.text("codec", "none"),
         count=form.integer("count", 1, least=1),
