@@ -404,6 +404,38 @@ def test_the_language_is_chinese_on_request(console: ConsoleServer) -> None:
     assert "创建主题" in response.text
 
 
+def test_an_address_without_a_page_leads_back(console: ConsoleServer) -> None:
+    """A user sees the frame with a link; scripts and visitors get a line of text."""
+    session = ConsoleSession(console.url)
+    for path in ("/c/local/nothing", "/nothing"):
+        assert session.get(path).status == 404
+        assert "<" not in session.get(path).text
+    session.login("viewer", PASSWORD)
+    for path in ("/c/local/nothing", "/nothing"):
+        response = session.get(path)
+        assert response.status == 404
+        assert response.alert == "There is no such page."
+        assert 'href="/"' in response.text
+    assert "<" not in session.get("/static/nothing.js").text
+
+
+def test_an_error_page_leads_to_the_list(admin: ConsoleSession) -> None:
+    """The sentence says to choose from the list: the button beside it opens it."""
+    response = admin.get("/c/local/topics/no-such-topic")
+    assert "Choose one from the list." in response.alert
+    assert '<a class="button" href="/c/local/topics">Topics</a>' in response.text
+
+
+@pytest.mark.parametrize("path", ["/alerts", "/audit", "/users", "/account", "/shortcuts", "/"])
+def test_pages_of_no_cluster_have_no_link_to_a_tree_that_does_not_exist(
+    admin: ConsoleSession, path: str
+) -> None:
+    """The navigation is the one of the first cluster, which has no ZooKeeper."""
+    text = admin.get(path).text
+    assert "/c/local/topics" in text
+    assert "zookeeper" not in text
+
+
 def test_users_are_created_and_lose_their_sessions(console: ConsoleServer) -> None:
     """A new user has a one-time password; a reset ends the sessions."""
     admin, carl = ConsoleSession(console.url), ConsoleSession(console.url)

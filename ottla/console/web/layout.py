@@ -17,19 +17,24 @@ _LENGTH_MAX = 600
 class Section(NamedTuple):
     """An entry of the navigation: its address below the cluster, and the key after `g`.
 
-    `is_shown` hides it from users and clusters for which it has no page.
+    `is_shown` hides it from users and clusters for which it has no page; pages of no cluster have
+    the entries of the first cluster.
     """
 
     name: str
     path: str
     label: str
     key: str
-    is_shown: Callable[[View], bool] = lambda view: True
+    is_shown: Callable[[View, str], bool] = lambda view, cluster: True
     is_global: bool = False
 
 
-def _has_zookeeper(view: View) -> bool:
-    return view.role is Role.ADMIN and has_tree(view.cluster)
+def _is_admin(view: View, cluster: str) -> bool:
+    return view.role is Role.ADMIN
+
+
+def _has_zookeeper(view: View, cluster: str) -> bool:
+    return view.role is Role.ADMIN and has_tree(view.console.clusters.get(cluster))
 
 
 # In the order of the page.
@@ -45,8 +50,8 @@ SECTIONS = (
     Section("zookeeper", "zookeeper", "ZooKeeper", "z", _has_zookeeper),
     Section("sql", "sql", "SQL", "y"),
     Section("alerts", "/alerts", "Alerts", "l", is_global=True),
-    Section("audit", "/audit", "Audit", "u", lambda view: view.role is Role.ADMIN, True),
-    Section("users", "/users", "Users", "p", lambda view: view.role is Role.ADMIN, True),
+    Section("audit", "/audit", "Audit", "u", _is_admin, True),
+    Section("users", "/users", "Users", "p", _is_admin, True),
 )
 
 
@@ -97,9 +102,7 @@ def sentence(error: Exception) -> str:
 def _links(view: View, cluster: str) -> list[tuple[Section, str]]:
     links = []
     for section in SECTIONS:
-        if section.is_global:
-            if section.is_shown(view):
-                links.append((section, section.path))
-        elif cluster and (view.connection is None or section.is_shown(view)):
-            links.append((section, url_of(cluster, section.path)))
+        if (cluster or section.is_global) and section.is_shown(view, cluster):
+            path = section.path if section.is_global else url_of(cluster, section.path)
+            links.append((section, path))
     return links

@@ -40,6 +40,10 @@ _NO_SUCH = frozenset(
 )
 
 
+_FOR_SCRIPTS = ("/static/", "/api/")
+_NOWHERE = Page("", "error.html", lambda view: {}, is_global=True)
+
+
 class Refused(Exception):
     """A request that the rules forbid; the page shows the reason."""
 
@@ -62,6 +66,16 @@ def respond(console: Console, page: Page, request: Request) -> Reply:
         return _error_page(view, page, error.status, view.say(str(error)))
     except (OttlaError, OSError) as error:
         return _failure(view, page, error)
+
+
+def respond_not_found(console: Console, request: Request) -> Reply:
+    """Answer a request for an address without a page: with the frame for a user, else with text."""
+    session = find_session(console, request)
+    if session is None or request.path.startswith(_FOR_SCRIPTS):
+        text = "There is no such page. The start page is /.\n"
+        return Reply(404, text, "text/plain")
+    view = view_of(console, session, request)
+    return _error_page(view, _NOWHERE, 404, view.say("There is no such page."))
 
 
 def respond_with_data(console: Console, source: Source, request: Request) -> Reply:
