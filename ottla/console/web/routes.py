@@ -59,7 +59,7 @@ def application(
             Middleware(SecurityHeaders),
             Middleware(GZipMiddleware, minimum_size=2000, compresslevel=3),
         ],
-        exception_handlers={404: functools.partial(_not_found, console)},
+        exception_handlers={404: functools.partial(_not_found, console), 500: _failed},
     )
 
 
@@ -203,3 +203,8 @@ async def _not_found(console: Console, http: HttpRequest, _: Exception) -> Respo
     request = await read_request(http)
     reply = await anyio.to_thread.run_sync(respond_not_found, console, request)
     return _response(reply, request.is_secure)
+
+
+async def _failed(_: HttpRequest, __: Exception) -> Response:
+    text = "The console failed: its log has the reason. Load the page again, or start at /.\n"
+    return Response(text, 500, media_type="text/plain")
