@@ -64,14 +64,14 @@ class TopicRow:
 @dataclass(frozen=True, slots=True)
 class TopicDetail:
     """A topic with the options that its page shows; the offsets of a partition without leader are
-    None.
+    None. So are the options if the cluster does not allow the console's user to describe them.
     """
 
     row: TopicRow
-    cleanup_policy: str
-    retention_ms: int
-    retention_bytes: int
-    min_insync_replicas: int
+    cleanup_policy: str | None
+    retention_ms: int | None
+    retention_bytes: int | None
+    min_insync_replicas: int | None
     overrides: Mapping[str, str]
     start_offsets: tuple[int | None, ...]
     end_offsets: tuple[int | None, ...]
@@ -115,7 +115,7 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
     topic = read_topic(connection, name)
     bounds = bounds_of(connection, leaders_of(topic))
-    options = {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
+    options = _options(connection, name)
     keys = [(name, row.partition) for row in topic.partitions]
     # A leader that has answered is running.
     live = frozenset(row.leader for row in topic.partitions if (name, row.partition) in bounds.ends)
@@ -123,12 +123,12 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     return TopicDetail(
         row=_row(topic, live, _records(bounds).get(name), sizes.get(name)),
         cleanup_policy=_option(options, "cleanup.policy", "delete"),
-        retention_ms=int(_option(options, "retention.ms", "-1")),
-        retention_bytes=int(_option(options, "retention.bytes", "-1")),
-        min_insync_replicas=int(_option(options, "min.insync.replicas", "1")),
+        retention_ms=_number(_option(options, "retention.ms", "-1")),
+        retention_bytes=_number(_option(options, "retention.bytes", "-1")),
+        min_insync_replicas=_number(_option(options, "min.insync.replicas", "1")),
         overrides={
             row.name: MASKED if row.is_sensitive else row.value or ""
-            for row in options.values()
+            for row in (options or {}).values()
             if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
         },
         start_offsets=tuple(bounds.starts.get(key) for key in keys),
@@ -305,8 +305,27 @@ def _row(
     )
 
 
-def _option(options: Mapping[str, DescribeConfigsResourceResult], name: str, otherwise: str) -> str:
+def _options(
+    connection: ClusterConnection, name: str
+) -> Mapping[str, DescribeConfigsResourceResult] | None:
+    try:
+        return {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
+    except ApiError as error:
+        if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        return None
+
+
+def _option(
+    options: Mapping[str, DescribeConfigsResourceResult] | None, name: str, otherwise: str
+) -> str | None:
+    if options is None:
+        return None
     return (options[name].value or otherwise) if name in options else otherwise
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def _require_confirmation(name: str, confirmation: str, verb: str) -> None:

@@ -20,7 +20,7 @@ from ottla.console.model.messages.browsing import (
 )
 from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
-from ottla.console.model.partitions import read_map
+from ottla.console.model.requests.metadata import read_topic
 from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
@@ -44,7 +44,7 @@ def show_messages(view: View) -> Mapping[str, Any]:
         replace(request, scan_limit=_PAGE_SCAN_LIMIT, timeout_s=_PAGE_TIMEOUT_S),
     )
     following = ",".join(f"{partition}:{offset}" for partition, offset in result.next_positions)
-    partitions = len(read_map(view.cluster, view.path["topic"]).partitions)
+    partitions = len(read_topic(view.cluster, view.path["topic"]).partitions)
     return {
         "topic": view.path["topic"],
         "result": result,

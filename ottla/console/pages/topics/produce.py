@@ -6,9 +6,8 @@ from typing import Any
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.model.messages.browsing import read_message
-from ottla.console.model.partitions import read_map
 from ottla.console.model.producing import CODECS, InputFormat, preview, produce
-from ottla.console.model.requests.metadata import read_metadata
+from ottla.console.model.requests.metadata import read_metadata, read_topic
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.pages.topics.messages import read_position
 from ottla.console.pages.topics.produce_form import AGAIN_MAX_BYTES, fields_of, read_form
@@ -19,7 +18,7 @@ _TOPICS_MAX = 1_000
 def show(view: View) -> Mapping[str, Any]:
     """Return the form; `from=PARTITION:OFFSET` fills it with a record of the topic."""
     topic, again = view.path["topic"], _position(view)
-    partitions = len(read_map(view.cluster, topic).partitions)
+    partitions = len(read_topic(view.cluster, topic).partitions)
     return {
         "topic": topic,
         "again": again,
