@@ -109,6 +109,9 @@ def test_what_the_user_may_not_see_is_unknown(admin: ConsoleSession) -> None:
     assert "<dt>Cleanup policy</dt><dd>–</dd>" in text
     assert "<dt>Retention by time</dt><dd>–</dd>" in text
     assert "<dt>Being reassigned</dt><dd>–</dd>" in admin.get("/c/local/overview").text
+    broker = admin.get("/c/local/brokers/1").text
+    assert "<dt>Size</dt><dd>–</dd>" in broker
+    assert "The log directories are unknown" in broker
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Every page and action of the console against a running broker, without a browser."""
 
+import ast
 import json
 import threading
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Producer
 
+import ottla.console
 from ottla.console.app import PAGES, SOURCES
 from ottla.console.page import Page
 from ottla.console.server import ConsoleServer
@@ -456,3 +459,22 @@ def test_sources_and_pages_have_unique_addresses() -> None:
     """No page hides another."""
     paths = [(item.path, item.is_global) for item in (*PAGES, *SOURCES)]
     assert len(paths) == len(set(paths))
+
+
+def test_a_failed_change_has_the_name_of_the_change() -> None:
+    """A filter of the audit log finds both: the names of actions are those of the changes."""
+    names = {action.name for page in PAGES for action in page.actions.values()} - {""}
+    folder = Path(ottla.console.__file__).parent
+    written: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Change", "replace"):
+                written |= {
+                    item.value
+                    for item in ast.walk(node)
+                    if isinstance(item, ast.Constant) and isinstance(item.value, str)
+                }
+    # Computed from the kind of the resource, or of the change.
+    written |= {f"{kind}.alter-config" for kind in ("topic", "broker", "cluster")}
+    written |= {"topic.create", "partition.elect-preferred-leader"}
+    assert names - written == set()

@@ -405,9 +405,10 @@ def _obstacle(connection: ClusterConnection, group_id: str) -> str:
         raise
     if group.state in _IDLE_STATES:
         return ""
+    count = len(group.members)
     return (
-        f"Group {group_id!r} is {group.state} with {len(group.members)} members: stop its consumers "
-        "first, because they would overwrite the offsets."
+        f"Group {group_id!r} is {group.state} with {count} member{'s' if count != 1 else ''}: stop its "
+        "consumers first, because they would overwrite the offsets."
     )
 
 

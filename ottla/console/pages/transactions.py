@@ -76,7 +76,9 @@ PAGES = (
         "transactions.html",
         show,
         "transactions",
-        actions={"abort-hanging": Action(abort_hung, "transaction.abort", "topic", Role.ADMIN)},
+        actions={
+            "abort-hanging": Action(abort_hung, "transaction.abort-hanging", "topic", Role.ADMIN)
+        },
         refresh_s=5,
     ),
     Page(

@@ -96,7 +96,7 @@ PAGES = (
         show,
         "topics",
         actions={
-            "send": Action(send, "records.produce", "topic"),
+            "send": Action(send, "topic.produce", "topic"),
             "preview": Action(show_samples, is_preview=True),
         },
         role=Role.EDITOR,

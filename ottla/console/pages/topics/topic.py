@@ -175,7 +175,7 @@ PAGES = (
         actions={
             "delete": Action(delete, "topic.delete", "topic"),
             "empty": Action(empty, "topic.empty", "topic"),
-            "trim": Action(trim, "records.delete", "topic"),
+            "trim": Action(trim, "topic.delete-records", "topic"),
             "grow": Action(grow, "topic.add-partitions", "topic"),
             "copy": Action(copy, "topic.copy", "topic"),
         },
@@ -189,7 +189,7 @@ PAGES = (
         "topic_partitions.html",
         show_partitions,
         "topics",
-        actions={"elect": Action(elect, "leaders.elect", "topic", Role.ADMIN)},
+        actions={"elect": Action(elect, "partition.elect-preferred-leader", "topic", Role.ADMIN)},
         refresh_s=5,
     ),
     Page(
@@ -197,7 +197,7 @@ PAGES = (
         "topic_settings.html",
         show_settings,
         "topics",
-        actions=change_actions(_resource, Role.EDITOR),
+        actions=change_actions(ConfigKind.TOPIC, _resource, Role.EDITOR),
     ),
     Page("/topics/{topic}/statistics", "topic_statistics.html", show_statistics, "topics"),
     Page("/topics/{topic}/partitions/{partition}", "topic_log.html", show_log, "topics"),
