@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import parse_qs
 
 from ottla.base.errors import ConfigError
+from ottla.console.numbers import LONG_MAX, whole_number
 
 MAX_FIELDS = 5_000
 
@@ -49,17 +50,27 @@ class Fields(Mapping[str, str]):
             raise ConfigError(f"field {name!r} is empty: fill it in")
         return text
 
-    def integer(self, name: str, default: int | None = None, *, least: int | None = None) -> int:
-        """Return an integer of at least `least`; the default if the field is empty."""
+    def integer(
+        self,
+        name: str,
+        default: int | None = None,
+        *,
+        least: int | None = None,
+        most: int = LONG_MAX,
+    ) -> int:
+        """Return an integer from `least` to `most`; the default if the field is empty."""
         text = self.text(name)
         if not text and default is not None:
             return default
-        try:
-            number = int(text)
-        except ValueError:
-            raise ConfigError(f"field {name!r} is {text!r}: a whole number is needed") from None
+        number = whole_number(text)
+        if number is None:
+            is_large = text.isascii() and text.lstrip("+-").isdecimal()
+            reason = "a smaller number" if is_large else "a whole number"
+            raise ConfigError(f"field {name!r} is {text!r}: {reason} is needed")
         if least is not None and number < least:
             raise ConfigError(f"field {name!r} is {number}: the least is {least}")
+        if number > most:
+            raise ConfigError(f"field {name!r} is {number}: the most is {most}")
         return number
 
     def is_checked(self, name: str) -> bool:

@@ -147,6 +147,10 @@ def test_a_local_address_is_refused_and_the_page_says_why(
         ("add-channel", {"channel_name": "c", "channel_kind": "fax", "url": "https://a.b"}),
         ("add-channel", {"channel_name": "c", "channel_kind": "slack"}),
         ("add-channel", {"channel_name": "c", "channel_kind": "mail", "host": "h"}),
+        ("add-silence", {"minutes": "5", "silenced_cluster": "nowhere"}),
+        ("add-silence", {"minutes": "5", "rule": "9" * 30}),
+        ("add-rule", {**RULE, "channels": "²"}),
+        ("delete-rule", {"rule": "9" * 30}),
         ("delete-channel", {"channel": "99"}),
         ("test-channel", {"channel": "99"}),
     ],
@@ -160,6 +164,7 @@ def test_wrong_input_is_refused_with_a_reason(
     assert response.alert
     assert console.console.alerts.store.rules() == []
     assert console.console.alerts.store.channels() == []
+    assert console.console.alerts.store.silences(0) == []
 
 
 def test_a_taken_name_is_refused(admin: ConsoleSession, console: ConsoleServer) -> None:

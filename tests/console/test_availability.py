@@ -1,13 +1,16 @@
 """The console while its cluster is away, and its start and stop."""
 
+import multiprocessing
 import socket
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import OttlaError
 from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
-from ottla.console.state import ConsoleSettings
+from ottla.console.state import ConsoleSettings, open_console
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 
@@ -68,3 +71,29 @@ def test_a_taken_port_is_reported_with_the_remedy() -> None:
         server = ConsoleServer(settings(port=taken.getsockname()[1]))
         with pytest.raises(OttlaError, match="--console-port"):
             server.start()
+
+
+def test_consoles_that_start_at_the_same_time_share_a_file(tmp_path: Path) -> None:
+    """Each process opens the file, and one of them has the one-time password of the admin."""
+    context = multiprocessing.get_context("spawn")
+    barrier, path = context.Barrier(_CONSOLES), tmp_path / "console.sqlite3"
+    with context.Pool(_CONSOLES, _keep, (barrier,)) as pool:
+        passwords = pool.map(_first_password, [path] * _CONSOLES, chunksize=1)
+    assert len([password for password in passwords if password]) == 1
+
+
+_CONSOLES = 4
+_barrier: list[Barrier] = []
+
+
+def _keep(barrier: Barrier) -> None:
+    """Keep the barrier of a new process."""
+    _barrier.append(barrier)
+
+
+def _first_password(path: Path) -> str | None:
+    """Open a console when all processes are ready; return its one-time password."""
+    _barrier[0].wait(30)
+    console = open_console(ConsoleSettings((ClusterSettings("local", "127.0.0.1:1"),), path))
+    console.close()
+    return console.one_time_password

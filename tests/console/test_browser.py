@@ -128,6 +128,54 @@ def test_the_meaning_of_an_option_is_in_sight_on_a_phone(page: Page) -> None:
         page.set_viewport_size(DESKTOP)
 
 
+@pytest.mark.parametrize("name", ["quotas", "alerts", "users"])
+def test_the_current_section_is_in_sight_on_a_phone(page: Page, name: str) -> None:
+    """The navigation is wider than a phone: it is scrolled to the section of the page."""
+    page.set_viewport_size(PHONE)
+    try:
+        page.goto(PAGES[name])
+        link = page.locator(".side [aria-current]").bounding_box()
+        assert link is not None
+        assert link["x"] >= 0
+        assert link["x"] + link["width"] <= PHONE["width"]
+    finally:
+        page.set_viewport_size(DESKTOP)
+
+
+def test_an_empty_table_says_so_on_a_phone(page: Page) -> None:
+    """The sentence is not in the middle of a table that is wider than its card."""
+    page.set_viewport_size(PHONE)
+    try:
+        page.goto(PAGES["quotas"])
+        expect(page.get_by_text("No quotas are set.")).to_have_css("text-align", "left")
+    finally:
+        page.set_viewport_size(DESKTOP)
+
+
+def test_names_of_options_are_not_broken(page: Page) -> None:
+    """The column is as wide as the longest name, so that a name can be read and copied."""
+    page.goto("/c/local/brokers/1/settings")
+    lines = page.locator(".settings td.option a").evaluate_all(
+        "nodes => nodes.filter((node) => node.getClientRects().length > 1).map((node) => node.text)"
+    )
+    assert lines == []
+
+
+def test_a_row_with_a_button_is_one_line(page: Page) -> None:
+    """The texts of a row are in the middle of its button's height."""
+    page.goto(PAGES["users"])
+    row = page.locator("main tbody tr").first
+    middles = row.evaluate(
+        """row => [row.querySelector("td").firstChild, row.querySelector("button")].map((node) => {
+            const range = document.createRange();
+            range.selectNode(node);
+            const box = range.getBoundingClientRect();
+            return box.top + box.height / 2;
+        })"""
+    )
+    assert abs(middles[0] - middles[1]) <= 2
+
+
 def test_keys_open_the_search_and_the_sections(page: Page) -> None:
     """`/` searches everything, `g t` goes to the topics, `?` shows the keys."""
     page.goto("/c/local/overview")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from ottla.console.model.messages.scanning import Scan, Scanned
 from ottla.console.pages.topics import messages
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
+from tests.console.chromium import Watched
 from tests.console.conftest import RECORDS
 from tests.console.test_streams import application as application
 
@@ -192,7 +194,7 @@ def test_a_record_is_produced_with_key_headers_codec_partition_and_time(
     page.goto("/c/local/topics/typed/produce")
     page.get_by_label("Key format").select_option("int32")
     page.get_by_label("Key", exact=True).fill("7")
-    page.get_by_label("Partition").select_option("1")
+    page.get_by_label("Partition").fill("1")
     page.get_by_label("Compression").select_option("zstd")
     page.get_by_label("Time (empty: now)").fill("2026-01-31T12:00")
     page.get_by_label("Value format").select_option("json")
@@ -211,6 +213,68 @@ def test_a_record_is_produced_with_key_headers_codec_partition_and_time(
     connection = console.console.clusters.get("local")
     (batch,) = read_batches(connection, "typed", 1, offset=0)
     assert batch.codec == "zstd"
+
+
+def test_a_record_is_sent_again_unchanged_to_another_topic(page: Page, cluster: Cluster) -> None:
+    """A browser changes line ends and drops the first line: the new record has the same bytes."""
+    cluster.create_topic("sources", partitions=2)
+    cluster.create_topic("targets", partitions=2)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    headers: list[tuple[str, str | bytes | None]] = [
+        ("trace", b"1"),
+        ("raw", b"\xff\x00"),
+        ("none", None),
+        (" a:b", b" x\r\n"),
+    ]
+    records = [
+        (b"\x00\xff", b'\r\n{"a":\r\n 1}'),
+        ("ключ\n".encode(), None),
+        (None, b"\nfirst\n\nlast\n\n"),
+        (b"", bytes(range(256))),
+    ]
+    for key, value in records:
+        producer.produce("sources", value, key, headers=headers, partition=1)
+    producer.flush()
+    for offset in range(len(records)):
+        page.goto(f"/c/local/topics/sources/messages/1/{offset}")
+        page.get_by_role("link", name="Send again").click()
+        page.get_by_label("To topic").fill("targets")
+        page.get_by_role("button", name="Send again").click()
+        expect(page.get_by_role("status")).to_have_text(
+            f"The record is written to partition 1 at offset {offset}."
+        )
+    copies = read(cluster, "targets", 1)
+    assert [(copy.key(), copy.value()) for copy in copies] == records
+    assert [copy.headers() for copy in copies] == [headers] * len(records)
+    page.get_by_role("link", name="1:3", exact=True).click()
+    expect(page).to_have_url(re.compile("/topics/targets/messages/1/3$"))
+
+
+def test_a_record_is_edited_and_sent_again_from_the_list(
+    page: Page, watched: Watched, cluster: Cluster
+) -> None:
+    """The form has the record's values; the key chooses the partition if none is named."""
+    page.goto("/c/local/topics/orders/messages?seek=oldest&limit=20")
+    page.locator("#rows summary").first.click()
+    page.locator("#rows").get_by_role("link", name="Send again").click()
+    form = page.locator('form[method="post"]:has([name="topic"])')
+    expect(form.get_by_label("To topic")).to_have_value("orders")
+    expect(form.get_by_label("Value format")).to_have_value("json")
+    form.get_by_label("To topic").fill("edited")
+    form.get_by_label("Partition").fill("")
+    form.locator('[name="value"]').fill('{"corrected": true}')
+    form.locator('[name="headers"]').fill("reason: test")
+    form.get_by_role("button", name="Send again").click()
+    expect(form.get_by_role("alert")).to_contain_text("There is no topic 'edited'")
+    # The browser logs each response that is an error.
+    watched.forgive()
+    cluster.create_topic("edited")
+    form.get_by_role("button", name="Send again").click()
+    expect(page.get_by_role("status")).to_contain_text("partition 0 at offset 0")
+    (record,) = read(cluster, "edited")
+    assert (record.key() or b"").startswith(b"customer-0")
+    assert record.value() == b'{"corrected": true}'
+    assert record.headers() == [("reason", b"test")]
 
 
 def test_templates_are_previewed_and_repeated(page: Page, cluster: Cluster) -> None:

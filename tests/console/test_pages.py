@@ -1,13 +1,16 @@
 """Every page and action of the console against a running broker, without a browser."""
 
+import ast
 import json
 import threading
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Producer
 
+import ottla.console
 from ottla.console.app import PAGES, SOURCES
 from ottla.console.page import Page
 from ottla.console.server import ConsoleServer
@@ -220,6 +223,19 @@ WRONG_FORMS = [
     ("/c/local/reassignments", "preview", {"goal": "explicit", "targets": "x"}),
     ("/c/local/reassignments", "start", {"plan": "x"}),
     ("/c/local/reassignments", "throttle", {"throttle": "-1"}),
+    ("/c/local/topics/orders", "grow", {"total": str(2**31)}),
+    ("/c/local/topics/orders", "trim", {"partition": "0", "offset": str(2**63)}),
+    ("/c/local/topics/orders", "trim", {"partition": "7", "offset": "0"}),
+    ("/c/local/topics/new", "create", {"name": "large", "partitions": str(2**31)}),
+    ("/c/local/topics/new", "create", {"name": "large", "replicas": str(2**15)}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": str(2**63)}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": "²"}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "partition": str(2**31)}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "to-latest", "pick": "orders:²"}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "from-file", "file": f"orders,0,{2**63}"}),
+    ("/c/local/reassignments", "preview", {"goal": "replication-factor", "factor": "1", "broker": "²"}),
+    ("/c/local/reassignments", "preview", {"goal": "explicit", "targets": f"orders-0={2**63}"}),
+    ("/users", "delete-rule", {"rule": "9" * 30}),
     ("/users", "create", {"name": "<b>"}),
     ("/users", "create", {"name": "x", "role": "king"}),
     ("/users", "delete", {"name": "admin"}),
@@ -240,6 +256,39 @@ def test_wrong_input_is_reported_beside_the_form(
     assert response.status in (400, 404, 409)
     assert response.alert
     assert "<form" in response.text
+
+
+@pytest.mark.parametrize("number", [str(2**63), "9" * 30, "%C2%B2"])
+def test_numbers_that_are_none_or_too_large_are_reported(
+    admin: ConsoleSession, number: str
+) -> None:
+    """Each address with a number answers with a sentence, also if the number fits into no field."""
+    topic = "/c/local/topics/orders"
+    for path in (
+        f"{topic}/messages?seek=offset&offset={number}",
+        f"{topic}/messages?seek=timestamp&from={number}",
+        f"{topic}/messages?until={number}",
+        f"{topic}/messages?partition={number}",
+        f"{topic}/messages?positions=0:{number}",
+        f"{topic}/partitions/0?offset={number}",
+        f"{topic}/partitions/{number}",
+        f"{topic}/messages/0/{number}",
+        f"{topic}/messages/{number}/0",
+        f"/audit?before={number}",
+    ):
+        answer = admin.get(path)
+        assert answer.status in (400, 404), path
+        assert answer.alert or "<h1>" in answer.text
+
+
+def test_a_typed_value_is_quoted_as_it_is(admin: ConsoleSession) -> None:
+    """The first word of a broker's message is the value; a long value is cut, its reason is not."""
+    response = admin.post("/c/local/quotas", "save", {"ip": "nan", "producer_byte_rate": "1"})
+    assert response.alert.startswith("nan ")
+    form = {"name": "retention.ms", "value": "9" * 5000}
+    alert = admin.post("/c/local/topics/orders/settings", "set", form).alert
+    assert len(alert) < 700
+    assert alert.endswith("Not a number of type LONG.")
 
 
 def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
@@ -358,6 +407,38 @@ def test_the_language_is_chinese_on_request(console: ConsoleServer) -> None:
     assert "创建主题" in response.text
 
 
+def test_an_address_without_a_page_leads_back(console: ConsoleServer) -> None:
+    """A user sees the frame with a link; scripts and visitors get a line of text."""
+    session = ConsoleSession(console.url)
+    for path in ("/c/local/nothing", "/nothing"):
+        assert session.get(path).status == 404
+        assert "<" not in session.get(path).text
+    session.login("viewer", PASSWORD)
+    for path in ("/c/local/nothing", "/nothing"):
+        response = session.get(path)
+        assert response.status == 404
+        assert response.alert == "There is no such page."
+        assert 'href="/"' in response.text
+    assert "<" not in session.get("/static/nothing.js").text
+
+
+def test_an_error_page_leads_to_the_list(admin: ConsoleSession) -> None:
+    """The sentence says to choose from the list: the button beside it opens it."""
+    response = admin.get("/c/local/topics/no-such-topic")
+    assert "Choose one from the list." in response.alert
+    assert '<a class="button" href="/c/local/topics">Topics</a>' in response.text
+
+
+@pytest.mark.parametrize("path", ["/alerts", "/audit", "/users", "/account", "/shortcuts", "/"])
+def test_pages_of_no_cluster_have_no_link_to_a_tree_that_does_not_exist(
+    admin: ConsoleSession, path: str
+) -> None:
+    """The navigation is the one of the first cluster, which has no ZooKeeper."""
+    text = admin.get(path).text
+    assert "/c/local/topics" in text
+    assert "zookeeper" not in text
+
+
 def test_users_are_created_and_lose_their_sessions(console: ConsoleServer) -> None:
     """A new user has a one-time password; a reset ends the sessions."""
     admin, carl = ConsoleSession(console.url), ConsoleSession(console.url)
@@ -378,3 +459,22 @@ def test_sources_and_pages_have_unique_addresses() -> None:
     """No page hides another."""
     paths = [(item.path, item.is_global) for item in (*PAGES, *SOURCES)]
     assert len(paths) == len(set(paths))
+
+
+def test_a_failed_change_has_the_name_of_the_change() -> None:
+    """A filter of the audit log finds both: the names of actions are those of the changes."""
+    names = {action.name for page in PAGES for action in page.actions.values()} - {""}
+    folder = Path(ottla.console.__file__).parent
+    written: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Change", "replace"):
+                written |= {
+                    item.value
+                    for item in ast.walk(node)
+                    if isinstance(item, ast.Constant) and isinstance(item.value, str)
+                }
+    # Computed from the kind of the resource, or of the change.
+    written |= {f"{kind}.alter-config" for kind in ("topic", "broker", "cluster")}
+    written |= {"topic.create", "partition.elect-preferred-leader"}
+    assert names - written == set()

@@ -11,8 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ottla.base.errors import ConfigError
+
 FILE_NAME = "console.sqlite3"
 _OWNER_ONLY = 0o600
+# Attempts to open a file that another console creates: 5 seconds.
+_ATTEMPTS, _PAUSE_S = 100, 0.05
 
 Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
@@ -23,20 +27,26 @@ class Database:
     """An open SQLite file; `path` may be `:memory:`."""
 
     def __init__(self, path: str | Path) -> None:
+        """Open or create the file; ConfigError if SQLite cannot open it."""
         if str(path) != ":memory:":
             file = Path(path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch(_OWNER_ONLY, exist_ok=True)
         self._lock = threading.RLock()
-        self._connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=5
-        )
-        self._connection.row_factory = Row
-        # Readers do not wait for writers, and a commit costs no sync: a crash of the machine may
-        # lose the last changes, never the file.
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._connection.execute("PRAGMA foreign_keys=ON")
+        try:
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=5
+            )
+            self._connection.row_factory = Row
+            # Readers do not wait for writers, and a commit costs no sync: a crash of the machine
+            # may lose the last changes, never the file.
+            self._switch_to_wal()
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute("PRAGMA foreign_keys=ON")
+        except sqlite3.Error as error:
+            raise ConfigError(
+                f"cannot open {str(path)!r}: {error}: move the file away, or use another --data folder"
+            ) from error
 
     def create(self, statements: str) -> None:
         """Run statements that create tables; they must be repeatable (IF NOT EXISTS)."""
@@ -80,3 +90,14 @@ class Database:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+    def _switch_to_wal(self) -> None:
+        """Retry while another console creates the file: SQLite does not wait for this statement."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or attempt == _ATTEMPTS - 1:
+                    raise
+            threading.Event().wait(_PAUSE_S)

@@ -27,20 +27,25 @@ class StoredRule(NamedTuple):
 
 
 class Masking:
-    """The table of rules, which is also kept in memory."""
+    """The table of rules; each call reads it, as another console may have changed it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(_TABLE)
-        self._rules = self._read()
 
     def all(self) -> list[StoredRule]:
         """Return all rules with their numbers."""
-        return self._rules
+        rows = self._database.rows("SELECT * FROM masking ORDER BY id")
+        return [
+            StoredRule(
+                row["id"], MaskingRule(row["topics"], row["target"], row["path"], row["pattern"])
+            )
+            for row in rows
+        ]
 
     def rules(self) -> tuple[MaskingRule, ...]:
         """Return all rules."""
-        return tuple(stored.rule for stored in self._rules)
+        return tuple(stored.rule for stored in self.all())
 
     def add(self, rule: MaskingRule) -> None:
         """Add a rule; ConfigError if it is malformed."""
@@ -58,19 +63,8 @@ class Masking:
             "INSERT INTO masking VALUES (NULL, ?, ?, ?, ?)",
             (rule.topics, rule.target, rule.path, rule.pattern),
         )
-        self._rules = self._read()
 
     def delete(self, number: int) -> None:
         """Delete a rule; ConfigError if there is none."""
         if not self._database.change("DELETE FROM masking WHERE id = ?", (number,)):
             raise ConfigError(f"there is no masking rule {number}")
-        self._rules = self._read()
-
-    def _read(self) -> list[StoredRule]:
-        rows = self._database.rows("SELECT * FROM masking ORDER BY id")
-        return [
-            StoredRule(
-                row["id"], MaskingRule(row["topics"], row["target"], row["path"], row["pattern"])
-            )
-            for row in rows
-        ]

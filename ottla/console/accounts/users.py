@@ -4,6 +4,7 @@ The first start creates `admin` with a one-time password, which must be replaced
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
@@ -29,6 +30,7 @@ CREATE TABLE IF NOT EXISTS users (
     login_ms INTEGER
 )
 """
+_INSERT = "INSERT INTO users VALUES (?, ?, ?, ?, ?, NULL)"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 # Compared with the password of an unknown user, so that both cases take the same time.
 _UNKNOWN_USER = (
@@ -59,26 +61,27 @@ class Users:
         database.create(_TABLE)
 
     def create_first(self, password: str | None = None) -> str | None:
-        """Create the admin if there are no users; return the password if it is a new, random one."""
+        """Create the admin if there are no users; return the password if it is a new, random one.
+
+        Of consoles that start at the same time with one file, one creates the admin.
+        """
         if self._database.row("SELECT 1 FROM users") is not None:
             return None
         random = None if password else one_time_password()
-        self.create(FIRST_USER, password or str(random), Role.ADMIN, must_change=random is not None)
+        row = self._new(FIRST_USER, password or str(random), Role.ADMIN, random is not None)
+        with self._database.transaction():
+            if self._database.row("SELECT 1 FROM users") is not None:
+                return None
+            self._database.change(_INSERT, row)
         return random
 
     def create(self, name: str, password: str, role: Role, *, must_change: bool = True) -> None:
         """Create a user; AccountError if the name is taken or a value is not allowed."""
-        if not _NAME.fullmatch(name):
-            raise AccountError(
-                f"user name {name!r} is not allowed: use up to 64 letters, digits and . _ @ -"
-            )
-        _check_password(password)
-        if self.find(name) is not None:
-            raise AccountError(f"user {name!r} already exists")
-        self._database.change(
-            "INSERT INTO users VALUES (?, ?, ?, ?, ?, NULL)",
-            (name, hash_password(password), role.label, must_change, self._clock.time_ms()),
-        )
+        row = self._new(name, password, role, must_change)
+        with self._database.transaction():
+            if self.find(name) is not None:
+                raise AccountError(f"user {name!r} already exists: choose another name")
+            self._database.change(_INSERT, row)
 
     def find(self, name: str) -> User | None:
         """Return the user of that name, or None."""
@@ -131,6 +134,15 @@ class Users:
         with self._database.transaction():
             self._check_not_last_admin(name)
             _check_found(self._database.change("DELETE FROM users WHERE name = ?", (name,)), name)
+
+    def _new(self, name: str, password: str, role: Role, must_change: bool) -> Sequence[object]:
+        """Return the values of a new user's row. The hash takes time: outside of a transaction."""
+        if not _NAME.fullmatch(name):
+            raise AccountError(
+                f"user name {name!r} is not allowed: use up to 64 letters, digits and . _ @ -"
+            )
+        _check_password(password)
+        return name, hash_password(password), role.label, must_change, self._clock.time_ms()
 
     def _check_not_last_admin(self, name: str) -> None:
         admins = [user.name for user in self.all() if user.role is Role.ADMIN]

@@ -67,7 +67,8 @@ class Alerts(Listener):
         self._step(self._configuration())
 
     def on_sample(self, sample: Sample) -> None:
-        """Evaluate the rules for a sample."""
+        """Evaluate the rules for a sample, also those that another console of the file has stored."""
+        self.configure()
         rules = [stored.rule for stored in self.store.rules()]
         needs_errors = any(
             rule.kind is RuleKind.ERROR_RATE and rule.applies_to(sample.cluster) for rule in rules
@@ -79,6 +80,7 @@ class Alerts(Listener):
 
     def on_failure(self, cluster: str, at_ms: int, reason: str) -> None:
         """Evaluate the rules for a cluster that does not answer."""
+        self.configure()
         self._step(Failed(cluster, reason))
 
     def test(self, number: int) -> None:

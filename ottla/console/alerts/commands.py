@@ -88,6 +88,7 @@ def list_silences(alerts: Alerts) -> list[StoredSilence]:
 
 def add_silence(
     alerts: Alerts,
+    catalogue: ClusterCatalogue,
     caller: str,
     *,
     minutes: int,
@@ -98,6 +99,8 @@ def add_silence(
     """Hold back notifications for some minutes: of a rule or of all, of a cluster or of all."""
     if not 1 <= minutes <= MINUTES_MAX:
         raise ConfigError(f"minutes is {minutes}: use 1 to {MINUTES_MAX}")
+    if cluster:
+        catalogue.get(cluster)
     silence = Silence(rule_id, cluster, alerts.now_ms() + minutes * 60_000)
     alerts.store.add_silence(silence, caller, comment)
     alerts.configure()

@@ -6,7 +6,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
 from ottla.console.model.offsets import PlanOutdated
-from ottla.console.web.respond import status_of
+from ottla.console.web.respond import NOT_AUTHORIZED, status_of
 
 _REMEDIES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "List the topics and check the name and the partition.",
@@ -21,6 +21,9 @@ _REMEDIES = {
     ErrorCode.LEADER_NOT_AVAILABLE: "Start the brokers of the partition, then repeat.",
     ErrorCode.RESOURCE_NOT_FOUND: "List what there is and check the id or name.",
     ErrorCode.OFFSET_OUT_OF_RANGE: "Read the partition's offsets and choose one of them.",
+    **dict.fromkeys(
+        NOT_AUTHORIZED, "Give the console's user in the cluster an ACL, or configure another one."
+    ),
     ErrorCode.SECURITY_DISABLED: "Configure an authorizer on the brokers.",
 }
 _DEFAULT_REMEDY = "Correct the request, or look up the error code in Kafka's protocol guide."

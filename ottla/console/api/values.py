@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ottla.base.errors import ConfigError
+from ottla.console.numbers import INT_MAX, LONG_MAX, natural_number, whole_number
 
 Json = Any
 
@@ -58,6 +59,8 @@ def from_json(hint: Any, value: Json, where: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint in _SCALARS and type(value) is hint:
+        if hint is int and abs(value) > LONG_MAX:
+            raise ConfigError(f"{where} is {_short(value)}: a smaller number is needed")
         return value
     raise ConfigError(f"{where} must be {_a(_SCALARS.get(hint, 'value'))}, not {_short(value)}")
 
@@ -75,9 +78,12 @@ def from_text(hint: Any, text: str, where: str) -> Any:
         return text == "true"
     if hint in (int, float):
         try:
-            return hint(text)
+            number = whole_number(text) if hint is int else float(text)
         except ValueError:
-            raise ConfigError(f"{where} must be a number, not {text[:80]!r}") from None
+            number = None
+        if number is None:
+            raise ConfigError(f"{where} must be a number, not {text[:80]!r}")
+        return number
     return from_json(hint, text, where)
 
 
@@ -157,11 +163,12 @@ def _key_of(hint: Any, text: str, where: str) -> Any:
         return from_text(int, text, where)
     if get_origin(hint) is tuple:
         topic, dash, number = text.rpartition("-")
-        if not dash or not number.isdecimal():
+        partition = natural_number(number, INT_MAX)
+        if not dash or partition is None:
             raise ConfigError(
                 f"{where} has the key {text!r}: write topic-partition, as in orders-0"
             )
-        return topic, int(number)
+        return topic, partition
     return text
 
 

@@ -52,6 +52,7 @@ CREATE TABLE IF NOT EXISTS history_rollups (
     PRIMARY KEY (cluster, level)
 ) WITHOUT ROWID;
 """
+_SERIES_ID = "SELECT id FROM history_series WHERE cluster = ? AND kind = ? AND name = ?"
 _INSERT = "INSERT OR REPLACE INTO history_points VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 # The slots are read one by one: the points of one moment are neighbours in the file.
 _READ = """
@@ -96,10 +97,7 @@ class History(Listener):
 
     def read(self, cluster: str, subject: Subject, period: Period, now_s: int) -> list[Point]:
         """Return the points of a period up to now, oldest first; empty for an unknown subject."""
-        row = self._database.row(
-            "SELECT id FROM history_series WHERE cluster = ? AND kind = ? AND name = ?",
-            (cluster, subject.kind.value, subject.name),
-        )
+        row = self._database.row(_SERIES_ID, (cluster, subject.kind.value, subject.name))
         if row is None:
             return []
         level = LEVELS[period.level]
@@ -151,11 +149,12 @@ class History(Listener):
         known = self._series_of(cluster)
         number = known.get(subject)
         if number is None and len(known) < SERIES_MAX:
+            key = cluster, subject.kind.value, subject.name
+            # Another console of the same file may have inserted it.
             self._database.change(
-                "INSERT INTO history_series VALUES (NULL, ?, ?, ?, ?)",
-                (cluster, subject.kind.value, subject.name, at_s),
+                "INSERT OR IGNORE INTO history_series VALUES (NULL, ?, ?, ?, ?)", (*key, at_s)
             )
-            row = self._database.row("SELECT last_insert_rowid() AS id")
+            row = self._database.row(_SERIES_ID, key)
             assert row is not None, "the series has been inserted in this transaction"
             number = known[subject] = row["id"]
         return number

@@ -21,6 +21,7 @@ from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key as Key
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.requests.offsets import Bounds, bounds_of, find_offsets
+from ottla.console.numbers import INT_MAX, natural_number, whole_number
 
 
 class Strategy(StrEnum):
@@ -206,11 +207,13 @@ def parse_csv(text: str) -> dict[Key, int]:
         if not line.strip():
             continue
         parts = [part.strip().strip('"') for part in line.split(",")]
-        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+        partition = natural_number(parts[1], INT_MAX) if len(parts) == 3 else None
+        offset = natural_number(parts[-1])
+        if partition is None or offset is None:
             raise ConfigError(
                 f"line {number} is {line.strip()!r}: write topic,partition,offset, as in orders,0,42"
             )
-        offsets[parts[0], int(parts[1])] = int(parts[2])
+        offsets[parts[0], partition] = offset
     return offsets
 
 
@@ -249,10 +252,10 @@ def request_of(
     elif name == "duration":
         argument = {name: value}
     else:
-        try:
-            argument = {name: int(value)}
-        except ValueError:
-            raise ConfigError(f"{value!r} is not a number, as {name} needs") from None
+        number = whole_number(value)
+        if number is None:
+            raise ConfigError(f"{value!r} is not a number, as {name} needs")
+        argument = {name: number}
     return ResetRequest(
         group_id,
         strategy,
@@ -402,9 +405,10 @@ def _obstacle(connection: ClusterConnection, group_id: str) -> str:
         raise
     if group.state in _IDLE_STATES:
         return ""
+    count = len(group.members)
     return (
-        f"Group {group_id!r} is {group.state} with {len(group.members)} members: stop its consumers "
-        "first, because they would overwrite the offsets."
+        f"Group {group_id!r} is {group.state} with {count} member{'s' if count != 1 else ''}: stop its "
+        "consumers first, because they would overwrite the offsets."
     )
 
 

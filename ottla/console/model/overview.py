@@ -37,7 +37,7 @@ class Overview:
     under_min_isr: int | None
     offline: int
     not_preferred_leader: int
-    reassigning: int
+    reassigning: int | None
     groups: int
     groups_by_state: Mapping[str, int]
     size_bytes: int | None
@@ -114,6 +114,7 @@ def take_sample(
 
 def _count(connection: ClusterConnection) -> Overview:
     metadata = read_metadata(connection)
+    moving = moving_partitions(connection)
     min_isr = known_min_isr(connection)
     groups = connection.cached("groups", 1.0, lambda: list_groups(connection), stale_s=10.0)
     states = metadata.states().items()
@@ -136,7 +137,7 @@ def _count(connection: ClusterConnection) -> Overview:
         not_preferred_leader=sum(
             count for (leader, replicas, _), count in states if replicas and leader != replicas[0]
         ),
-        reassigning=len(moving_partitions(connection)),
+        reassigning=None if moving is None else len(moving),
         groups=len(groups),
         groups_by_state=dict(Counter(group.state for group in groups)),
         size_bytes=sum(sizes) if sizes else None,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import replicas
 from ottla.client.admin.topics import Partition, Topic
 from ottla.console.model.changes import Change
@@ -92,7 +93,7 @@ def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
         bounds=bounds,
         replicas=_replicas(directories, topic),
         min_isr=_min_isr(connection, [topic]),
-        moving=moving_partitions(connection),
+        moving=moving_partitions(connection) or frozenset(),
     )
     rows = tuple(_partition(topic, row, context) for row in described.partitions)
     brokers = sorted({*read_metadata(connection).nodes, *_assigned(described)})
@@ -131,7 +132,7 @@ def list_troubled(connection: ClusterConnection) -> list[PartitionRow]:
         if row.leader in metadata.nodes
     }
     bounds = bounds_of(connection, leaders)
-    context = _Context(bounds, {}, min_isr, moving_partitions(connection))
+    context = _Context(bounds, {}, min_isr, moving_partitions(connection) or frozenset())
     rows = [_partition(topic.name, row, context) for topic, row in suspects]
     return sorted(rows, key=lambda row: (row.topic, row.partition))
 
@@ -247,12 +248,19 @@ def known_min_isr(connection: ClusterConnection) -> Mapping[str, int] | None:
     )
 
 
-def moving_partitions(connection: ClusterConnection) -> frozenset[Key]:
-    """Return the partitions that are being reassigned, some seconds old at most."""
+def moving_partitions(connection: ClusterConnection) -> frozenset[Key] | None:
+    """Return the partitions that are being reassigned, some seconds old at most; None if the
+    cluster does not allow the console's user to list them.
+    """
 
-    def load() -> frozenset[Key]:
-        with connection.brokers() as brokers:
-            return frozenset(replicas.list_reassignments(brokers))
+    def load() -> frozenset[Key] | None:
+        try:
+            with connection.brokers() as brokers:
+                return frozenset(replicas.list_reassignments(brokers))
+        except ApiError as error:
+            if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return None
 
     return connection.cached("moving", 1.0, load, stale_s=9.0)
 

@@ -13,7 +13,7 @@ from ottla.client.transport import LibrdkafkaError, translate
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.decoding import decode
-from ottla.console.model.messages.templates import Template, compile_template
+from ottla.console.model.messages.templates import compile_template
 from ottla.console.model.requests.metadata import read_topic
 
 
@@ -32,10 +32,11 @@ class InputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputHeader:
-    """A header; its value is text, or None."""
+    """A header; its value is text in a format, or None."""
 
     name: str
     value: str | None
+    value_format: InputFormat = InputFormat.TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ def produce(connection: ClusterConnection, request: ProduceRequest) -> ProduceRe
     if request.partition is not None and request.partition >= len(topic.partitions):
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"Topic {request.topic!r} has no partition {request.partition}.",
+            f"Topic {request.topic!r} has no partition {request.partition}: the last one is "
+            f"{len(topic.partitions) - 1}. Without a partition, the key chooses one.",
         )
     render = _renderer(request, connection.now_ms())
     # The first record is rendered before anything is written: its errors are those of all.
@@ -207,7 +209,7 @@ def _renderer(request: ProduceRequest, now_ms: int) -> Callable[[int], _Rendered
     key = compile_template(request.key, is_template=is_template)
     value = compile_template(request.value, is_template=is_template)
     headers = [
-        (header.name, None if header.value is None else _header(header.value, is_template))
+        (header, compile_template(header.value or "", is_template=is_template))
         for header in request.headers
     ]
 
@@ -215,17 +217,16 @@ def _renderer(request: ProduceRequest, now_ms: int) -> Callable[[int], _Rendered
         return _Rendered(
             encode(key(number, now_ms), request.key_format, "key"),
             encode(value(number, now_ms), request.value_format, "value"),
-            tuple(
-                (name, None if text is None else text(number, now_ms).encode())
-                for name, text in headers
-            ),
+            tuple((header.name, _header(header, text(number, now_ms))) for header, text in headers),
         )
 
     return render
 
 
-def _header(value: str, is_template: bool) -> Template:
-    return compile_template(value, is_template=is_template)
+def _header(header: InputHeader, text: str) -> bytes | None:
+    if header.value is None:
+        return None
+    return encode(text, header.value_format, f"header {header.name!r}")
 
 
 def encode(text: str, chosen: InputFormat, part: str) -> bytes | None:

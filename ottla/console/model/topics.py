@@ -28,6 +28,7 @@ from ottla.console.model.requests.offsets import (
     read_topic_bounds,
 )
 from ottla.console.model.requests.options import read_options
+from ottla.console.numbers import INT_MAX
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 # The time that a new topic may take to appear, and the pause between two requests.
@@ -38,6 +39,7 @@ _RECORDS = ("records", 1.0)
 _SIZES = ("topic-sizes", 3.0)
 # Callers that do not wait receive numbers of this age.
 _OLD_S = 600.0
+_REPLICAS_MAX = 2**15 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,14 @@ class TopicRow:
 @dataclass(frozen=True, slots=True)
 class TopicDetail:
     """A topic with the options that its page shows; the offsets of a partition without leader are
-    None.
+    None. So are the options if the cluster does not allow the console's user to describe them.
     """
 
     row: TopicRow
-    cleanup_policy: str
-    retention_ms: int
-    retention_bytes: int
-    min_insync_replicas: int
+    cleanup_policy: str | None
+    retention_ms: int | None
+    retention_bytes: int | None
+    min_insync_replicas: int | None
     overrides: Mapping[str, str]
     start_offsets: tuple[int | None, ...]
     end_offsets: tuple[int | None, ...]
@@ -113,7 +115,7 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
     topic = read_topic(connection, name)
     bounds = bounds_of(connection, leaders_of(topic))
-    options = {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
+    options = _options(connection, name)
     keys = [(name, row.partition) for row in topic.partitions]
     # A leader that has answered is running.
     live = frozenset(row.leader for row in topic.partitions if (name, row.partition) in bounds.ends)
@@ -121,12 +123,12 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     return TopicDetail(
         row=_row(topic, live, _records(bounds).get(name), sizes.get(name)),
         cleanup_policy=_option(options, "cleanup.policy", "delete"),
-        retention_ms=int(_option(options, "retention.ms", "-1")),
-        retention_bytes=int(_option(options, "retention.bytes", "-1")),
-        min_insync_replicas=int(_option(options, "min.insync.replicas", "1")),
+        retention_ms=_number(_option(options, "retention.ms", "-1")),
+        retention_bytes=_number(_option(options, "retention.bytes", "-1")),
+        min_insync_replicas=_number(_option(options, "min.insync.replicas", "1")),
         overrides={
             row.name: MASKED if row.is_sensitive else row.value or ""
-            for row in options.values()
+            for row in (options or {}).values()
             if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
         },
         start_offsets=tuple(bounds.starts.get(key) for key in keys),
@@ -141,6 +143,8 @@ def create_topic(
 
     With `validate_only` the cluster checks the topic and does not create it.
     """
+    _check_number("partitions", topic.partitions, INT_MAX)
+    _check_number("replicas", topic.replication_factor, _REPLICAS_MAX)
     with connection.brokers() as brokers:
         created = admin.create_topic(
             brokers,
@@ -181,6 +185,7 @@ def add_partitions(connection: ClusterConnection, name: str, total: int) -> Chan
 
     ApiError INVALID_PARTITIONS if it is not an increase.
     """
+    _check_number("partitions", total, INT_MAX)
     before = len(read_topic(connection, name).partitions)
     with connection.brokers() as brokers:
         admin.add_partitions(brokers, name, total)
@@ -223,6 +228,12 @@ def empty_topic(connection: ClusterConnection, name: str, *, confirmation: str) 
 def delete_records(connection: ClusterConnection, name: str, before: Mapping[int, int]) -> Change:
     """Delete the records before an offset in each partition (-1: all)."""
     old = read_topic_bounds(connection, name).starts
+    for partition in before:
+        if (name, partition) not in old:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Topic {name!r} has no partition {partition} with a leader.",
+            )
     with connection.brokers() as brokers:
         targets = {(name, partition): offset for partition, offset in before.items()}
         records.delete_records(brokers, targets)
@@ -236,6 +247,12 @@ def delete_records(connection: ClusterConnection, name: str, before: Mapping[int
         before={f"start of {p}": str(old.get((name, p), "?")) for p in sorted(before)},
         after={f"start of {p}": str(new.get((name, p), "?")) for p in sorted(before)},
     )
+
+
+def _check_number(noun: str, number: int, most: int) -> None:
+    """Refuse what the protocol cannot hold; the cluster has a lower limit of its own."""
+    if number > most:
+        raise ConfigError(f"{number} {noun} are not possible: use a smaller number")
 
 
 def _records(bounds: Bounds) -> dict[str, int]:
@@ -288,8 +305,27 @@ def _row(
     )
 
 
-def _option(options: Mapping[str, DescribeConfigsResourceResult], name: str, otherwise: str) -> str:
+def _options(
+    connection: ClusterConnection, name: str
+) -> Mapping[str, DescribeConfigsResourceResult] | None:
+    try:
+        return {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
+    except ApiError as error:
+        if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        return None
+
+
+def _option(
+    options: Mapping[str, DescribeConfigsResourceResult] | None, name: str, otherwise: str
+) -> str | None:
+    if options is None:
+        return None
     return (options[name].value or otherwise) if name in options else otherwise
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def _require_confirmation(name: str, confirmation: str, verb: str) -> None:

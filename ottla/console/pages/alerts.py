@@ -17,9 +17,11 @@ from ottla.console.alerts.channels import (
 from ottla.console.alerts.rules import KINDS, Rule, RuleKind, Severity
 from ottla.console.alerts.store import AlertStore
 from ottla.console.fields import Fields
+from ottla.console.numbers import natural_number
 from ottla.console.page import Action, Done, Page, View
 
 _SHOWN = 200
+_PORT_MAX = 65_535
 _DELIVERIES = 20
 
 
@@ -93,6 +95,7 @@ def add_silence(view: View) -> Done:
     form = view.form
     change = commands.add_silence(
         view.console.alerts,
+        view.console.clusters,
         view.actor.user,
         minutes=form.integer("minutes", least=1),
         rule_id=form.integer("rule") if form.text("rule") else None,
@@ -168,7 +171,7 @@ def _channel(form: Fields) -> Channel:
         return Channel(name, kind, form.text("url"), form.text("secret"))
     mail = MailSettings(
         host=form.required("host"),
-        port=form.integer("port", 25, least=1),
+        port=form.integer("port", 25, least=1, most=_PORT_MAX),
         security=_option(Security, form.text("security"), "security"),
         user=form.text("mail_user"),
         password=form.get("mail_password", ""),
@@ -210,9 +213,10 @@ def _number(form: Fields, name: str) -> float:
 
 
 def _channel_number(text: str) -> int:
-    if not text.isdecimal():
-        raise ConfigError(f"{text!r} is not the number of a channel")
-    return int(text)
+    number = natural_number(text)
+    if number is None:
+        raise ConfigError(f"{text!r} is not the number of a channel: choose channels of the list")
+    return number
 
 
 PAGES = (

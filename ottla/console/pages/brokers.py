@@ -76,7 +76,7 @@ PAGES = (
         "brokers.html",
         show_brokers,
         "brokers",
-        actions={"elect": Action(elect, "leaders.elect", role=Role.ADMIN)},
+        actions={"elect": Action(elect, "partition.elect-preferred-leader", role=Role.ADMIN)},
         refresh_s=5,
     ),
     Page(
@@ -84,7 +84,7 @@ PAGES = (
         "broker_defaults.html",
         show_defaults,
         "brokers",
-        actions=change_actions(_cluster_resource, Role.ADMIN),
+        actions=change_actions(ConfigKind.CLUSTER, _cluster_resource, Role.ADMIN),
     ),
     Page("/brokers/{node}", "broker.html", show_broker, "brokers", refresh_s=5),
     Page(
@@ -92,7 +92,7 @@ PAGES = (
         "broker_settings.html",
         show_settings,
         "brokers",
-        actions=change_actions(_resource, Role.ADMIN),
+        actions=change_actions(ConfigKind.BROKER, _resource, Role.ADMIN),
     ),
     Page("/brokers/{node}/apis", "broker_apis.html", show_apis, "brokers"),
 )

@@ -20,6 +20,7 @@ from ottla.console.model.reassignments import (
     remove_throttle,
 )
 from ottla.console.model.requests.metadata import Key
+from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Action, Done, Page, View
 
 _MEBIBYTE = 1024 * 1024
@@ -63,7 +64,7 @@ def stop(view: View) -> Done:
     """Cancel one move, or all."""
     keys: list[Key] | None = None
     if view.form.text("topic"):
-        keys = [(view.form.text("topic"), view.form.integer("partition", least=0))]
+        keys = [(view.form.text("topic"), view.form.integer("partition", least=0, most=INT_MAX))]
     change = cancel(view.cluster, keys)
     return Done(view.say("The reassignment is cancelled."), change=change)
 
@@ -83,13 +84,13 @@ def _request(form: Fields) -> ReassignmentRequest:
     try:
         goal = Goal(form.text("goal"))
     except ValueError:
-        raise ConfigError(f"unknown goal {form.text('goal')!r}") from None
+        raise ConfigError(f"unknown goal {form.text('goal')!r}: use {', '.join(Goal)}") from None
     needs_factor = goal is Goal.REPLICATION_FACTOR
     return ReassignmentRequest(
         goal,
         topics=tuple(form.text("topics").replace(",", " ").split()),
-        brokers=tuple(int(text) for text in form.all("broker") if text.isdigit()),
-        replication_factor=form.integer("factor", least=1) if needs_factor else None,
+        brokers=tuple(map(_broker, form.all("broker"))),
+        replication_factor=form.integer("factor", least=1, most=INT_MAX) if needs_factor else None,
         targets=_targets(form.text("targets")) if goal is Goal.EXPLICIT else {},
     )
 
@@ -98,12 +99,19 @@ def _targets(text: str) -> dict[Key, tuple[int, ...]]:
     targets = {}
     for line in filter(str.strip, text.splitlines()):
         name, equals, brokers = line.partition("=")
-        topic, dash, partition = name.strip().rpartition("-")
-        numbers = brokers.replace(",", " ").split()
-        if not (equals and dash and partition.isdigit() and all(map(str.isdigit, numbers))):
+        topic, dash, number = name.strip().rpartition("-")
+        partition = natural_number(number, INT_MAX)
+        if not (equals and dash) or partition is None:
             raise ConfigError(f"cannot read target {line.strip()!r}: write topic-0=1,2,3")
-        targets[topic, int(partition)] = tuple(map(int, numbers))
+        targets[topic, partition] = tuple(map(_broker, brokers.replace(",", " ").split()))
     return targets
+
+
+def _broker(text: str) -> int:
+    number = natural_number(text, INT_MAX)
+    if number is None:
+        raise ConfigError(f"{text!r} is not the id of a broker: write 1,2,3")
+    return number
 
 
 def _bytes_per_s(form: Fields) -> int:
@@ -125,10 +133,10 @@ PAGES = (
         "brokers",
         actions={
             "preview": Action(preview, role=Role.ADMIN, is_preview=True),
-            "start": Action(start, "reassignment.start", role=Role.ADMIN),
-            "cancel": Action(stop, "reassignment.cancel", "topic", Role.ADMIN),
-            "throttle": Action(limit, "throttle.change", role=Role.ADMIN),
-            "unthrottle": Action(unlimit, "throttle.remove", role=Role.ADMIN),
+            "start": Action(start, "partition.reassign", role=Role.ADMIN),
+            "cancel": Action(stop, "partition.cancel-reassignment", "topic", Role.ADMIN),
+            "throttle": Action(limit, "partition.change-throttle", role=Role.ADMIN),
+            "unthrottle": Action(unlimit, "partition.remove-throttle", role=Role.ADMIN),
         },
         refresh_s=5,
     ),

@@ -5,6 +5,7 @@ from typing import Any
 
 from ottla.console.accounts.roles import Role
 from ottla.console.model.configs import (
+    ConfigKind,
     ConfigResource,
     ConfigRow,
     alter_config,
@@ -14,6 +15,8 @@ from ottla.console.model.configs import (
 from ottla.console.page import Action, Done, View
 
 ResourceOf = Callable[[View], ConfigResource]
+# The parameters of the addresses that name the resource, for the audit log.
+_TARGETS = {ConfigKind.TOPIC: "topic", ConfigKind.BROKER: "node", ConfigKind.CLUSTER: ""}
 
 
 def settings_table(view: View, rows: Sequence[ConfigRow]) -> dict[str, Any]:
@@ -35,8 +38,9 @@ def settings_table(view: View, rows: Sequence[ConfigRow]) -> dict[str, Any]:
     }
 
 
-def change_actions(resource_of: ResourceOf, role: Role) -> Mapping[str, Action]:
+def change_actions(kind: ConfigKind, resource_of: ResourceOf, role: Role) -> Mapping[str, Action]:
     """Return the actions of a settings page: preview, set, reset."""
+    action, target = f"{kind}.alter-config", _TARGETS[kind]
 
     def preview(view: View) -> Done:
         resource = resource_of(view)
@@ -58,8 +62,8 @@ def change_actions(resource_of: ResourceOf, role: Role) -> Mapping[str, Action]:
 
     return {
         "preview": Action(preview, role=role, is_preview=True),
-        "set": Action(assign, "config.set", "name", role),
-        "reset": Action(reset, "config.reset", "name", role),
+        "set": Action(assign, action, target, role),
+        "reset": Action(reset, action, target, role),
     }
 
 

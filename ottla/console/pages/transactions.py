@@ -13,6 +13,7 @@ from ottla.console.model.transactions import (
     find_hanging,
     list_transactions,
 )
+from ottla.console.numbers import INT_MAX
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.tables import arrange
 
@@ -52,7 +53,10 @@ def abort(view: View) -> Done:
 
 def abort_hung(view: View) -> Done:
     """Write an abort marker for a hanging transaction."""
-    topic, partition = view.form.required("topic"), view.form.integer("partition", least=0)
+    topic, partition = (
+        view.form.required("topic"),
+        view.form.integer("partition", least=0, most=INT_MAX),
+    )
     producer, start = view.form.integer("producer"), view.form.integer("start", least=0)
     after = view.query.integer("after", _HANGING_AFTER_S, least=0)
     for row in find_hanging(view.cluster, topic=topic, max_timeout_s=float(after)):
@@ -72,7 +76,9 @@ PAGES = (
         "transactions.html",
         show,
         "transactions",
-        actions={"abort-hanging": Action(abort_hung, "transaction.abort", "topic", Role.ADMIN)},
+        actions={
+            "abort-hanging": Action(abort_hung, "transaction.abort-hanging", "topic", Role.ADMIN)
+        },
         refresh_s=5,
     ),
     Page(

@@ -212,6 +212,11 @@
     }
   });
 
+  // -- A narrow window shows a part of the navigation: the one with the section of the page.
+  const side = document.querySelector(".side");
+  const current = side?.querySelector("[aria-current]");
+  if (current && side.scrollWidth > side.clientWidth) side.scrollLeft = current.offsetLeft - (side.clientWidth - current.offsetWidth) / 2;
+
   window.ottla = { prepare, placeError };
   if (main) {
     prepare(document);

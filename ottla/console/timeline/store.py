@@ -3,6 +3,8 @@
 A span is written when it begins and when it ends, so that a quiet cluster writes one row in each
 sample: the end of the sampled period. Ended spans are deleted after a week, and the oldest ones
 beyond `SPANS_MAX` for each cluster and table.
+
+Not done: one span for a change that two consoles of one file see; each of them writes a span.
 """
 
 import threading

@@ -4,29 +4,37 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ottla.base.errors import ApiError
 from ottla.console.accounts.roles import Role
 from ottla.console.fields import Fields
 from ottla.console.model.zookeeper import has_tree
 from ottla.console.page import View, url_of
 from ottla.console.texts.catalogue import LANGUAGES
 
+_LENGTH_MAX = 600
+
 
 class Section(NamedTuple):
     """An entry of the navigation: its address below the cluster, and the key after `g`.
 
-    `is_shown` hides it from users and clusters for which it has no page.
+    `is_shown` hides it from users and clusters for which it has no page; pages of no cluster have
+    the entries of the first cluster.
     """
 
     name: str
     path: str
     label: str
     key: str
-    is_shown: Callable[[View], bool] = lambda view: True
+    is_shown: Callable[[View, str], bool] = lambda view, cluster: True
     is_global: bool = False
 
 
-def _has_zookeeper(view: View) -> bool:
-    return view.role is Role.ADMIN and has_tree(view.cluster)
+def _is_admin(view: View, cluster: str) -> bool:
+    return view.role is Role.ADMIN
+
+
+def _has_zookeeper(view: View, cluster: str) -> bool:
+    return view.role is Role.ADMIN and has_tree(view.console.clusters.get(cluster))
 
 
 # In the order of the page.
@@ -42,8 +50,8 @@ SECTIONS = (
     Section("zookeeper", "zookeeper", "ZooKeeper", "z", _has_zookeeper),
     Section("sql", "sql", "SQL", "y"),
     Section("alerts", "/alerts", "Alerts", "l", is_global=True),
-    Section("audit", "/audit", "Audit", "u", lambda view: view.role is Role.ADMIN, True),
-    Section("users", "/users", "Users", "p", lambda view: view.role is Role.ADMIN, True),
+    Section("audit", "/audit", "Audit", "u", _is_admin, True),
+    Section("users", "/users", "Users", "p", _is_admin, True),
 )
 
 
@@ -80,10 +88,13 @@ def _typed(form: Fields, action: str, name: str) -> str:
 def sentence(error: Exception) -> str:
     """Return an error's message as a sentence: a capital letter and a full stop.
 
-    A first word that is a name with other characters than letters, as orders-0, is unchanged.
+    The first word of a broker's message may be a typed value, and is unchanged; so is a name with
+    other characters than letters, as orders-0. A long value is cut in its middle.
     """
     text = str(error) or type(error).__name__
-    if text.partition(" ")[0].isalpha():
+    if len(text) > _LENGTH_MAX:
+        text = f"{text[: _LENGTH_MAX // 2]} … {text[-_LENGTH_MAX // 2 :]}"
+    if not isinstance(error, ApiError) and text.partition(" ")[0].isalpha():
         text = text[0].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 
@@ -91,9 +102,7 @@ def sentence(error: Exception) -> str:
 def _links(view: View, cluster: str) -> list[tuple[Section, str]]:
     links = []
     for section in SECTIONS:
-        if section.is_global:
-            if section.is_shown(view):
-                links.append((section, section.path))
-        elif cluster and (view.connection is None or section.is_shown(view)):
-            links.append((section, url_of(cluster, section.path)))
+        if (cluster or section.is_global) and section.is_shown(view, cluster):
+            path = section.path if section.is_global else url_of(cluster, section.path)
+            links.append((section, path))
     return links

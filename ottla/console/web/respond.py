@@ -40,6 +40,20 @@ _NO_SUCH = frozenset(
 )
 
 
+_FOR_SCRIPTS = ("/static/", "/api/")
+_NOWHERE = Page("", "error.html", lambda view: {}, is_global=True)
+
+
+NOT_AUTHORIZED = frozenset(
+    {
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+
 class Refused(Exception):
     """A request that the rules forbid; the page shows the reason."""
 
@@ -62,6 +76,16 @@ def respond(console: Console, page: Page, request: Request) -> Reply:
         return _error_page(view, page, error.status, view.say(str(error)))
     except (OttlaError, OSError) as error:
         return _failure(view, page, error)
+
+
+def respond_not_found(console: Console, request: Request) -> Reply:
+    """Answer a request for an address without a page: with the frame for a user, else with text."""
+    session = find_session(console, request)
+    if session is None or request.path.startswith(_FOR_SCRIPTS):
+        text = "There is no such page. The start page is /.\n"
+        return Reply(404, text, "text/plain")
+    view = view_of(console, session, request)
+    return _error_page(view, _NOWHERE, 404, view.say("There is no such page."))
 
 
 def respond_with_data(console: Console, source: Source, request: Request) -> Reply:
@@ -128,7 +152,8 @@ def status_of(error: Exception) -> int:
     if isinstance(error, UnknownCluster | NotFound):
         return 404
     if isinstance(error, ApiError):
-        return 404 if error.code in _NO_SUCH else 409
+        is_denied = error.code in NOT_AUTHORIZED
+        return 403 if is_denied else 404 if error.code in _NO_SUCH else 409
     if isinstance(error, ConfigError | AccountError):
         return 400
     # The rest are outdated forms and plans: another user changed the same thing.
@@ -153,7 +178,7 @@ def _page_reply(page: Page, view: View, request: Request) -> Reply:
         if status_of(error) == 503:
             raise
         data = page.show(view)
-        return _shown(page, view, data, status=status_of(error), error=layout.sentence(error))
+        return _shown(page, view, data, status=status_of(error), error=_sentence(view, error))
     if done.data is not None:
         return _shown(page, view, {**page.show(view), **done.data}, notice=done.sentence)
     if done.sentence:
@@ -175,7 +200,7 @@ def _page_of_query(page: Page, view: View) -> Reply:
             data = page.show(without_query)
         except OttlaError:
             raise error from None
-        return _shown(page, view, data, status=status, error=layout.sentence(error))
+        return _shown(page, view, data, status=status, error=_sentence(view, error))
 
 
 def _run(action: Action, view: View) -> Done:
@@ -258,7 +283,18 @@ def _failure(view: View, page: Page, error: Exception) -> Reply:
     if status == 503:
         data = {"is_login_refused": isinstance(error, LoginRefused)}
         return _error_page(view, page, status, str(error), "unavailable.html", data)
-    return _error_page(view, page, status, layout.sentence(error))
+    return _error_page(view, page, status, _sentence(view, error))
+
+
+def _sentence(view: View, error: Exception) -> str:
+    """Return an error as a sentence, with a remedy if the cluster denies the console's user."""
+    if not isinstance(error, ApiError) or error.code not in NOT_AUTHORIZED:
+        return layout.sentence(error)
+    remedy = view.say(
+        "The console has the rights of its user in this cluster: give that user an ACL, or name"
+        " another user in the file of --command-config."
+    )
+    return f"{layout.sentence(error)} {remedy}"
 
 
 def _error_page(

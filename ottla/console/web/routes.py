@@ -23,7 +23,7 @@ from ottla.console.page import Page, Source
 from ottla.console.state import Console
 from ottla.console.web.login import login, logout, prefer, show_login
 from ottla.console.web.requests import SECURITY_HEADERS, Reply, Request
-from ottla.console.web.respond import respond, respond_with_data
+from ottla.console.web.respond import respond, respond_not_found, respond_with_data
 
 # Records of the produce page are the largest forms.
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -59,7 +59,7 @@ def application(
             Middleware(SecurityHeaders),
             Middleware(GZipMiddleware, minimum_size=2000, compresslevel=3),
         ],
-        exception_handlers={404: _not_found},
+        exception_handlers={404: functools.partial(_not_found, console), 500: _failed},
     )
 
 
@@ -199,6 +199,12 @@ async def _to_root(_: HttpRequest) -> Response:
     return RedirectResponse("/", 303)
 
 
-async def _not_found(http: HttpRequest, _: Exception) -> Response:
-    text = "There is no such page. The start page is /.\n"
-    return Response(text, 404, media_type="text/plain")
+async def _not_found(console: Console, http: HttpRequest, _: Exception) -> Response:
+    request = await read_request(http)
+    reply = await anyio.to_thread.run_sync(respond_not_found, console, request)
+    return _response(reply, request.is_secure)
+
+
+async def _failed(_: HttpRequest, __: Exception) -> Response:
+    text = "The console failed: its log has the reason. Load the page again, or start at /.\n"
+    return Response(text, 500, media_type="text/plain")

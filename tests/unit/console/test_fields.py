@@ -6,6 +6,7 @@ from ottla.base.errors import ConfigError
 from ottla.console import formats
 from ottla.console.fields import Fields
 from ottla.console.model.messages.decoding import Decoded, Format
+from ottla.console.numbers import INT_MAX, natural_number, whole_number
 from ottla.console.pages.reassignments import _targets
 from ottla.console.pages.topics.listing import parse_options
 from ottla.console.pages.topics.messages import parse_time
@@ -20,6 +21,11 @@ def test_wrong_values_are_reported_with_the_name_of_the_field() -> None:
         fields.integer("count")
     with pytest.raises(ConfigError, match="least is 1"):
         fields.integer("low", least=1)
+    with pytest.raises(ConfigError, match="most is 5"):
+        Fields("high=6").integer("high", most=5)
+    for large in ("9" * 19, "9" * 5000, "-" + "9" * 30):
+        with pytest.raises(ConfigError, match="number is needed"):
+            Fields(f"count={large}").integer("count")
     with pytest.raises(ConfigError, match="'empty' is empty"):
         fields.required("empty")
     assert fields.integer("absent", 7) == 7
@@ -41,6 +47,21 @@ def test_rows_are_filtered_sorted_and_cut() -> None:
     assert len(page["table"].rows) == 250 - 2 * ROWS_PER_PAGE
     actual = arrange(rows, Fields("q=TOPIC00&sort=size&order=desc"), sorts, lambda row: row[0])
     assert [row[1] for row in actual["table"].rows] == [6, 5, 4, 3, 2, 2, 1, 1, None, None]
+
+
+@pytest.mark.parametrize("text", ["²", "१", "1_0", "", " 1", "+", "1.0", "9" * 30, str(2**63)])
+def test_numbers_are_digits_that_the_protocol_can_hold(text: str) -> None:
+    """Python reads more numbers than users mean, and larger ones than a request can hold."""
+    assert whole_number(text) is None
+    assert natural_number(text) is None
+
+
+def test_numbers_of_the_protocol_are_read() -> None:
+    """Offsets have 64 bits, partitions 32; only some fields may be negative."""
+    assert whole_number("-5") == -5
+    assert natural_number("-5") is None
+    assert natural_number(str(2**63 - 1)) == 2**63 - 1
+    assert natural_number(str(2**31), INT_MAX) is None
 
 
 @pytest.mark.parametrize(

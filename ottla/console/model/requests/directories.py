@@ -47,7 +47,7 @@ def read_directories(
     """Return the log directories by broker; brokers that do not respond or refuse are absent."""
 
     def load() -> dict[int, list[Directory]]:
-        return ask_nodes(connection, read_metadata(connection).nodes, _ask)
+        return _answers(ask_nodes(connection, read_metadata(connection).nodes, _ask))
 
     if is_fresh:
         return load()
@@ -57,12 +57,12 @@ def read_directories(
 def read_topic_directories(
     connection: ClusterConnection, topic: Topic
 ) -> dict[int, list[Directory]]:
-    """Return the log directories by broker, now, with the replicas of one topic only."""
+    """Return the log directories by broker, now, with the replicas of one topic only; as above."""
     numbers = [row.partition for row in topic.partitions]
     named = [DescribableLogDirTopic(topic=topic.name, partitions=numbers)]
     assigned = {node for row in topic.partitions for node in row.replicas}
     nodes = assigned & read_metadata(connection).nodes.keys()
-    return ask_nodes(connection, nodes, partial(_ask, topics=named))
+    return _answers(ask_nodes(connection, nodes, partial(_ask, topics=named)))
 
 
 def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int, str, int], int]:
@@ -87,6 +87,11 @@ def leader_sizes(
         for key, replica in directory.replicas.items()
         if leaders.get(key) == node and not replica.is_future
     }
+
+
+def _answers(results: Mapping[int, list[Directory]]) -> dict[int, list[Directory]]:
+    """Return the results without those of brokers that refuse: each broker has a directory."""
+    return {node: rows for node, rows in results.items() if rows}
 
 
 def _ask(

@@ -112,7 +112,7 @@ PAGES = (
             "add-acl": Action(add, "acl.create", "principal", Role.ADMIN),
             "delete-acl": Action(remove, "acl.delete", "principal", Role.ADMIN),
             "save-user": Action(save_user, "user.set-password", "user", Role.ADMIN),
-            "delete-user": Action(remove_user, "user.delete", "user", Role.ADMIN),
+            "delete-user": Action(remove_user, "user.delete-credential", "user", Role.ADMIN),
         },
     ),
 )

@@ -81,8 +81,8 @@ PAGES = (
         show,
         "quotas",
         actions={
-            "save": Action(save, "quota.set", role=Role.ADMIN),
-            "delete": Action(remove, "quota.delete", role=Role.ADMIN),
+            "save": Action(save, "quota.alter", role=Role.ADMIN),
+            "delete": Action(remove, "quota.alter", role=Role.ADMIN),
         },
     ),
 )

@@ -17,6 +17,7 @@ from ottla.console.model.offsets import (
     to_csv,
 )
 from ottla.console.model.requests.metadata import Key
+from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.pages.groups.groups import group_of
 from ottla.console.pages.topics.messages import parse_time
@@ -91,7 +92,9 @@ def _request(view: View) -> ResetRequest:
     try:
         strategy = Strategy(form.text("strategy"))
     except ValueError:
-        raise ConfigError(f"unknown strategy {form.text('strategy')!r}") from None
+        raise ConfigError(
+            f"unknown strategy {form.text('strategy')!r}: use {', '.join(Strategy)}"
+        ) from None
     offsets = {**parse_csv(form.get("file", "")), **_typed(form)}
     is_file = strategy is Strategy.FROM_FILE
     is_offset, is_shift = strategy is Strategy.TO_OFFSET, strategy is Strategy.SHIFT_BY
@@ -115,10 +118,11 @@ def _typed(form: Fields) -> dict[Key, int]:
 
 
 def _key(text: str) -> Key:
-    topic, _, partition = text.rpartition(":")
-    if not partition.isdigit():
-        raise ConfigError(f"{text!r} is not a topic and a partition")
-    return topic, int(partition)
+    topic, _, number = text.rpartition(":")
+    partition = natural_number(number, INT_MAX)
+    if partition is None:
+        raise ConfigError(f"{text!r} is not a topic and a partition: write orders:0")
+    return topic, partition
 
 
 PAGES = (

@@ -73,8 +73,8 @@ def _new_topic(form: Fields) -> NewTopic:
         options["cleanup.policy"] = policy
     return NewTopic(
         form.required("name"),
-        form.integer("partitions", DEFAULT, least=1) if form.text("partitions") else DEFAULT,
-        form.integer("replicas", DEFAULT, least=1) if form.text("replicas") else DEFAULT,
+        form.integer("partitions", DEFAULT, least=1),
+        form.integer("replicas", DEFAULT, least=1),
         options,
     )
 

@@ -20,7 +20,8 @@ from ottla.console.model.messages.browsing import (
 )
 from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
-from ottla.console.model.partitions import read_map
+from ottla.console.model.requests.metadata import read_topic
+from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
 
@@ -43,7 +44,7 @@ def show_messages(view: View) -> Mapping[str, Any]:
         replace(request, scan_limit=_PAGE_SCAN_LIMIT, timeout_s=_PAGE_TIMEOUT_S),
     )
     following = ",".join(f"{partition}:{offset}" for partition, offset in result.next_positions)
-    partitions = len(read_map(view.cluster, view.path["topic"]).partitions)
+    partitions = len(read_topic(view.cluster, view.path["topic"]).partitions)
     return {
         "topic": view.path["topic"],
         "result": result,
@@ -63,10 +64,10 @@ def show_messages(view: View) -> Mapping[str, Any]:
 
 def show_message(view: View) -> Mapping[str, Any]:
     """Return one record in full."""
-    try:
-        partition, offset = int(view.path["partition"]), int(view.path["offset"])
-    except ValueError:
-        raise NotFound("the address of a message has two numbers") from None
+    partition = natural_number(view.path["partition"], INT_MAX)
+    offset = natural_number(view.path["offset"])
+    if partition is None or offset is None:
+        raise NotFound("the address of a message has two numbers: its partition and its offset")
     row = read_message(view.cluster, view.path["topic"], partition, offset, masking=view.masking)
     return {"topic": view.path["topic"], "row": row}
 
@@ -141,8 +142,9 @@ def browse_request(view: View) -> BrowseRequest:
 
 def parse_time(text: str) -> int:
     """Return milliseconds for a number of them, or for an ISO 8601 time (UTC unless it has a zone)."""
-    if text.isdigit():
-        return int(text)
+    number = natural_number(text)
+    if number is not None:
+        return number
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -154,17 +156,24 @@ def parse_time(text: str) -> int:
 
 def _partitions(query: Fields) -> Iterator[int]:
     for part in query.text("partition").replace(",", " ").split():
-        if not part.isdigit():
-            raise ConfigError(f"{part!r} is not the number of a partition")
-        yield int(part)
+        number = natural_number(part, INT_MAX)
+        if number is None:
+            raise ConfigError(f"{part!r} is not the number of a partition: write 0, or 0,2")
+        yield number
 
 
 def _positions(text: str) -> Iterator[tuple[int, int]]:
     for pair in filter(None, text.split(",")):
-        partition, _, offset = pair.partition(":")
-        if not (partition.isdigit() and offset.isdigit()):
-            raise ConfigError(f"{pair!r} is not a partition and an offset")
-        yield int(partition), int(offset)
+        yield read_position(pair)
+
+
+def read_position(text: str) -> tuple[int, int]:
+    """Return the partition and the offset of `PARTITION:OFFSET`; ConfigError if it is not that."""
+    first, _, second = text.partition(":")
+    partition, offset = natural_number(first, INT_MAX), natural_number(second)
+    if partition is None or offset is None:
+        raise ConfigError(f"cannot read position {text!r}: write PARTITION:OFFSET, as in 0:42")
+    return partition, offset
 
 
 def _conditions(query: Fields) -> Iterator[Condition]:

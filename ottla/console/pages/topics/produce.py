@@ -1,34 +1,33 @@
-"""The produce page: one record, or many from templates."""
+"""The produce page: one record, many from templates, or a record of the topic again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
-from ottla.console.fields import Fields
-from ottla.console.model.messages.browsing import MessageRow, read_message
-from ottla.console.model.partitions import read_map
-from ottla.console.model.producing import (
-    InputFormat,
-    InputHeader,
-    ProduceRequest,
-    preview,
-    produce,
-)
+from ottla.console.model.messages.browsing import read_message
+from ottla.console.model.producing import CODECS, InputFormat, preview, produce
+from ottla.console.model.requests.metadata import read_metadata, read_topic
 from ottla.console.page import Action, Done, Page, View
-from ottla.console.pages.topics.messages import parse_time
+from ottla.console.pages.topics.messages import read_position
+from ottla.console.pages.topics.produce_form import AGAIN_MAX_BYTES, fields_of, read_form
 
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_TOPICS_MAX = 1_000
 
 
 def show(view: View) -> Mapping[str, Any]:
     """Return the form; `from=PARTITION:OFFSET` fills it with a record of the topic."""
+    topic, again = view.path["topic"], _position(view)
+    partitions = len(read_topic(view.cluster, topic).partitions)
     return {
-        "topic": view.path["topic"],
-        "partitions": len(read_map(view.cluster, view.path["topic"]).partitions),
+        "topic": topic,
+        "again": again,
+        # A form that was sent has the values that the user typed.
+        "initial": _record_fields(view, *again) if again and not view.form else {},
+        "partitions": partitions,
+        "topics": [*read_metadata(view.cluster).topics][:_TOPICS_MAX] if again else [],
         "formats": list(InputFormat),
-        "codecs": _CODECS,
-        "example": _example(view),
+        "codecs": CODECS,
         "samples": None,
         "written": None,
     }
@@ -36,7 +35,7 @@ def show(view: View) -> Mapping[str, Any]:
 
 def send(view: View) -> Done:
     """Write the records."""
-    result = produce(view.cluster, read_form(view))
+    result = produce(view.cluster, read_form(view.form, view.path["topic"]))
     position = result.positions[0] if result.positions else None
     sentence = view.say("{count} records are written.", count=result.records)
     if result.records == 1 and position:
@@ -50,51 +49,44 @@ def send(view: View) -> Done:
 
 def show_samples(view: View) -> Done:
     """Show the first records that the templates result in."""
-    return Done(data={"samples": preview(read_form(view), now_ms=view.cluster.now_ms())})
-
-
-def read_form(view: View) -> ProduceRequest:
-    """Return the request that the form describes; ConfigError names a wrong value."""
-    form = view.form
-    timestamp = form.text("timestamp")
-    return ProduceRequest(
-        topic=view.path["topic"],
-        value=form.get("value", "").replace("\r\n", "\n"),
-        value_format=_format(form, "value_format"),
-        key=form.get("key", ""),
-        key_format=_format(form, "key_format"),
-        headers=tuple(_headers(form.get("headers", ""))),
-        partition=form.integer("partition", least=0) if form.text("partition") else None,
-        timestamp_ms=parse_time(timestamp) if timestamp else None,
-        codec=form.text("codec", "none"),
-        count=form.integer("count", 1, least=1),
-        has_templates=form.is_checked("templates"),
+    return Done(
+        data={
+            "samples": preview(
+                read_form(view.form, view.path["topic"]), now_ms=view.cluster.now_ms()
+            )
+        }
     )
 
 
-def _format(form: Fields, name: str) -> InputFormat:
-    try:
-        return InputFormat(form.text(name, InputFormat.TEXT))
-    except ValueError:
-        raise ConfigError(f"field {name!r} has an unknown format") from None
+def _position(view: View) -> tuple[int, int] | None:
+    text = view.query.text("from")
+    return read_position(text) if text else None
 
 
-def _headers(text: str) -> Iterator[InputHeader]:
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        name, colon, value = line.partition(":")
-        if not name.strip():
-            raise ConfigError(f"cannot read header {line!r}: write name: value")
-        yield InputHeader(name.strip(), value.strip() if colon else None)
+def _record_fields(view: View, partition: int, offset: int) -> Mapping[str, str]:
+    """Return the fields of a record; ConfigError if the user may not read all of it.
 
-
-def _example(view: View) -> MessageRow | None:
-    partition, _, offset = view.query.text("from").partition(":")
-    if not (partition.isdigit() and offset.isdigit()):
-        return None
-    topic = view.path["topic"]
-    return read_message(view.cluster, topic, int(partition), int(offset), masking=view.masking)
+    A masked record would be written with the marks in place of the hidden parts.
+    """
+    topic, rules = view.path["topic"], view.masking
+    rows = [
+        read_message(
+            # Hex digits are two for each byte.
+            view.cluster,
+            topic,
+            partition,
+            offset,
+            masking=masking,
+            text_limit=2 * AGAIN_MAX_BYTES,
+        )
+        for masking in ([(), rules] if rules else [()])
+    ]
+    if rows[0] != rows[-1]:
+        raise ConfigError(
+            f"{topic}-{partition} at offset {offset} has masked fields, which only an admin may"
+            " read: ask an admin to send it again"
+        )
+    return fields_of(rows[0])
 
 
 PAGES = (
@@ -104,7 +96,7 @@ PAGES = (
         show,
         "topics",
         actions={
-            "send": Action(send, "records.produce", "topic"),
+            "send": Action(send, "topic.produce", "topic"),
             "preview": Action(show_samples, is_preview=True),
         },
         role=Role.EDITOR,

@@ -23,6 +23,7 @@ from ottla.console.model.topics import (
     empty_topic,
     read_statistics,
 )
+from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Action, Done, NotFound, Page, Source, View
 from ottla.console.pages.history import history_of
 from ottla.console.pages.settings import change_actions, settings_table
@@ -114,7 +115,7 @@ def empty(view: View) -> Done:
 
 def trim(view: View) -> Done:
     """Delete the records of a partition before an offset."""
-    partition = view.form.integer("partition", least=0)
+    partition = view.form.integer("partition", least=0, most=INT_MAX)
     offset = view.form.integer("offset", least=0)
     change = delete_records(view.cluster, _topic(view), {partition: offset})
     sentence = view.say("The records before offset {offset} are deleted.", offset=offset)
@@ -142,7 +143,7 @@ def elect(view: View) -> Done:
     name = _topic(view)
     partitions = [(name, row.partition) for row in read_map(view.cluster, name).partitions]
     if view.form.text("partition"):
-        partitions = [(name, view.form.integer("partition", least=0))]
+        partitions = [(name, view.form.integer("partition", least=0, most=INT_MAX))]
     is_unclean = view.form.is_checked("unclean")
     if is_unclean and len(partitions) > 1:
         raise ConfigError("an unclean election needs a partition: it can lose records")
@@ -159,10 +160,10 @@ def _resource(view: View) -> ConfigResource:
 
 
 def _partition(view: View) -> int:
-    try:
-        return int(view.path["partition"])
-    except ValueError:
-        raise NotFound(f"{view.path['partition']!r} is not the number of a partition") from None
+    partition = natural_number(view.path["partition"], INT_MAX)
+    if partition is None:
+        raise NotFound(f"{view.path['partition']!r} is not the number of a partition")
+    return partition
 
 
 PAGES = (
@@ -174,7 +175,7 @@ PAGES = (
         actions={
             "delete": Action(delete, "topic.delete", "topic"),
             "empty": Action(empty, "topic.empty", "topic"),
-            "trim": Action(trim, "records.delete", "topic"),
+            "trim": Action(trim, "topic.delete-records", "topic"),
             "grow": Action(grow, "topic.add-partitions", "topic"),
             "copy": Action(copy, "topic.copy", "topic"),
         },
@@ -188,7 +189,7 @@ PAGES = (
         "topic_partitions.html",
         show_partitions,
         "topics",
-        actions={"elect": Action(elect, "leaders.elect", "topic", Role.ADMIN)},
+        actions={"elect": Action(elect, "partition.elect-preferred-leader", "topic", Role.ADMIN)},
         refresh_s=5,
     ),
     Page(
@@ -196,7 +197,7 @@ PAGES = (
         "topic_settings.html",
         show_settings,
         "topics",
-        actions=change_actions(_resource, Role.EDITOR),
+        actions=change_actions(ConfigKind.TOPIC, _resource, Role.EDITOR),
     ),
     Page("/topics/{topic}/statistics", "topic_statistics.html", show_statistics, "topics"),
     Page("/topics/{topic}/partitions/{partition}", "topic_log.html", show_log, "topics"),

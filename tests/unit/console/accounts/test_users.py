@@ -4,12 +4,15 @@ import hashlib
 import sqlite3
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.base.errors import ConfigError
 from ottla.console.accounts import passwords, sessions
+from ottla.console.accounts import users as users_module
 from ottla.console.accounts.database import Database
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Sessions
@@ -189,3 +192,59 @@ def test_a_token_and_a_csrf_token_are_not_in_the_database(
     assert session.has_csrf(session.csrf)
     assert not session.has_csrf("")
     assert not session.has_csrf(session.csrf + "ä")
+
+
+@pytest.fixture
+def stores(tmp_path: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> list[Users]:
+    """Return the users of two consoles with one file; each waits with a hash for the other's."""
+    both, hash_password = threading.Barrier(2), passwords.hash_password
+
+    def after_both(password: str) -> str:
+        both.wait(5)
+        return hash_password(password)
+
+    monkeypatch.setattr(users_module, "hash_password", after_both)
+    return [Users(Database(tmp_path / "console.sqlite3"), clock) for _ in range(2)]
+
+
+def test_a_file_that_another_console_creates_is_waited_for(tmp_path: Path) -> None:
+    """The switch to WAL fails at once while another connection is about to write: it is retried."""
+    path = tmp_path / "console.sqlite3"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor() as executor:
+        opening = executor.submit(Database, path)
+        assert not wait([opening], 0.1).done
+        other.execute("COMMIT")
+        database = opening.result(5)
+    assert database.row("PRAGMA journal_mode")[0] == "wal"
+    database.close()
+    other.close()
+
+
+def test_consoles_that_start_at_the_same_time_create_one_admin(stores: list[Users]) -> None:
+    """Both have found no user before either has stored one: one password is valid, and shown."""
+    with ThreadPoolExecutor() as executor:
+        results = [*executor.map(Users.create_first, stores)]
+    (password,) = filter(None, results)
+    assert stores[0].login("admin", password) is not None
+    assert [user.name for user in stores[1].all()] == ["admin"]
+
+
+def test_two_consoles_that_create_the_same_user_report_it(stores: list[Users]) -> None:
+    """The second is refused with a sentence, and the password of the first stays."""
+    with ThreadPoolExecutor() as executor:
+        creating = [executor.submit(store.create, "ann", PASSWORD, Role.VIEWER) for store in stores]
+    errors = [future.exception() for future in creating]
+    (error,) = filter(None, errors)
+    assert isinstance(error, AccountError)
+    assert "already exists" in str(error)
+
+
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
+    """The error names the file and says what to do; the file stays as it is."""
+    path = tmp_path / "console.sqlite3"
+    path.write_text("my notes of the week")
+    with pytest.raises(ConfigError, match=r"console\.sqlite3.*move the file away"):
+        Database(path)
+    assert path.read_text() == "my notes of the week"

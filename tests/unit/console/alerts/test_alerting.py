@@ -4,15 +4,19 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError
+from ottla.console.accounts.database import Database
 from ottla.console.alerts.addresses import parse_networks
+from ottla.console.alerts.alerting import Alerts
 from ottla.console.alerts.channels import Channel, ChannelKind
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.connections import ClusterSettings
+from ottla.console.model.connections import ClusterCatalogue, ClusterSettings
 from ottla.console.model.requests.errors import read_error_counts
 from ottla.console.model.topics import NewTopic, create_topic, delete_topic
 from ottla.console.state import Console, ConsoleSettings, open_console
@@ -141,3 +145,17 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
+
+
+def test_a_rule_fires_in_every_console_of_the_file(tmp_path: Path) -> None:
+    """A rule or a silence of one console takes effect in the other, too, without a restart."""
+    first, second = (
+        Alerts(Database(tmp_path / "console.sqlite3"), ClusterCatalogue(), RealClock())
+        for _ in range(2)
+    )
+    first.store.add_rule(Rule("away", RuleKind.UNAVAILABLE, for_s=0))
+    first.configure()
+    second.on_failure("live", 0, "no broker responds")
+    assert [row.rule for row in second.store.incidents(is_open=True)] == ["away"]
+    for alerts in (first, second):
+        alerts.close()

@@ -132,3 +132,12 @@ def test_an_error_leaves_nothing_behind(database: Database) -> None:
 def topic(name: str) -> Subject:
     """Return the subject of a topic."""
     return Subject(Kind.TOPIC, name)
+
+
+def test_two_consoles_of_one_file_share_a_series(tmp_path: Path) -> None:
+    """The second has read the file before the first inserts the series, and finds it."""
+    first, second = (History(Database(tmp_path / "console.sqlite3")) for _ in range(2))
+    assert not second.is_full("live")
+    fill(first, START_S, START_S + 10)
+    fill(second, START_S + 10, START_S + 20)
+    assert len(first.read("live", BILLING, Period.HOUR, START_S + 20)) == 2

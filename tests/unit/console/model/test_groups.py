@@ -127,7 +127,7 @@ def test_a_group_with_members_is_not_reset(
                 break
         consumer.commit()
         plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_EARLIEST))
-        assert "Stable with 1 members" in plan.obstacle
+        assert "Stable with 1 member:" in plan.obstacle
         with pytest.raises(ApiError) as error:
             offsets.execute(connection, plan)
         assert error.value.code is ErrorCode.NON_EMPTY_GROUP
