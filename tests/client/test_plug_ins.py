@@ -11,11 +11,13 @@ from ottla.base.errors import ConfigError
 from ottla.client import (
     AdminClient,
     AsyncConsumer,
+    AsyncProducer,
     Consumer,
     ConsumerInterceptor,
     Producer,
     ProducerInterceptor,
     ProducerRecord,
+    RetryingConsumer,
 )
 from ottla.client.errors import ClientError
 from ottla.client.producer.partitioners import checked
@@ -251,3 +253,72 @@ def test_partitioner_may_return_any_integer() -> None:
     assert checked(Number(), "t", [0, 1, 2]) == 2
     with pytest.raises(ClientError, match=r"returned 1\.0 for topic 't'"):
         checked(1.0, "t", [0, 1, 2])
+
+
+class AwaitedListener:
+    """A listener of an AsyncConsumer."""
+
+    async def on_partitions_assigned(self, partitions: Any) -> None:
+        """Do nothing."""
+
+    async def on_partitions_revoked(self, partitions: Any) -> None:
+        """Do nothing."""
+
+
+class AwaitedInterceptor:
+    """An interceptor as no client calls it."""
+
+    async def on_send(self, record: Any) -> Any:
+        """Return the record."""
+        return record
+
+    async def on_consume(self, records: Any) -> Any:
+        """Return the records."""
+        return records
+
+
+class AwaitedStore:
+    """An offset store as no consumer calls it."""
+
+    async def load(self, partitions: Any) -> Any:
+        """Return no offsets."""
+        return {}
+
+    async def __call__(self, record: Any) -> None:
+        """Handle a record."""
+
+
+async def _handle(record: Any) -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [
+        (lambda **settings: Consumer(listener=AwaitedListener(), **settings), "on_partitions_assigned of"),
+        (lambda **settings: Consumer(interceptors=[AwaitedInterceptor()], **settings), "on_consume of"),
+        (lambda **settings: Consumer(offset_store=AwaitedStore(), **settings), "load of"),
+        (lambda **settings: RetryingConsumer("t", _handle, delays_s=[1], **settings), "handler"),
+        (lambda **settings: RetryingConsumer("t", AwaitedStore(), delays_s=[1], **settings), "handler"),
+        (lambda **settings: AsyncProducer(interceptors=[AwaitedInterceptor()]), "on_send of"),
+    ],
+)  # fmt: skip
+async def test_async_function_that_nothing_awaits_is_refused(client: Any, name: str) -> None:
+    """Its body would never run: a handler would lose every record without an error."""
+    with pytest.raises(ConfigError, match=f"^{name}.* async function, which nothing would await"):
+        client(bootstrap_servers="127.0.0.1:1", group_id="g")
+
+
+def test_async_callback_of_a_commit_is_refused() -> None:
+    """Nothing is committed: the program would never learn the result."""
+    with Consumer(bootstrap_servers="127.0.0.1:1", group_id="g") as consumer:
+        consumer.assign([("t", 0)])
+        with pytest.raises(ConfigError, match="callback is an async function"):
+            consumer.commit_async({("t", 0): 1}, callback=_handle)
+
+
+async def test_async_consumer_takes_an_async_listener() -> None:
+    """It awaits the methods on the event loop."""
+    settings: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
+    async with AsyncConsumer(listener=AwaitedListener(), **settings) as consumer:
+        await consumer.subscribe("t", listener=AwaitedListener())

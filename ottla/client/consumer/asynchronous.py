@@ -51,7 +51,7 @@ class AsyncConsumer:
         offset_store: OffsetStore | None = None,
         **settings: Any,
     ) -> None:
-        self._listener = checked_listener(listener)
+        self._listener = checked_listener(listener, may_be_async=True)
         self._thread = ConsumerThread()
         self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
         self._first = topics
@@ -67,7 +67,7 @@ class AsyncConsumer:
     ) -> None:
         """Join the group for topics, or for all whose whole name matches a pattern."""
         loop = asyncio.get_running_loop()
-        listener = checked_listener(listener) or self._listener
+        listener = checked_listener(listener, may_be_async=True) or self._listener
         adapted = None if listener is None else _OnLoop(listener, loop, self._thread)
         await self._run(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=adapted))
 

@@ -13,6 +13,7 @@ from ottla.client import transport
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.classes import interceptors_of
 from ottla.client.config.names import Role
+from ottla.client.config.plain_functions import check_plain
 from ottla.client.config.settings import Config, read_settings
 from ottla.client.consumer.assigned import ENDS, AssignedPartitions, Partitions, Starts
 from ottla.client.consumer.commits import Commits, CommitSender, OnCommit
@@ -261,6 +262,7 @@ class Consumer(AssignedPartitions):
     ) -> None:
         """Commit in the background; a later `poll` or `close` calls `callback(offsets, error)`."""
         self._check_open()
+        check_plain(callback, "callback", "write a plain function")
         chosen = self._owned(offsets)
         if chosen:
             self._commits.start(chosen, callback)

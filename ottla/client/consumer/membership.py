@@ -9,6 +9,7 @@ from typing import Any
 from ottla.base.errors import ApiError, ConfigError
 from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
+from ottla.client.config.plain_functions import check_plain_methods
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.group.departures import Departures
@@ -47,8 +48,8 @@ class RebalanceListener:
 _NO_LISTENER = RebalanceListener()
 
 
-def checked_listener(listener: Any) -> RebalanceListener | None:
-    """Return a listener or None; ConfigError for an object without its methods.
+def checked_listener(listener: Any, *, may_be_async: bool = False) -> RebalanceListener | None:
+    """Return a listener or None; ConfigError for an object without its methods, or with async ones.
 
     It may be of any class. As in Java, only `on_partitions_lost` is optional.
     """
@@ -60,6 +61,9 @@ def checked_listener(listener: Any) -> RebalanceListener | None:
                 f"the listener {listener!r} has no method {name}: define it, or derive the class "
                 "from RebalanceListener, whose methods do nothing"
             )
+    if listener is not None and not may_be_async:
+        names = ("on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost")
+        check_plain_methods(listener, names, "write a plain function, or use AsyncConsumer")
     result: RebalanceListener | None = listener
     return result
 

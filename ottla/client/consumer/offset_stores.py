@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.plain_functions import check_plain_methods
 from ottla.client.records import ConsumerRecord, TopicPartition
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -27,6 +28,7 @@ def checked_store(store: Any) -> OffsetStore | None:
     """Return an offset store or None; ConfigError for an object without its method."""
     if store is not None and not callable(getattr(store, "load", None)):
         raise ConfigError(f"offset_store={store!r} has no method load: see OffsetStore")
+    check_plain_methods(store, ["load"], "the consumer calls it in the thread that polls")
     result: OffsetStore | None = store
     return result
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError
 from ottla.client.config.names import OF_THE_OTHER, Role
+from ottla.client.config.plain_functions import check_plain
 from ottla.client.config.settings import Config, FileOptions, read_settings
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
@@ -107,6 +108,7 @@ class RetryingConsumer:
         **settings: Any,
     ) -> None:
         self.plan = RetryPlan(topic, delays_s)
+        check_plain(handler, "handler", "write a plain function, which may call asyncio.run")
         self._handler = handler
         self._retry_on = retry_on
         self._clock_ms = clock_ms or _now_ms

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.plain_functions import check_plain_methods
 from ottla.client.errors import ClientError
 from ottla.client.producer.serving import logged_errors
 from ottla.client.records import ProducerRecord, RecordMetadata
@@ -84,6 +85,7 @@ def check_methods(chain: Sequence[Any], names: Sequence[str]) -> None:
     for row in chain:
         if not any(hasattr(row, name) for name in names):
             raise ConfigError(f"{row!r} is no interceptor: it has no method {' or '.join(names)}")
+        check_plain_methods(row, names, "write a plain function, also for an asyncio client")
 
 
 def _name(interceptor: Any) -> str:
