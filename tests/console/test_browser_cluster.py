@@ -123,7 +123,7 @@ def test_a_partition_is_moved_by_a_plan_with_throttle_progress_and_cancel(
     watched.forgive()
     throttle.fill("0.001")
     page.get_by_role("button", name="Start").click()
-    expect(page.get_by_role("status")).to_have_text("1 partitions are being moved.")
+    expect(page.get_by_role("status")).to_have_text("One partition is being moved.")
     row = page.get_by_role("row", name="stays-0")
     expect(row).to_contain_text("%")
     expect(page.locator("main")).to_contain_text("A throttle is set")
@@ -169,7 +169,7 @@ def test_two_users_start_plans_for_the_same_partition(
             user.get_by_role("button", name="Preview").click()
             expect(user.get_by_role("heading", name="Plan", exact=True)).to_be_visible()
         page.get_by_role("button", name="Start").click()
-        expect(page.get_by_role("status")).to_have_text("1 partitions are being moved.")
+        expect(page.get_by_role("status")).to_have_text("One partition is being moved.")
         other.get_by_role("button", name="Start").click()
         plan = other.locator("section", has=other.get_by_role("heading", name="Plan", exact=True))
         expect(plan.get_by_role("alert")).to_contain_text(

@@ -105,7 +105,7 @@ def test_a_reassignment_is_cancelled(three: Cluster, session: ConsoleSession) ->
     assert producer.flush(20) == 0
     output = session.post(MOVES, "preview", {"goal": "explicit", "targets": f"stays-0={target}"})
     started = session.post(MOVES, "start", {"plan": plan_of(output), "throttle": "0.001"})
-    assert started.notice == "1 partitions are being moved."
+    assert started.notice == "One partition is being moved."
     wait_for(session, MOVES, '<input type="hidden" name="topic" value="stays">')
     stopped = session.post(MOVES, "cancel", {"topic": "stays", "partition": "0"})
     assert (stopped.alert, stopped.notice) == ("", "The reassignment is cancelled.")

@@ -56,7 +56,10 @@ def start(view: View) -> Done:
     plan = view.console.plans.get(view.session.key, number, ReassignmentPlan)
     limit = _bytes_per_s(view.form) if view.form.text("throttle") else None
     change = execute(view.cluster, plan.moves, throttle_bytes_per_s=limit)
-    sentence = view.say("{count} partitions are being moved.", count=len(plan.moves))
+    count = len(plan.moves)
+    sentence = view.say("{count} partitions are being moved.", count=count)
+    if count == 1:
+        sentence = view.say("One partition is being moved.")
     return Done(sentence, view.url("reassignments"), change)
 
 
