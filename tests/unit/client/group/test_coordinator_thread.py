@@ -175,6 +175,21 @@ def test_transient_error_is_repeated(
     assert caught.value.code is ErrorCode.NOT_COORDINATOR
 
 
+def test_commit_opens_a_closed_connection_again(
+    coordinator: Any, new_thread: Callable[..., CoordinatorThread]
+) -> None:
+    """A broker closes connections that were idle for long (connections.max.idle.ms)."""
+    accept, answers = coordinator.answers["OffsetCommit"], iter([False, True, False])
+    coordinator.answers["OffsetCommit"] = lambda request: (
+        None if next(answers, False) else accept(request)
+    )
+    thread = new_thread()
+    for number in range(3):
+        assert thread.commit({FIRST: (number, "")}, MEMBER).result(WAIT_S) == 0
+    assert commits_of(coordinator)[-1] == {FIRST: (2, "")}
+    assert len(commits_of(coordinator)) == 4
+
+
 def test_commits_fail_after_the_close(
     coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
