@@ -90,7 +90,9 @@ def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
         sasl_oauthbearer_jwks_endpoint_url=keys.as_uri(),
         sasl_oauthbearer_expected_audience="kafka",
     ) as address:
-        assert topics_of(settings(address, oauth_cb=functools.partial(signed, KEY))) is not None
+        accepted = settings(address, oauth_cb=functools.partial(signed, KEY))
+        assert topics_of(accepted) is not None
+        use_all_clients(accepted)
         for refused in (
             functools.partial(signed, FOREIGN),
             functools.partial(signed, KEY, aud="other"),
@@ -100,7 +102,7 @@ def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
 
 
 def use_all_clients(options: dict[str, Any]) -> None:
-    """Create a topic, write a record and read it, with the same options."""
+    """Create a topic, write a record, read it and commit it, with the same options."""
     with ottla.client.AdminClient(options) as admin:
         admin.create_topic("ours", partitions=1, replication_factor=1)
     with ottla.client.Producer(options) as producer:
@@ -109,6 +111,8 @@ def use_all_clients(options: dict[str, Any]) -> None:
         "ours", config=options, group_id="g", auto_offset_reset="earliest"
     ) as consumer:
         assert [record.value for record in consumer.poll(30)] == [b"v"]
+        consumer.commit()
+        assert consumer.committed()["ours", 0].offset == 1
 
 
 def test_our_clients_issue_unsecured_tokens() -> None:
