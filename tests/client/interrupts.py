@@ -249,44 +249,98 @@ def _member(
     return interrupt
 
 
-class _Pausing(RebalanceListener):
-    """Commits in a rebalance, after it has paused the coordinator and announced the signal."""
+class _Rebalance:
+    """A cluster whose coordinator stops to answer when a second member has caused a rebalance."""
 
-    def __init__(self, cluster: Cluster, interrupt: Interrupt, asked: threading.Event) -> None:
-        self._cluster = cluster
-        self._interrupt = interrupt
-        self._asked = asked
+    def __init__(self, **settings: Any) -> None:
+        self.interrupt = Interrupt()
+        options = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+        self._cluster = Cluster(options=options)
+        self._settings = settings
+        self._is_silent = threading.Event()
+        self._joining = threading.Thread(target=self._join, daemon=True)
+
+    def __enter__(self) -> dict[str, Any]:
+        """Start; return the settings of a member that finds a record."""
+        bootstrap = self._cluster.__enter__().bootstrap
+        self._cluster.create_topic("t", partitions=2)
+        with Producer(bootstrap_servers=bootstrap) as producer:
+            producer.send("t", b"x")
+        self._settings |= {
+            "bootstrap_servers": bootstrap,
+            "group_id": "g",
+            "auto_offset_reset": "earliest",
+        }
+        return self._settings
+
+    def __exit__(self, *error: object) -> None:
+        """Stop everything."""
+        self._is_silent.set()
+        self._cluster.resume(self._cluster.brokers[0])
+        self._joining.join()
+        self._cluster.__exit__(None, None, None)
+
+    def start(self) -> None:
+        """Let the second member join."""
+        self._joining.start()
+
+    def begin(self) -> bool:
+        """Pause the coordinator and announce the signal; False if that was done before."""
+        if self._is_silent.is_set():
+            return False
+        self._is_silent.set()
+        self._cluster.pause(self._cluster.brokers[0])
+        self.interrupt.start()
+        return True
+
+    def _join(self) -> None:
+        with Consumer("t", **self._settings) as other:
+            while not self._is_silent.is_set():
+                other.poll(0.1)
+
+
+class _Pausing(RebalanceListener):
+    """Commits in the rebalance; at the end of the block it must not wait for the coordinator."""
+
+    def __init__(self, rebalance: _Rebalance) -> None:
+        self._rebalance = rebalance
         self.consumer: Consumer | None = None
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """Commit for the first time only: the end of the block must not wait for the broker."""
+        """Commit."""
         assert self.consumer is not None
-        if not self._asked.is_set():
-            self._asked.set()
-            self._cluster.pause(self._cluster.brokers[0])
-            self._interrupt.start()
+        if self._rebalance.begin():
             self.consumer.commit()
+
+
+class _PausingAsync(RebalanceListener):
+    """The same on an event loop."""
+
+    def __init__(self, rebalance: _Rebalance) -> None:
+        self._rebalance = rebalance
+        self.consumer: AsyncConsumer | None = None
+
+    async def on_partitions_revoked(  # type: ignore[override]
+        self, partitions: list[TopicPartition]
+    ) -> None:
+        """Commit."""
+        assert self.consumer is not None
+        if self._rebalance.begin():
+            await self.consumer.commit()
 
 
 def _rebalancing(**settings: Any) -> Interrupt:
     """Interrupt the commit of a listener in a rebalance, which a second member has caused."""
-    options = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
-    member = {"group_id": "g", "auto_offset_reset": "earliest", **settings}
-    interrupt, is_over = Interrupt(), threading.Event()
-    with Cluster(options=options) as cluster:
-        member["bootstrap_servers"] = cluster.bootstrap
-        cluster.create_topic("t", partitions=2)
-        with Producer(bootstrap_servers=cluster.bootstrap) as producer:
-            producer.send("t", b"x")
-        listener = _Pausing(cluster, interrupt, is_over)
-        consumer = listener.consumer = Consumer(**member)
-        consumer.subscribe("t", listener=listener)
-        while not consumer.poll(1):
-            pass
-        joining = threading.Thread(target=_join, args=(member, is_over), daemon=True)
-        joining.start()
+    rebalance = _Rebalance(**settings)
+    interrupt, listener = rebalance.interrupt, _Pausing(rebalance)
+    with rebalance as member:
         try:
-            with consumer:
+            with Consumer(**member) as consumer:
+                listener.consumer = consumer
+                consumer.subscribe("t", listener=listener)
+                while not consumer.poll(1):
+                    pass
+                rebalance.start()
                 try:
                     _iterate(consumer)
                 except KeyboardInterrupt:
@@ -294,16 +348,33 @@ def _rebalancing(**settings: Any) -> Interrupt:
                     raise
         except KeyboardInterrupt:
             interrupt.block_ended()
-        finally:
-            cluster.resume(cluster.brokers[0])
-        joining.join()
     return interrupt
 
 
-def _join(settings: dict[str, Any], is_over: threading.Event) -> None:
-    with Consumer("t", **settings) as other:
-        while not is_over.is_set():
-            other.poll(0.1)
+def _rebalancing_async(**settings: Any) -> Interrupt:
+    """The same on an event loop, where the listener is a coroutine function."""
+    rebalance = _Rebalance(**settings)
+    interrupt, listener = rebalance.interrupt, _PausingAsync(rebalance)
+
+    async def run(member: dict[str, Any]) -> None:
+        async with AsyncConsumer(**member) as consumer:
+            listener.consumer = consumer
+            await consumer.subscribe("t", listener=listener)
+            while not await consumer.poll(1):
+                pass
+            rebalance.start()
+            try:
+                await _iterate_async(consumer)
+            except asyncio.CancelledError:
+                interrupt.call_ended()
+                raise
+
+    with rebalance as member:
+        try:
+            asyncio.run(run(member))
+        except KeyboardInterrupt:
+            interrupt.block_ended()
+    return interrupt
 
 
 def _unreachable(call: Callable[[Producer], Any]) -> Interrupt:
@@ -385,6 +456,7 @@ CALLS: dict[str, dict[str, Callable[[], Interrupt]]] = {
         "iteration": lambda: _in_task(_assigned_async, _iterate_async),
         "commit": lambda: _in_task(_assigned_async, lambda one: one.commit({_KEY: 1})),
         "close": lambda: _in_task(_assigned_async, _close_consumer_async),
+        "commit in a rebalance": _rebalancing_async,
     },
 }
 
