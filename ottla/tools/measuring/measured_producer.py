@@ -13,6 +13,21 @@ _REPORTS_S = 1.0
 Report = Callable[[OttlaError | None, Any], None]
 
 
+class _Unsent:
+    """A record that librdkafka has not taken, with the methods of its messages."""
+
+    def __init__(self, key: bytes | None, value: bytes | None) -> None:
+        self._key, self._value = key, value
+
+    def key(self) -> bytes | None:
+        """Return the key."""
+        return self._key
+
+    def value(self) -> bytes | None:
+        """Return the value."""
+        return self._value
+
+
 class MeasuredProducer(RecordProducer):
     """A RecordProducer that calls `report` for every record, with the message of librdkafka.
 
@@ -34,6 +49,18 @@ class MeasuredProducer(RecordProducer):
         self._report = report
         self._continues = continues
         self._refusal: OttlaError | None = None
+
+    def send(self, topic: str, value: bytes | None, **more: Any) -> None:
+        """Send as a RecordProducer; report what librdkafka refuses at once if it `continues`.
+
+        Once it knows that the user may not write to a topic, it takes no more records for it.
+        """
+        try:
+            super().send(topic, value, **more)
+        except OttlaError as error:
+            if not self._continues:
+                raise
+            self._report(error, _Unsent(more.get("key"), value))
 
     def poll(self, seconds: float) -> None:
         """Wait for reports and statistics."""

@@ -9,11 +9,14 @@ from unittest.mock import Mock
 
 import pytest
 
+from ottla.base.errors import ErrorCode
 from ottla.client.admin import offsets
-from ottla.client.transport import ConsumedRecord
+from ottla.client.errors import RecordsDenied
+from ottla.client.transport import ConsumedRecord, broker_error
 from ottla.testing import Cluster
 from ottla.tools.measuring import latencies, live, round_trips
 from ottla.tools.measuring.consuming import Amount, rates
+from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.scripts.table import SCRIPTS
 from tests.unit.tools.test_mirror import produce
 
@@ -304,3 +307,28 @@ def test_performance_scripts_name_their_verbs() -> None:
         "kafka-share-consumer-perf-test": "perf consume",
         "kafka-verifiable-share-consumer": "perf verifiable-consume",
     }
+
+
+@pytest.mark.parametrize("continues", [True, False])
+def test_record_that_is_refused_at_once_is_reported_or_raised(
+    monkeypatch: pytest.MonkeyPatch, continues: bool
+) -> None:
+    """librdkafka takes no more records for a topic that it knows to be denied."""
+    reported: list[Any] = []
+    denied = broker_error(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    producer = MeasuredProducer(
+        "127.0.0.1:1",
+        {},
+        lambda error, message: reported.append((error, message.key(), message.value())),
+        lambda: None,
+        continues=continues,
+    )
+    monkeypatch.setattr(producer, "_producer", Mock(produce=Mock(side_effect=denied)))
+    if continues:
+        producer.send("orders", b"1", key=b"k")
+        ((error, key, value),) = reported
+        assert (error.topic, key, value) == ("orders", b"k", b"1")
+    else:
+        with pytest.raises(RecordsDenied):
+            producer.send("orders", b"1", key=b"k")
+        assert reported == []
