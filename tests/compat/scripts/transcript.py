@@ -78,6 +78,8 @@ _REPLACEMENTS = (
     # A broker's request as Java prints it.
     (re.compile(r"Request Request\(.*?\) needs \w+ permission\."), "Cluster authorization failed."),
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
+    # A latency in its shortest form: one in a hundred has few decimals.
+    (re.compile(r"^(\d+\t\d+\.\d)\d*$", re.MULTILINE), r"\g<1>00000"),
 )
 _CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s,\[\]]+")
