@@ -104,6 +104,7 @@ class Consumer(AssignedPartitions):
             self._departures,
             is_incremental=is_incremental(self._settings),
             store=store,
+            has_own_member=has_own_member(self._settings),
         )
         polled.open(self._consumer, membership.is_in_callback)
         thread = coordinator_thread(self._settings, timeout_s)

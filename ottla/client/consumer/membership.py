@@ -24,6 +24,8 @@ _JOIN_SECONDS = 10.0
 # As in Kafka's `close`. In librdkafka 2.16, an assignment that arrives while a consumer is closed
 # can wait for ever.
 LEAVE_S = 30.0
+# How many messages are dropped at once, and for how long, to reach an assignment behind them.
+_DRAINED, _DRAIN_S = 500, 1.0
 
 
 class RebalanceListener:
@@ -78,6 +80,7 @@ class Membership:
         *,
         is_incremental: bool,
         store: OffsetStore | None,
+        has_own_member: bool = False,
     ) -> None:
         self.assignment: set[TopicPartition] = set()
         self.starts: dict[TopicPartition, int] = {}
@@ -100,6 +103,7 @@ class Membership:
         self._consumer = consumer
         self._departures = departures
         self._is_incremental = is_incremental
+        self._has_own_member = has_own_member
         self._store = store
         self._listener = _NO_LISTENER
         self._before_revoke: Callable[[Iterable[TopicPartition], bool], None] = _not_observed
@@ -239,12 +243,25 @@ class Membership:
 
     def _close(self, waits: transport.Waits, patience_s: float) -> None:
         try:
-            waits.call(self._consumer.close, patience_s)
+            waits.call(self._end, patience_s)
         except TimedOut:
             if patience_s == LEAVE_S:
                 _log.warning("the consumer has not left its group within %g s", patience_s)
         except Closed:
             return
+
+    def _end(self) -> None:
+        """Close librdkafka's consumer, after an assignment that waits for this thread.
+
+        librdkafka does not answer `assign` any more when its group has ended, and the binding waits
+        for that answer with Python's lock.
+        """
+        deadline = time.monotonic() + _DRAIN_S
+        if not self._has_own_member:
+            with suppress(transport.LibrdkafkaError):
+                while self._consumer.consume(_DRAINED, 0) and time.monotonic() < deadline:
+                    pass
+        self._consumer.close()
 
     def apply_starts(self) -> None:
         """Hand librdkafka the offsets that were sought since the last poll."""
@@ -354,6 +371,9 @@ class Membership:
         kept = self.assignment.difference(partitions) if self._is_incremental else set()
         self.assignment = kept.union(partitions)
         self._departures.rejoined()
+        if self._is_closing:
+            self._assign_rows(transport.partitions(dict.fromkeys(partitions, STORED)))
+            return
         with self._callback():
             self._on_stay(kept)
         with self._callback(), LoggedErrors(self._take_store_error):
@@ -368,13 +388,16 @@ class Membership:
         self._unloaded.difference_update(key for key, at in starts.items() if at != STORED)
         late = dict.fromkeys(self._unloaded.intersection(partitions), transport.LATEST)
         chosen = transport.partitions(starts | late)
-        if self._is_incremental:
-            self._consumer.incremental_assign(chosen)
-        else:
-            self._consumer.assign(chosen)
+        self._assign_rows(chosen)
         if self._unloaded:
             self._pause(self._unloaded)
         self._apply_pauses()
+
+    def _assign_rows(self, rows: Sequence[Any]) -> None:
+        if self._is_incremental:
+            self._consumer.incremental_assign(rows)
+        else:
+            self._consumer.assign(rows)
 
     def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
         partitions = self._owned(rows)
