@@ -62,10 +62,6 @@ class Commits:
         self._is_hurried = False
         self._pending: list[tuple[Committed, OnCommit | None, Future[None]]] = []
 
-    def send_by(self, sender: CommitSender) -> None:
-        """Commit by another sender from now on; no commit in the background may be left."""
-        self._sender = sender
-
     def start(self, offsets: Committed, callback: OnCommit | None = None) -> None:
         """Commit in the background; `report` reports the result."""
         self._pending.append((offsets, callback, self._sender.send(offsets)))

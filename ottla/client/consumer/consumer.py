@@ -91,7 +91,7 @@ class Consumer(AssignedPartitions):
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
         self._waits = waits = transport.Waits()
-        self._polled = polled = PolledCommits(waits)
+        polled = PolledCommits(waits)
         on_commit = polled.committed
         self._consumer = open_consumer(self._settings, self._departures, on_commit, topics)
         self._deserialization = Deserialization(self._settings)
@@ -281,17 +281,14 @@ class Consumer(AssignedPartitions):
 
     def _leave(self) -> None:
         try:
+            if self._commits_itself:
+                self._commit_positions(self._membership.assignment)
+                self._commits_itself = False
             with transport.lost_interrupts():
                 for message in self._commits.finish(self.assignment):
                     # A record of a partition that was assigned meanwhile is not returned any more.
                     if message.error() is None:
                         self._undecoded.append(message)
-            # librdkafka learns from its own commit that a rebalance has begun. Otherwise its close
-            # may wait for ever for the assignment, with Python's lock.
-            self._commits.send_by(self._polled)
-            if self._commits_itself:
-                self._commit_positions(self._membership.assignment)
-                self._commits_itself = False
             self._commits.report(self._interceptors.on_commit)
         except KeyboardInterrupt:
             self.abandon()

@@ -2,9 +2,9 @@
 
 Results of commits in the background arrive in `poll`.
 
-Not done: metadata that a listener commits at the close ends with a NUL character. With options of
-TLS and SASL that only librdkafka has, all metadata does, that of other clients may be read wrongly,
-and Ctrl-C does not end the commit of a rebalance while the coordinator is silent.
+Not done: with options of TLS and SASL that only librdkafka has, metadata ends with a NUL character,
+that of other clients may be read wrongly, and Ctrl-C does not end the commit of a rebalance while
+the coordinator is silent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

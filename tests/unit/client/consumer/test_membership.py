@@ -117,3 +117,56 @@ def test_partitions_that_stay_are_reported_when_others_come_or_go(native: Librdk
     member._assigned(native, transport.partitions({second: membership.STORED}))
     member._revoked(native, transport.partitions({first: membership.STORED}))
     assert stays == [set(), {first}, {second}]
+
+
+class Closing:
+    """A consumer of librdkafka that has records and an assignment behind them when it is closed."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.member: Membership | None = None
+        self.waiting = [["record"] * 500, ["record"], []]
+
+    def consume(self, count: int, timeout: float) -> list[str]:
+        """Return what waits; the assignment is behind the first records."""
+        self.calls.append("consume")
+        if len(self.waiting) == 2:
+            assert self.member is not None
+            self.member._assigned(self, transport.partitions({("t", 1): membership.STORED}))
+        return self.waiting.pop(0)
+
+    def assign(self, rows: Any) -> None:
+        """Note the call."""
+        self.calls.append("assign")
+
+    def close(self) -> None:
+        """Note the call."""
+        self.calls.append("close")
+
+
+class Observing(membership.RebalanceListener):
+    """Counts assignments."""
+
+    count = 0
+
+    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        """Count."""
+        self.count += 1
+
+
+@pytest.mark.parametrize("has_own_member", [False, True])
+def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
+    """librdkafka does not answer `assign` after its group has ended; the listener is not called."""
+    native, listener = Closing(), Observing()
+    member = native.member = Membership(
+        native,
+        Departures("g", {}),
+        is_incremental=False,
+        store=None,
+        has_own_member=has_own_member,
+    )
+    member._listener = listener
+    member.close(transport.Waits())
+    drained = [] if has_own_member else ["consume", "consume", "assign", "consume"]
+    assert native.calls == [*drained, "close"]
+    assert listener.count == 0
