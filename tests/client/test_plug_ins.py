@@ -322,3 +322,4 @@ async def test_async_consumer_takes_an_async_listener() -> None:
     settings: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
     async with AsyncConsumer(listener=AwaitedListener(), **settings) as consumer:
         await consumer.subscribe("t", listener=AwaitedListener())
+        assert consumer.subscription == ("t",)

@@ -92,7 +92,7 @@ def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
     ) as address:
         accepted = settings(address, oauth_cb=functools.partial(signed, KEY))
         assert topics_of(accepted) is not None
-        use_all_clients(accepted)
+        assert use_all_clients(accepted) == 1
         for refused in (
             functools.partial(signed, FOREIGN),
             functools.partial(signed, KEY, aud="other"),
@@ -101,8 +101,11 @@ def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
                 topics_of(settings(address, oauth_cb=refused), 2)
 
 
-def use_all_clients(options: dict[str, Any]) -> None:
-    """Create a topic, write a record, read it and commit it, with the same options."""
+def use_all_clients(options: dict[str, Any]) -> int:
+    """Create a topic, write a record, read and commit it, with the same options.
+
+    Returns the committed offset.
+    """
     with ottla.client.AdminClient(options) as admin:
         admin.create_topic("ours", partitions=1, replication_factor=1)
     with ottla.client.Producer(options) as producer:
@@ -112,16 +115,15 @@ def use_all_clients(options: dict[str, Any]) -> None:
     ) as consumer:
         assert [record.value for record in consumer.poll(30)] == [b"v"]
         consumer.commit()
-        assert consumer.committed()["ours", 0].offset == 1
+        return consumer.committed()["ours", 0].offset
 
 
 def test_our_clients_issue_unsecured_tokens() -> None:
     """Producer, consumer and administration understand the same options."""
     with cluster_with(sasl_jaas_config=f"{_MODULE};") as address:
         unsecured = {"enable.sasl.oauthbearer.unsecure.jwt": "true"}
-        use_all_clients(
-            settings(address, **unsecured, **{"sasl.oauthbearer.config": "principal=ann"})
-        )
+        options = settings(address, **unsecured, **{"sasl.oauthbearer.config": "principal=ann"})
+        assert use_all_clients(options) == 1
 
 
 def test_our_clients_fetch_tokens_of_a_provider() -> None:
@@ -136,7 +138,7 @@ def test_our_clients_fetch_tokens_of_a_provider() -> None:
             "sasl.oauthbearer.client.id": CLIENT,
             "sasl.oauthbearer.client.secret": SECRET,
         }
-        use_all_clients(settings(address, **endpoint, **own))
+        assert use_all_clients(settings(address, **endpoint, **own)) == 1
         java_options = {
             "sasl.login.callback.handler.class": (
                 "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
