@@ -214,3 +214,12 @@ def test_options_of_java_are_those_of_librdkafka() -> None:
     assert security_of(options) is not None
     with pytest.raises(ConfigError, match="is a class of Java"):
         librdkafka_settings({"sasl.login.callback.handler.class": "org.example.Mine"})
+
+
+@pytest.mark.parametrize("microseconds", [0, 400, 600, 999_999])
+def test_unsecured_token_is_valid_in_the_moment_of_its_issue(microseconds: int) -> None:
+    """A broker on the same machine may see it within the same millisecond."""
+    now = NOW_MS / 1000 + microseconds / 1e6
+    token = bearer.unsecured({"sub": "ann", "exp": 60}, now)
+    found = validate(token, UnsecuredRules(), int(now * 1000))
+    assert (found.user, found.expiry_ms) == ("ann", NOW_MS + 60_000)
