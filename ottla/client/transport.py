@@ -1,9 +1,9 @@
-"""Bulk transfer of records through librdkafka: the only module that imports confluent_kafka.
+"""librdkafka's producer and consumer, and its errors as ours: the only module that imports
+confluent_kafka.
 
-`RecordProducer` and `RecordConsumer` are thin classes with our errors and values, for the tools.
-`Producer` and `Consumer` of this package are built on librdkafka's own objects, which
-`open_producer` and `open_consumer` return. `settings` uses librdkafka's own option names.
-librdkafka's threads do the work; each object belongs to one thread.
+`open_producer` and `open_consumer` return librdkafka's own objects: `Producer` and `Consumer` are
+built on them, and the classes of `raw` for the tools. `settings` uses librdkafka's own option
+names. librdkafka's threads do the work; each object belongs to one thread.
 """
 
 import math
@@ -13,8 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, TypeVar
 
 import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
@@ -23,27 +22,18 @@ from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaErr
 from ottla.base.user_code import LoggedErrors
 from ottla.client.config.refused_options import refused_option
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
-from ottla.client.security.refusals import refusal
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
 TopicPartition = tuple[str, int]
 Header = tuple[str, bytes | None]
+Opened = Callable[[dict[str, Any]], Any]
+"""Returns librdkafka's client, or another object with its methods, for settings."""
 
-_DELIVERY_TIMEOUT_MS = 30_000
-_FLUSH_STEP_S = 0.5
 _CLIENT = {
     "client.id": "ottla",
     # Without a logger, librdkafka writes to standard error.
     "log_level": 0,
-}
-_PRODUCER = {
-    # Keeps the order across retries. An idempotent producer would also prevent duplicates, but
-    # librdkafka needs half a second before its first record: too long for a command.
-    "max.in.flight.requests.per.connection": 1,
-    # Kafka's own hash, so that every client places a key in the same partition.
-    "partitioner": "murmur2_random",
-    "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
 }
 QUEUE = {
     # Records of a partition above which librdkafka fetches no more. Its default is 100 000: they
@@ -52,265 +42,11 @@ QUEUE = {
     # A smaller queue must not pause for a second, librdkafka's default, while it is full.
     "fetch.queue.backoff.ms": 2,
 }
-_CONSUMER = {
-    "enable.partition.eof": True,
-    # A position is committed once its records have been processed: see `store`.
-    "enable.auto.offset.store": False,
-    **QUEUE,
-}
-# librdkafka requires a group id even if no group is used.
-_NO_GROUP = {"group.id": "ottla-without-group", "enable.auto.commit": False}
 _NO_TOKENS = (
     'tokenauth="true" in sasl.jaas.config: producers and consumers cannot log in with a delegation '
     "token, because librdkafka cannot; use a user and a password (AdminClient and administration "
     "can use the token)"
 )
-_TIMESTAMP_TYPES = {
-    librdkafka.TIMESTAMP_CREATE_TIME: "create",
-    librdkafka.TIMESTAMP_LOG_APPEND_TIME: "logappend",
-}
-
-
-class ConsumedRecord(NamedTuple):
-    """One consumed record; its timestamp is in ms, or -1 with type "unknown"."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    timestamp_type: str
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[Header]
-
-
-class EndOfPartition(NamedTuple):
-    """Everything before `offset` has been read."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-class RecordProducer:
-    """Writes records in order, with acks=all, at least once; a context manager that ends with
-    `flush`.
-
-    `delivered` counts acknowledged records. The first failure is raised by the next call.
-    `on_down` is called whenever no broker can be reached.
-    """
-
-    def __init__(
-        self,
-        bootstrap: str,
-        settings: Settings | None = None,
-        on_down: Callable[[], None] | None = None,
-    ) -> None:
-        self.delivered = 0
-        self._failure: OttlaError | None = None
-        self._on_down = on_down
-        properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_PRODUCER}
-        properties["error_cb"] = self._on_error
-        self._producer = _open(librdkafka.Producer, properties, settings)
-
-    def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Sequence[Header] = (),
-        timestamp: int | None = None,
-    ) -> None:
-        """Queue a record; blocks while the queue is full. Without `partition` the key decides, or
-        chance. `timestamp` is in ms since 1970, by default now.
-        """
-        optional_arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
-        if partition is not None:
-            optional_arguments["partition"] = partition
-        if timestamp is not None:
-            optional_arguments["timestamp"] = timestamp
-        while True:
-            try:
-                self._producer.produce(
-                    topic, value, key, on_delivery=self._delivery, **optional_arguments
-                )
-                break
-            except BufferError:
-                self._producer.poll(_FLUSH_STEP_S)
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                    raise ClientError(
-                        f"a record of {len(value or b'')} bytes is more than librdkafka's option "
-                        "message.max.bytes allows: raise it, and the topic's max.message.bytes"
-                    ) from error
-                raise unsent_error(error.args[0], topic, partition) from error
-            self._raise_failure()
-        self._producer.poll(0)
-        self._raise_failure()
-
-    def flush(self) -> None:
-        """Wait until every record is acknowledged; raise the first failure."""
-        # In steps, so that Ctrl-C takes effect.
-        while self._producer.flush(_FLUSH_STEP_S):
-            self._raise_failure()
-        self._raise_failure()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Flush, unless an exception is propagating: then queued records are dropped."""
-        if kind is None:
-            self.flush()
-        else:
-            self._producer.purge()
-
-    def _delivery(self, error: KafkaError | None, message: librdkafka.Message) -> None:
-        if error is None:
-            self.delivered += 1
-        elif self._failure is None:
-            self._failure = record_error(error, message.topic(), _WRITE)
-
-    def _on_error(self, error: KafkaError) -> None:
-        self._failure = self._failure or refusal(error)
-        is_down = error.code() == KafkaError._ALL_BROKERS_DOWN and self._failure is None
-        if is_down and self._on_down is not None:
-            self._on_down()
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-
-class RecordConsumer:
-    """Reads records of assigned partitions, or as a member of a group; a context manager.
-
-    In a group, positions passed to `store` are committed in the background, and on close.
-    `on_down` is called whenever no broker can be reached. `opened` returns librdkafka's consumer,
-    or another object with its methods.
-    """
-
-    def __init__(
-        self,
-        bootstrap: str,
-        *,
-        group_id: str | None = None,
-        settings: Settings | None = None,
-        on_down: Callable[[], None] | None = None,
-        opened: Callable[[dict[str, Any]], Any] | None = None,
-    ) -> None:
-        self.is_down = False
-        self._failure: OttlaError | None = None
-        self._on_down = on_down
-        group = _NO_GROUP if group_id is None else {"group.id": group_id}
-        self._has_group = group_id is not None
-        properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
-        properties["error_cb"] = self._on_error
-        self._consumer = _open(opened or librdkafka.Consumer, properties, settings)
-
-    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from these offsets."""
-        self._consumer.assign(
-            [librdkafka.TopicPartition(*key, offset) for key, offset in offsets.items()]
-        )
-
-    def subscribe(
-        self, topics: Sequence[str], on_change: Callable[[set[TopicPartition]], None]
-    ) -> None:
-        """Join the group; `poll` calls `on_change` with the assigned partitions."""
-        mine: set[TopicPartition] = set()
-
-        def gained(_: Any, partitions: Sequence[librdkafka.TopicPartition]) -> None:
-            mine.update((row.topic, row.partition) for row in partitions)
-            on_change(set(mine))
-
-        def lost(_: Any, partitions: Sequence[librdkafka.TopicPartition]) -> None:
-            mine.difference_update((row.topic, row.partition) for row in partitions)
-            on_change(set(mine))
-
-        subscribe(self._consumer, topics, gained, lost, lost)
-
-    def poll(self, timeout_s: float, *, limit: int = 1) -> list[ConsumedRecord | EndOfPartition]:
-        """Return up to `limit` records and ends of partitions; an empty list after the timeout.
-
-        With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
-        timeout 0, returns the records that are available.
-        """
-        with lost_interrupts():
-            messages = self._consumer.consume(limit, timeout_s)
-        if self._failure is not None and not messages:
-            raise self._failure
-        return [event for event in map(self._event, messages) if event is not None]
-
-    def _event(self, message: Any) -> ConsumedRecord | EndOfPartition | None:
-        error = message.error()
-        if error is None:
-            self.is_down = False
-            kind, timestamp = message.timestamp()
-            return ConsumedRecord(
-                message.topic(),
-                message.partition(),
-                message.offset(),
-                timestamp,
-                _TIMESTAMP_TYPES.get(kind, "unknown"),
-                message.key(),
-                message.value(),
-                message.headers() or (),
-            )
-        if error.code() == KafkaError._PARTITION_EOF:
-            self.is_down = False
-            return EndOfPartition(message.topic(), message.partition(), message.offset())
-        if error.code() == GROUP_DENIED and not self._has_group:
-            return None
-        raise record_error(error, message.topic(), READ)
-
-    def store(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Mark these positions, the next offsets to read, to be committed soon."""
-        rows = [librdkafka.TopicPartition(*key, offset) for key, offset in positions.items()]
-        try:
-            self._consumer.store_offsets(offsets=rows)
-        except KafkaException as error:
-            # The partition was reassigned meanwhile; its new member reads the records again.
-            if error.args[0].code() != KafkaError._STATE:
-                raise _translate(error.args[0]) from error
-
-    def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit these positions, the next offsets to read, and wait for the coordinator."""
-        with translated_errors():
-            self._consumer.commit(offsets=partitions(positions), asynchronous=False)
-
-    def close(self) -> None:
-        """Commit stored positions, leave the group, stop; idempotent."""
-        self._consumer.close()
-
-    def __enter__(self) -> "RecordConsumer":
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
-
-    def _on_error(self, error: KafkaError) -> None:
-        # Other errors are transient, or are returned by `poll`.
-        self._failure = self._failure or refusal(error)
-        if error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self.is_down = True
-            if self._on_down is not None and self._failure is None:
-                self._on_down()
 
 
 _error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error
@@ -320,11 +56,17 @@ INTERRUPTED_S = 0.1
 """The time that a client may use to close after Ctrl-C."""
 LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
+TIMESTAMP_TYPES = {
+    librdkafka.TIMESTAMP_CREATE_TIME: "create",
+    librdkafka.TIMESTAMP_LOG_APPEND_TIME: "logappend",
+}
+"""The names of the types of timestamps; there is none for "unknown"."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
 """Logical offsets for `partitions`."""
 STORED = librdkafka.OFFSET_INVALID
 """The offset that a group has committed, or the one that auto.offset.reset selects."""
 # Errors of librdkafka that a consumer reports with its own sentences.
+ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN
 DROPPED = KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL
 END_OF_PARTITION = KafkaError._PARTITION_EOF
 POLL_TOO_LATE = KafkaError._MAX_POLL_EXCEEDED
@@ -332,7 +74,8 @@ MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
 NO_OFFSET = KafkaError._NO_OFFSET
 NO_POSITION = KafkaError._AUTO_OFFSET_RESET
 WRONG_STATE = KafkaError._STATE
-READ, _WRITE = "Read", "Write"
+READ, WRITE = "Read", "Write"
+"""Operations for `record_error`."""
 GROUP_DENIED = KafkaError.GROUP_AUTHORIZATION_FAILED
 """librdkafka looks up a coordinator even if no group is used: this error is then none."""
 UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
@@ -432,7 +175,7 @@ def is_end(message: Any) -> bool:
 
 def open_producer(settings: Settings) -> Any:
     """Return librdkafka's producer; ClientError if it rejects a setting."""
-    return _open(librdkafka.Producer, {**_CLIENT}, settings)
+    return _open(librdkafka.Producer, settings)
 
 
 def close_producer(producer: Any) -> None:
@@ -447,9 +190,9 @@ def close_producer(producer: Any) -> None:
         producer.close()
 
 
-def open_consumer(settings: Settings) -> Any:
-    """Return librdkafka's consumer; ClientError if it rejects a setting."""
-    return _open(librdkafka.Consumer, {**_CLIENT}, settings)
+def open_consumer(settings: Settings, opened: Opened | None = None) -> Any:
+    """Return librdkafka's consumer, or what `opened` returns; ClientError if it rejects a setting."""
+    return _open(opened or librdkafka.Consumer, settings)
 
 
 def subscribe(
@@ -546,7 +289,7 @@ def unsent_error(error: KafkaError, topic: str | None, partition: int | None) ->
     if code == UNKNOWN_TOPIC or is_unknown:
         text = f"There is no topic {topic!r}, and the cluster does not create it."
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    return record_error(error, topic, _WRITE)
+    return record_error(error, topic, WRITE)
 
 
 def record_error(error: KafkaError, topic: str | None, operation: str) -> OttlaError:
@@ -565,8 +308,8 @@ def translated_errors() -> Iterator[None]:
         raise translate(error.args[0]) from error
 
 
-def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:
-    properties = {**own, **(settings or {})}
+def _open(kind: Opened, settings: Settings) -> Any:
+    properties = {**_CLIENT, **settings}
     # A delegation token of sasl.jaas.config: librdkafka has no such setting.
     if "sasl.tokenauth" in properties:
         raise ConfigError(_NO_TOKENS)

@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 from ottla.base.errors import ConfigError
 from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable, TimedOut
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.streams.application.instance import (
     Engine,

@@ -23,8 +23,8 @@ from ottla.client import (
 )
 from ottla.client.errors import ClientError, Closed, SerializationError, TimedOut
 from ottla.client.producer.partitioners import murmur2_partition
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.records import unsent
-from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.testing import Cluster
 from ottla.wire.records.records import iterate_batches
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from ottla.base.loading import deferred_module
 from ottla.client.config.choices import has_librdkafka
-from ottla.client.transport import RecordConsumer, Settings
+from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.transport import Settings
 
 # Only a few groups have assignors that librdkafka lacks.
 if TYPE_CHECKING:

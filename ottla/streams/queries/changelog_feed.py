@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ottla.base.errors import OttlaError
 from ottla.client.config.access import ClusterAccess
-from ottla.client.transport import ConsumedRecord, RecordConsumer
+from ottla.client.raw.consumer import ConsumedRecord, RecordConsumer
 from ottla.streams.model.errors import SerializationError, StreamsError
 
 _log = logging.getLogger(__name__)

@@ -5,12 +5,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-from ottla.client.transport import (
-    ConsumedRecord,
-    EndOfPartition,
-    RecordConsumer,
-    TopicPartition,
-)
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.transport import TopicPartition
 from ottla.tools.measuring.live import LiveLine
 from ottla.tools.measuring.plot import Curve
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.client.errors import Closed
-from ottla.client.transport import RecordProducer, Settings, record_error, translated_errors
+from ottla.client.raw.producer import RecordProducer
+from ottla.client.transport import Settings, record_error, translated_errors
 
 # librdkafka reports dropped records at once, if its threads are not busy.
 _REPORTS_S = 1.0

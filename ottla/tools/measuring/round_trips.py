@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ottla.base.errors import ConfigError
-from ottla.client.transport import ConsumedRecord, RecordConsumer, RecordProducer, TopicPartition
+from ottla.client.raw.consumer import ConsumedRecord, RecordConsumer
+from ottla.client.raw.producer import RecordProducer
+from ottla.client.transport import TopicPartition
 from ottla.tools.measuring.live import LiveLine
 from ottla.tools.measuring.plot import Curve
 

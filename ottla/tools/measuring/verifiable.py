@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.base.errors import OttlaError
-from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
+from ottla.client.raw.consumer import ConsumedRecord, RecordConsumer
+from ottla.client.transport import TopicPartition
 from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.pace import Pace
 from ottla.tools.signals import StopSignals

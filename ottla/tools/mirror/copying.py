@@ -25,8 +25,8 @@ from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.futures import DeliveryFuture
 from ottla.client.producer.producer import Producer
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.records import RecordMetadata
-from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point
 from ottla.tools.group.types import check_exists
 from ottla.tools.mirror.routes import Points, Route, prepare, read_points, translate_groups

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import configs, groups, offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.client.transport import EndOfPartition, RecordConsumer
+from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point, Translation
 
 POINTS_SUFFIX = ".mirror-offsets"

@@ -9,7 +9,8 @@ import click
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.group.record_consumer import open_record_consumer
-from ottla.client.transport import RecordConsumer, TopicPartition
+from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.transport import TopicPartition
 from ottla.tools import options
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.consuming import ConsumerRun

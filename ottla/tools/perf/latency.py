@@ -7,7 +7,8 @@ import click
 
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from ottla.client.transport import RecordConsumer, RecordProducer
+from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.raw.producer import RecordProducer
 from ottla.tools import options
 from ottla.tools.measuring import plot, round_trips
 from ottla.tools.output import Output

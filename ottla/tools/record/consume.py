@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ottla.client.brokers import Brokers
-from ottla.client.transport import RecordConsumer, TopicPartition
+from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.transport import TopicPartition
 from ottla.tools import options
 from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress

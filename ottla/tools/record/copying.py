@@ -4,7 +4,8 @@ import time
 from typing import BinaryIO
 
 from ottla.client.brokers import Brokers
-from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer, TopicPartition
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.transport import TopicPartition
 from ottla.tools.output import Progress, note
 from ottla.tools.record.formats import Format
 from ottla.tools.record.goal import Goal

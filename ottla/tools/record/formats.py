@@ -10,7 +10,7 @@ import json
 import struct
 from collections.abc import Callable
 
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.tools.escapes import unescape
 
 Format = Callable[[ConsumedRecord], bytes]

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from ottla.client.transport import ConsumedRecord, EndOfPartition, TopicPartition
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition
+from ottla.client.transport import TopicPartition
 
 
 class Goal:

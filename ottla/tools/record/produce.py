@@ -11,7 +11,7 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from ottla.client.transport import RecordProducer
+from ottla.client.raw.producer import RecordProducer
 from ottla.tools import options
 from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress, note

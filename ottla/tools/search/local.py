@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from ottla.client.brokers import Brokers
-from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.server.search.filters import Matcher
 from ottla.tools.record.goal import Goal
 from ottla.tools.search.request import OnMatch, Result, Search

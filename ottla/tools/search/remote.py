@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from ottla.base.errors import ApiError, OttlaError
 from ottla.client.brokers import Brokers
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.tools.http_addresses import Address, http_addresses
 from ottla.tools.search.request import OnMatch, Result, Search
 from ottla.tools.signals import StopSignals

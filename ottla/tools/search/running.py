@@ -10,7 +10,7 @@ import click
 from ottla.base.errors import OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.server.search.filters import Filters, Matcher
 from ottla.tools.http_addresses import parse_address
 from ottla.tools.output import Output, Progress, count_text, note

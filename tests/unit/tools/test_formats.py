@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.tools.record.formats import compile_format, json_format, plain_format
 
 RECORD = ConsumedRecord(

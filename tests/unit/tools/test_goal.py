@@ -1,6 +1,6 @@
 """The end of `ottla consume`."""
 
-from ottla.client.transport import ConsumedRecord, EndOfPartition
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition
 from ottla.tools.record.goal import Goal
 
 

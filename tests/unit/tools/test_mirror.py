@@ -12,7 +12,7 @@ from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
-from ottla.client.transport import EndOfPartition, RecordConsumer
+from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
 from ottla.streams.pipelines.translation import Point
 from ottla.testing import Cluster
 from ottla.tools.mirror import copying, routes

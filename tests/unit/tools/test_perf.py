@@ -12,7 +12,8 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.client.admin import offsets
 from ottla.client.errors import RecordsDenied
-from ottla.client.transport import ConsumedRecord, broker_error
+from ottla.client.raw.consumer import ConsumedRecord
+from ottla.client.transport import broker_error
 from ottla.testing import Cluster
 from ottla.tools.measuring import latencies, live, round_trips
 from ottla.tools.measuring.consuming import Amount, rates

@@ -29,8 +29,8 @@ from ottla.client.admin.offsets import (
 from ottla.client.admin.topics import create_topic, describe_topic
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
+from ottla.client.raw.producer import RecordProducer
 from ottla.client.table import read_table_of
-from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines.model import MirrorSink, TopicSource
 from ottla.streams.pipelines.translation import Point, Translation
 from ottla.streams.spark.connector.options import cluster_options, security_in

@@ -19,8 +19,9 @@ from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.errors import ClientError
 from ottla.client.group.record_consumer import open_record_consumer
+from ottla.client.raw.consumer import ConsumedRecord, RecordConsumer
 from ottla.client.security.options import security_of
-from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
+from ottla.client.transport import TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.included import IncludedTopics, without_blacklist
 from ottla.tools.scripts.console.missing_topics import await_topic, await_topic_of_group

@@ -13,7 +13,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import load_module
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.tools.scripts.printing import java_double, java_float
 
 Format = Callable[[ConsumedRecord], bytes]

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.tools.scripts.logs.message_json import message_fields
 from ottla.tools.scripts.printing import compact
 from ottla.wire import group_records, txn_records

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.config.librdkafka import librdkafka_settings
-from ottla.client.transport import RecordProducer
+from ottla.client.raw.producer import RecordProducer
 from ottla.tools.scripts.console.line_reader import LineError, LineReader
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (

@@ -6,8 +6,9 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.raw.producer import RecordProducer
 from ottla.client.security.options import security_of
-from ottla.client.transport import RecordConsumer, RecordProducer
 from ottla.tools.measuring import plot, round_trips
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (

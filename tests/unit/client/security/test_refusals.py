@@ -8,8 +8,9 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.errors import HandshakeFailed
+from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.raw.producer import RecordProducer
 from ottla.client.security.refusals import refusal
-from ottla.client.transport import RecordConsumer, RecordProducer
 from ottla.testing import Cluster
 from tests.certificates import self_signed
 

@@ -7,7 +7,7 @@ import confluent_kafka
 import pytest
 
 from ottla.client.config.access import ClusterAccess
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.queries.changelog_feed import ChangelogFeed
 from ottla.testing.cluster import Cluster

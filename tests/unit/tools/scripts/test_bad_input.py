@@ -7,7 +7,7 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin import offsets
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.testing import Cluster
 from ottla.tools.main import run
 from ottla.tools.scripts import entry

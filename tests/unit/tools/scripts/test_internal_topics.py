@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.client.transport import ConsumedRecord
+from ottla.client.raw.consumer import ConsumedRecord
 from ottla.tools.scripts.console.formatter import formatter
 from ottla.wire import group_records, txn_records
 from ottla.wire.schema import Message, encode

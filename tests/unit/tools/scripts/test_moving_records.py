@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ottla.base.errors import OttlaError
-from ottla.client.transport import RecordConsumer
+from ottla.client.raw.consumer import RecordConsumer
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.console.included import IncludedTopics

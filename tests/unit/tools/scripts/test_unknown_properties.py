@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.client.transport import RecordProducer
+from ottla.client.raw.producer import RecordProducer
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 
