@@ -21,8 +21,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
-from ottla.client.config.refused_options import refused_option
+from ottla.client.config.refused_options import checked_texts, refused_option
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
+from ottla.client.records import native_headers, native_names
 from ottla.client.security.refusals import refusal
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ class RecordProducer:
         """Queue a record; blocks while the queue is full. Without `partition` the key decides, or
         chance. `timestamp` is in ms since 1970, by default now.
         """
-        optional_arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        optional_arguments: dict[str, Any] = {"headers": native_headers(headers or None)}
         if partition is not None:
             optional_arguments["partition"] = partition
         if timestamp is not None:
@@ -461,7 +462,9 @@ def subscribe(
 ) -> None:
     """Join librdkafka's group; ClientError if a pattern, which begins with ^, is invalid."""
     try:
-        consumer.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
+        consumer.subscribe(
+            native_names(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost
+        )
     except KafkaException as error:
         if error.args[0].code() == KafkaError._INVALID_ARG:
             names = ", ".join(map(repr, topics))
@@ -566,7 +569,7 @@ def translated_errors() -> Iterator[None]:
 
 
 def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:
-    properties = {**own, **(settings or {})}
+    properties = checked_texts({**own, **(settings or {})})
     # A delegation token of sasl.jaas.config: librdkafka has no such setting.
     if "sasl.tokenauth" in properties:
         raise ConfigError(_NO_TOKENS)

@@ -34,10 +34,10 @@ async def refused(cluster: Cluster, sentence: str, topic: str, **words: Any) -> 
 @pytest.mark.parametrize(
     ("headers", "sentence"),
     [
-        ([("\udc80", b"1")], "surrogates not allowed"),
-        ({"\udc80": b"1"}, "surrogates not allowed"),
+        ([("\udc80", b"1")], "is not the name of a header"),
+        ({"\udc80": b"1"}, "is not the name of a header"),
         ({"a": "\udc80"}, "surrogates not allowed"),
-        ([("a\0b", b"1")], r"the name of a header, 'a\\x00b', contains a NUL character"),
+        ([("a\0b", b"1")], r"'a\\x00b' is not the name of a header"),
         ([(b"a", b"1")], r"\(b'a', b'1'\) is not a header"),
         ([(5, b"1")], r"\(5, b'1'\) is not a header"),
         ([("a",)], r"\('a',\) is not a header"),

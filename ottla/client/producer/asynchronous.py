@@ -28,14 +28,19 @@ from ottla.client.producer.parts import open_parts
 from ottla.client.producer.preparation import (
     MALFORMED,
     PreparedRecord,
-    as_bytes,
-    native_headers,
     native_timestamp,
     plain_type_error,
 )
 from ottla.client.producer.producer import INTERRUPTED, not_aborted, not_closed, refusal
 from ottla.client.producer.transactions import AsyncGroupMember, GroupMember
-from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
+from ottla.client.records import (
+    Headers,
+    Offsets,
+    ProducerRecord,
+    as_bytes,
+    native_headers,
+    unsent,
+)
 
 _SERVED_EVERY = 15
 _TICK_S = 0.002

@@ -2,7 +2,6 @@
 order.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ottla.client.config.classes import interceptors_of, partitioner_of
@@ -11,7 +10,7 @@ from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError, SerializationError
 from ottla.client.producer.interceptors import ProducerInterceptors
 from ottla.client.producer.partitioners import Topology, checked, partitioner_from
-from ottla.client.records import Header, Headers, ProducerRecord
+from ottla.client.records import Headers, ProducerRecord, as_bytes
 
 MALFORMED = (TypeError, OverflowError, ValueError)
 """Exceptions of librdkafka's binding for arguments of a wrong type, or out of range."""
@@ -114,11 +113,6 @@ def _serialize(serializer: SerdeFunction, topic: str, data: Any, part: str) -> A
     )
 
 
-def as_bytes(data: Any) -> Any:
-    """Return the contents of a bytearray or a memory view; any other object unchanged."""
-    return bytes(data) if isinstance(data, bytearray | memoryview) else data
-
-
 def _shown(data: Any) -> str:
     text = repr(data)
     return text if len(text) <= 80 else text[:79] + "…"
@@ -137,32 +131,6 @@ def native_timestamp(timestamp: int | None) -> int:
             "for the time of the call"
         )
     return timestamp
-
-
-def native_headers(headers: Headers | None) -> list[Header] | None:
-    """Return headers as librdkafka takes them.
-
-    Raises TypeError or ValueError for those that the binding would change without an error, or that
-    would end the process, as a name with a lone surrogate does.
-    """
-    if headers is None:
-        return None
-    rows = headers.items() if isinstance(headers, Mapping) else headers
-    if rows is headers and (isinstance(headers, str) or not isinstance(headers, Sequence)):
-        raise TypeError(f"{headers!r} are no headers: use a list of tuples, or a dict")
-    return [_native_header(row) for row in rows]
-
-
-def _native_header(row: Any) -> Header:
-    if not (isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str)):
-        raise TypeError(f"{row!r} is not a header: use tuples as in ('source', b'web')")
-    name, value = row
-    if not name.isascii():
-        name.encode()
-    if "\0" in name:
-        raise ValueError(f"the name of a header, {name!r}, contains a NUL character")
-    # The binding would end a text at its first NUL character.
-    return name, value.encode() if isinstance(value, str) else as_bytes(value)
 
 
 def plain_type_error(record: PreparedRecord, error: Exception) -> SerializationError:

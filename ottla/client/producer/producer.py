@@ -18,14 +18,19 @@ from ottla.client.producer.parts import open_parts
 from ottla.client.producer.preparation import (
     MALFORMED,
     PreparedRecord,
-    as_bytes,
-    native_headers,
     native_timestamp,
     plain_type_error,
 )
 from ottla.client.producer.serving import ReportServer, warned_errors
 from ottla.client.producer.transactions import GroupMember
-from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
+from ottla.client.records import (
+    Headers,
+    Offsets,
+    ProducerRecord,
+    as_bytes,
+    native_headers,
+    unsent,
+)
 
 # Reports are served after every 64th record: each time costs as much as sending a record. A sender
 # that is slower than 6 400 records per second leaves most of them to the background thread.
