@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, SerializationError
 
 Header = tuple[str, bytes | None]
 Headers = Sequence[Header] | Mapping[str, bytes | None]
@@ -21,6 +21,7 @@ Headers = Sequence[Header] | Mapping[str, bytes | None]
 _TIMESTAMP_TYPES = ("unknown", "create", "logappend")
 NO_OFFSET = -1
 """The offset of a record that was not stored, or that acks=0 does not report."""
+_OFFSET_MAX = 2**63 - 1
 
 
 class TopicPartition(NamedTuple):
@@ -37,8 +38,9 @@ def partition_of(key: Any) -> TopicPartition:
     """Return a partition; TypeError for anything but a tuple of a topic and a number."""
     try:
         topic, number = key
-        if isinstance(topic, str):
-            return TopicPartition(topic, operator.index(number))
+        partition = operator.index(number)
+        if isinstance(topic, str) and is_native_text(topic) and partition >= 0:
+            return TopicPartition(topic, partition)
     except (TypeError, ValueError):
         pass
     raise TypeError(
@@ -67,6 +69,60 @@ class ProducerRecord:
     headers: Headers | None = None
     partition: int | None = None
     timestamp: int | None = None
+
+
+def as_bytes(data: Any) -> Any:
+    """Return the contents of a bytearray or a memory view; any other object unchanged."""
+    return bytes(data) if isinstance(data, bytearray | memoryview) else data
+
+
+def native_headers(headers: Headers | None) -> list[Header] | None:
+    """Return headers as librdkafka takes them.
+
+    Raises SerializationError for those that the binding would change without an error, or that
+    would end the process, as a name with a lone surrogate does.
+    """
+    if headers is None:
+        return None
+    rows = headers.items() if isinstance(headers, Mapping) else headers
+    if rows is headers and (isinstance(headers, str) or not isinstance(headers, Sequence)):
+        raise SerializationError(f"{headers!r} are no headers: use a list of tuples, or a dict")
+    return [_native_header(row) for row in rows]
+
+
+def _native_header(row: Any) -> Header:
+    if not (isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str)):
+        text = f"{row!r} is not a header: use tuples of a name and bytes, as in ('source', b'web')"
+        raise SerializationError(text)
+    name, value = row
+    if not is_native_text(name):
+        raise SerializationError(
+            f"{name!r} is not the name of a header: it has a NUL character or a lone surrogate"
+        )
+    # The binding would end a text at its first NUL character.
+    return name, value.encode() if isinstance(value, str) else as_bytes(value)
+
+
+def is_native_text(text: str) -> bool:
+    """Return False for a text that librdkafka's binding would cut, or that would end the process."""
+    try:
+        # Only for its exception.
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def native_names(topics: Iterable[Any]) -> list[str]:
+    """Return names or patterns of topics; ClientError for one that librdkafka cannot take."""
+    names = list(topics)
+    for name in names:
+        if not (isinstance(name, str) and is_native_text(name)):
+            raise ClientError(
+                f"cannot subscribe to {name!r}: a name is a text without NUL characters and lone "
+                "surrogates"
+            )
+    return names
 
 
 class RecordMetadata(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -297,10 +353,11 @@ def next_offsets(offsets: Offsets) -> Committed:
     committed: Committed = {}
     if isinstance(offsets, Mapping):
         for partition, value in offsets.items():
-            plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
             key = partition_of(partition)
-            checked_offset(key, plain.offset)
-            committed[key] = plain
+            metadata = value.metadata if isinstance(value, OffsetAndMetadata) else ""
+            committed[key] = OffsetAndMetadata(
+                checked_offset(key, value), _checked_metadata(key, metadata)
+            )
         return committed
     for record in offsets if isinstance(offsets, Iterable) else [offsets]:
         if not isinstance(record, ConsumerRecord):
@@ -314,11 +371,25 @@ def next_offsets(offsets: Offsets) -> Committed:
     return committed
 
 
+def _checked_metadata(key: TopicPartition, metadata: Any) -> str:
+    if metadata is None:
+        # As in Java.
+        return ""
+    if isinstance(metadata, str) and is_native_text(metadata):
+        return metadata
+    raise TypeError(
+        f"the metadata {metadata!r} of the offset of {key} is no text without NUL characters and "
+        "lone surrogates"
+    )
+
+
 def checked_offset(
     key: TopicPartition, offset: int | OffsetAndMetadata, others: Collection[int] = ()
 ) -> int:
     """Return the number of an offset; ClientError if it is negative and not one of `others`."""
     number = operator.index(offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
+    if number > _OFFSET_MAX:
+        raise ClientError(f"{number} is not an offset of {key}: offsets have 63 bits")
     if number < 0 and number not in others:
         raise ClientError(f"{number} is not an offset of {key}: offsets begin with 0")
     return number

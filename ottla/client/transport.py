@@ -20,8 +20,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
-from ottla.client.config.refused_options import refused_option
+from ottla.client.config.refused_options import checked_texts, refused_option
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
+from ottla.client.records import native_names
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
@@ -204,7 +205,9 @@ def subscribe(
 ) -> None:
     """Join librdkafka's group; ClientError if a pattern, which begins with ^, is invalid."""
     try:
-        consumer.subscribe(list(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost)
+        consumer.subscribe(
+            native_names(topics), on_assign=assigned, on_revoke=revoked, on_lost=lost
+        )
     except KafkaException as error:
         if error.args[0].code() == KafkaError._INVALID_ARG:
             names = ", ".join(map(repr, topics))
@@ -309,7 +312,7 @@ def translated_errors() -> Iterator[None]:
 
 
 def _open(kind: Opened, settings: Settings) -> Any:
-    properties = {**_CLIENT, **settings}
+    properties = checked_texts({**_CLIENT, **settings})
     # A delegation token of sasl.jaas.config: librdkafka has no such setting.
     if "sasl.tokenauth" in properties:
         raise ConfigError(_NO_TOKENS)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ottla.base.errors import ApiError, OttlaError
+from ottla.base.errors import ApiError, ConfigError, OttlaError
 from ottla.client import (
     AdminClient,
     AsyncProducer,
     Consumer,
+    OffsetAndMetadata,
     Producer,
     RebalanceListener,
     RetryingConsumer,
@@ -60,6 +61,8 @@ def test_options_of_a_topic_may_be_numbers(cluster: Cluster, topic: str) -> None
 MISTAKES: dict[str, tuple[Callable[[Consumer], object], str]] = {
     "assign": (lambda one: one.assign([("t", 0)]), "call unsubscribe first"),
     "seek": (lambda one: one.seek(sorted(one.assignment)[0], -7), "-7 is not an offset"),
+    "seek too far": (lambda one: one.seek(sorted(one.assignment)[0], 2**63), "have 63 bits"),
+    "commit too far": (lambda one: one.commit({("t", 0): 2**63}), "have 63 bits"),
     "pause": (lambda one: one.pause([("zzz", 0)]), "zzz-0 is not assigned"),
     "resume": (lambda one: one.resume([("zzz", 0)]), "zzz-0 is not assigned"),
     "end_offsets": (lambda one: one.end_offsets([("zzz", 0)]), "There is no partition zzz-0"),
@@ -252,3 +255,39 @@ def test_callback_that_raises_does_not_drop_others(cluster: Cluster, topic: str)
         with pytest.raises(RuntimeError, match="no"):
             consumer.poll(0)
         assert called == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["\udc80", "a\0b", "^\udc80", b"t", None])
+def test_topic_that_is_no_text_is_refused(cluster: Cluster, topic: str, name: Any) -> None:
+    """Librdkafka's binding would end the process, or read another topic."""
+    with Consumer(bootstrap_servers=cluster.bootstrap, group_id=topic) as consumer:
+        with pytest.raises(ClientError, match="cannot subscribe to"):
+            consumer.subscribe([topic, name])
+        with pytest.raises(TypeError, match="is not a partition"):
+            consumer.assign([(name if name != b"t" else topic, 0 if name != b"t" else -1)])
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer, RetryingConsumer])
+def test_option_that_is_no_text_is_refused(kind: Any) -> None:
+    """A group whose name has a lone surrogate would end the process."""
+    settings: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "client_id": "\udc80"}
+    arguments: tuple[Any, ...] = ()
+    if kind is not Producer:
+        settings = {"bootstrap_servers": "127.0.0.1:1", "group_id": "\udc80"}
+    if kind is RetryingConsumer:
+        arguments, settings["delays_s"] = ("t", print), [1]
+    with pytest.raises(ConfigError, match=r"the value of (client|group)\.id has a NUL character"):
+        kind(*arguments, **settings)
+
+
+def test_metadata_of_a_commit_is_text(cluster: Cluster, topic: str) -> None:
+    """None is no metadata, as in Java; another type is an error that names the partition."""
+    with Consumer(bootstrap_servers=cluster.bootstrap, group_id=topic) as consumer:
+        consumer.assign([(topic, 0)])
+        none: Any = None
+        consumer.commit({(topic, 0): OffsetAndMetadata(1, none)})
+        assert consumer.committed() == {(topic, 0): OffsetAndMetadata(1, "")}
+        wrong: Any
+        for wrong in (5, "\udc80", "a\0b"):
+            with pytest.raises(TypeError, match=f"metadata .* of the offset of {topic}-0"):
+                consumer.commit({(topic, 0): OffsetAndMetadata(1, wrong)})

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.base.errors import ConfigError
 from ottla.client.errors import ClientError
+from ottla.client.records import is_native_text
 
 # librdkafka's names of options: Kafka's, and their values.
 _WORDED = {
@@ -22,6 +24,14 @@ class UnknownOption(ClientError):
     def __init__(self, text: str, name: str) -> None:
         super().__init__(text)
         self.name = name
+
+
+def checked_texts(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the same options; ConfigError for a text with which the binding ends the process."""
+    for name, value in properties.items():
+        if isinstance(value, str) and not is_native_text(value):
+            raise ConfigError(f"the value of {name} has a NUL character or a lone surrogate")
+    return properties
 
 
 def refused_option(text: str, properties: Mapping[str, Any]) -> ClientError:

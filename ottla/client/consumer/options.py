@@ -15,6 +15,7 @@ from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError
 from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.departures import Departures
+from ottla.client.records import native_names
 from ottla.client.security.options import SECURITY_OPTIONS, security_of
 
 _log = logging.getLogger("ottla.client")
@@ -77,7 +78,7 @@ def first_offset(settings: ClientSettings) -> int:
 
 def names_to_subscribe(settings: ClientSettings, topics: str | Sequence[str]) -> list[str]:
     """Return the names of topics; ClientError for those that the consumer ignores."""
-    names = [topics] if isinstance(topics, str) else list(topics)
+    names = native_names([topics] if isinstance(topics, str) else topics)
     internal = sorted(set(names).intersection(_INTERNAL_TOPICS))
     if internal and settings.native.get(_IGNORED_TOPICS):
         raise ClientError(

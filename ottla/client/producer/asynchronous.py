@@ -33,7 +33,14 @@ from ottla.client.producer.preparation import (
 )
 from ottla.client.producer.producer import INTERRUPTED, not_aborted, not_closed, refusal
 from ottla.client.producer.transactions import AsyncGroupMember, GroupMember
-from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
+from ottla.client.records import (
+    Headers,
+    Offsets,
+    ProducerRecord,
+    as_bytes,
+    native_headers,
+    unsent,
+)
 
 _SERVED_EVERY = 15
 _TICK_S = 0.002
@@ -101,13 +108,12 @@ class AsyncProducer:
                 else:
                     partition_or_any = -1 if partition is None else partition
                     at = native_timestamp(timestamp)
-                    self._produce(topic, value, key, partition_or_any, future, future, at, headers)
-            except BufferError:
+                    named = native_headers(headers)
+                    self._produce(topic, value, key, partition_or_any, future, future, at, named)
+            except (BufferError, *MALFORMED, transport.LibrdkafkaError):
+                value, key = as_bytes(value), as_bytes(key)
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
-                await self._send_in_turn(record, future)
-            except (*MALFORMED, transport.LibrdkafkaError) as error:
-                record = PreparedRecord(topic, value, key, headers, partition, timestamp)
-                self._refuse(record, future, error)
+                await self._queue_or_wait(record, future)
         else:
             sent = ProducerRecord(topic, value, key, headers, partition, timestamp)
             await self._send_prepared(sent, future)
@@ -260,16 +266,18 @@ class AsyncProducer:
             if self._waiting or not preparation.is_ready(sent):
                 await self._send_in_turn(sent, future)
                 return
-            record = preparation.prepared(sent)
-            try:
-                self._queue(record, future)
-            except BufferError:
-                await self._send_in_turn(record, future)
-            except (*MALFORMED, transport.LibrdkafkaError) as error:
-                self._refuse(record, future, error)
+            await self._queue_or_wait(preparation.prepared(sent), future)
         except (ApiError, ClientError) as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
             raise
+
+    async def _queue_or_wait(self, record: PreparedRecord, future: AsyncDelivery) -> None:
+        try:
+            self._queue(record, future)
+        except BufferError:
+            await self._send_in_turn(record, future)
+        except (*MALFORMED, transport.LibrdkafkaError) as error:
+            self._refuse(record, future, error)
 
     async def _send_in_turn(
         self, sent: ProducerRecord | PreparedRecord, future: AsyncDelivery
@@ -309,7 +317,7 @@ class AsyncProducer:
         self._produce(
             record.topic, record.value, record.key,
             -1 if record.partition is None else record.partition,
-            future, future, native_timestamp(record.timestamp), record.headers,
+            future, future, native_timestamp(record.timestamp), native_headers(record.headers),
         )  # fmt: skip
 
     async def _queue_with_patience(self, record: PreparedRecord, waiting: _Waiting) -> None:

@@ -10,9 +10,9 @@ from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError, SerializationError
 from ottla.client.producer.interceptors import ProducerInterceptors
 from ottla.client.producer.partitioners import Topology, checked, partitioner_from
-from ottla.client.records import Headers, ProducerRecord
+from ottla.client.records import Headers, ProducerRecord, as_bytes
 
-MALFORMED = (TypeError, OverflowError, UnicodeEncodeError)
+MALFORMED = (TypeError, OverflowError, ValueError)
 """Exceptions of librdkafka's binding for arguments of a wrong type, or out of range."""
 
 
@@ -100,11 +100,17 @@ class Preparation:
 
 def _serialize(serializer: SerdeFunction, topic: str, data: Any, part: str) -> Any:
     try:
-        return serializer(topic, data)
+        result = as_bytes(serializer(topic, data))
     except UNFIT as error:
         raise SerializationError(
             f"cannot serialize the {part} {_shown(data)} of a record for topic {topic!r}: {error}"
         ) from error
+    if isinstance(result, bytes | str | None):
+        return result
+    raise SerializationError(
+        f"the {part}.serializer returned {_shown(result)} for the {part} {_shown(data)} of a record "
+        f"for topic {topic!r}: it must return bytes, text or None"
+    )
 
 
 def _shown(data: Any) -> str:

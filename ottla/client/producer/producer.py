@@ -23,7 +23,14 @@ from ottla.client.producer.preparation import (
 )
 from ottla.client.producer.serving import ReportServer, warned_errors
 from ottla.client.producer.transactions import GroupMember
-from ottla.client.records import Headers, Offsets, ProducerRecord, unsent
+from ottla.client.records import (
+    Headers,
+    Offsets,
+    ProducerRecord,
+    as_bytes,
+    native_headers,
+    unsent,
+)
 
 # Reports are served after every 64th record: each time costs as much as sending a record. A sender
 # that is slower than 6 400 records per second leaves most of them to the background thread.
@@ -91,11 +98,15 @@ class Producer:
                     partition_or_any = -1 if partition is None else partition
                     self._produce(
                         topic, value, key, partition_or_any, future, future,
-                        native_timestamp(timestamp), headers,
+                        native_timestamp(timestamp), native_headers(headers),
                     )  # fmt: skip
-            except _REFUSALS as error:
-                record = PreparedRecord(topic, value, key, headers, partition, timestamp)
-                self._recover(record, future, error)
+            except _REFUSALS:
+                self._queue(
+                    PreparedRecord(
+                        topic, as_bytes(value), as_bytes(key), headers, partition, timestamp
+                    ),
+                    future,
+                )
         else:
             sent = ProducerRecord(topic, value, key, headers, partition, timestamp)
             self._send_prepared(sent, future)
@@ -240,37 +251,37 @@ class Producer:
             sent = preparation.intercepted(sent)
             future._observer = preparation.interceptors.on_acknowledgement
         try:
-            record = preparation.prepared(sent)
-            partition_or_any = -1 if record.partition is None else record.partition
-            try:
-                self._produce(
-                    record.topic, record.value, record.key, partition_or_any, future, future,
-                    native_timestamp(record.timestamp), record.headers,
-                )  # fmt: skip
-            except _REFUSALS as error:
-                self._recover(record, future, error)
+            self._queue(preparation.prepared(sent), future)
         except (ApiError, ClientError) as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
             raise
 
-    def _recover(self, record: PreparedRecord, future: DeliveryFuture, error: Exception) -> None:
+    def _queue(self, record: PreparedRecord, future: DeliveryFuture) -> None:
         """Wait until the queue has room; complete the future of a record that is too large."""
-        deadline = Deadline(self._parts.max_block_s)
-        partition_or_any = -1 if record.partition is None else record.partition
-        while isinstance(error, BufferError):
-            deadline.check(record.topic)
-            if not self._server.serve(_STEP_S):
-                self._server.wait()
+        deadline = None
+        while True:
             try:
                 self._produce(
-                    record.topic, record.value, record.key, partition_or_any, future, future,
-                    native_timestamp(record.timestamp), record.headers,
+                    record.topic, record.value, record.key,
+                    -1 if record.partition is None else record.partition,
+                    future, future, native_timestamp(record.timestamp),
+                    native_headers(record.headers),
                 )  # fmt: skip
                 return
-            except (BufferError, transport.LibrdkafkaError) as again:
-                error = again
-        if isinstance(error, MALFORMED):
-            raise plain_type_error(record, error) from error
+            except BufferError:
+                deadline = deadline or Deadline(self._parts.max_block_s)
+                deadline.check(record.topic)
+            except MALFORMED as error:
+                raise plain_type_error(record, error) from error
+            except transport.LibrdkafkaError as error:
+                self._refuse(record, future, error)
+                return
+            if not self._server.serve(_STEP_S):
+                self._server.wait()
+
+    def _refuse(
+        self, record: PreparedRecord, future: DeliveryFuture, error: transport.LibrdkafkaError
+    ) -> None:
         if transport.is_fatal(error.args[0]):
             # Its reason may not have been reported yet.
             self._server.serve()

@@ -7,6 +7,7 @@ from typing import Any, Self
 from ottla.base.errors import OttlaError
 from ottla.client import transport
 from ottla.client.errors import ClientError
+from ottla.client.records import native_headers
 from ottla.client.security.refusals import refusal
 
 _DELIVERY_TIMEOUT_MS = 30_000
@@ -55,7 +56,7 @@ class RecordProducer:
         """Queue a record; blocks while the queue is full. Without `partition` the key decides, or
         chance. `timestamp` is in ms since 1970, by default now.
         """
-        optional_arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        optional_arguments: dict[str, Any] = {"headers": native_headers(headers or None)}
         if partition is not None:
             optional_arguments["partition"] = partition
         if timestamp is not None:

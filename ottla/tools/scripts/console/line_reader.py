@@ -78,7 +78,9 @@ class LineReader:
                     f"Header keys should not be equal to the null marker '{self._null}' as they "
                     "can't be null"
                 )
-            result.append((name, self._bytes(value) if match else None))
+            # As Java decodes the line.
+            text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            result.append((text, self._bytes(value) if match else None))
         return result
 
     def _bytes(self, text: str) -> bytes | None:

@@ -12,6 +12,7 @@ from ottla.testing import Cluster
 from ottla.tools.main import run
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.console.formatter import DefaultFormatter
+from ottla.tools.scripts.console.line_reader import LineReader
 from ottla.tools.scripts.json_files import read_json
 from ottla.tools.text_files import read_text
 from ottla.tools.zookeeper import shell
@@ -277,3 +278,10 @@ def test_interrupted_zookeeper_shell(
     monkeypatch.setattr(shell.nodes, "parse", interrupt)
     assert entry.run("zookeeper-shell", ["127.0.0.1:1", "ls", "/"]) == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_header_name_that_is_not_utf8_has_replacement_characters() -> None:
+    """As in Java: librdkafka's binding would end the console producer."""
+    line = b"na\xffme:v\xff\tvalue".decode("utf-8", "surrogateescape")
+    reader = LineReader({"parse.headers": "true"})
+    assert reader.read(line).headers == [("na\ufffdme", b"v\xff")]
