@@ -1,10 +1,12 @@
 """Broker addresses as users write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`."""
 
+import re
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
 
 DEFAULT_PORT = 9092
+_PORT = re.compile("[0-9]{1,5}")
 DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -38,7 +40,7 @@ def _parse_address(text: str) -> Address:
         host, _, port = bare.partition(":")
         if not port:
             raise ConfigError(f"{text!r} is not an address: the port after the colon is missing")
-    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+    if port and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
         raise ConfigError(f"{text!r} is not an address: {port!r} is not a port from 1 to 65535")
     if not host or " " in host:
         raise ConfigError(f"{text!r} is not an address: write host:port, as in {DEFAULT_BOOTSTRAP}")
