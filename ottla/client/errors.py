@@ -31,6 +31,21 @@ def too_long(topic: str) -> ApiError | None:
     return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, subject=f"Topic {topic!r}")
 
 
+def check_topic(name: object) -> None:
+    """Raise for what is not a text in UTF-8: librdkafka's binding would end the process.
+
+    TypeError for another type, ApiError for a text with other characters.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is not the name of a topic: use a text")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, subject=f"Topic {name!r}") from None
+    if "\0" in name:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, subject=f"Topic {name!r}")
+
+
 class RecordsDenied(ApiError):
     """The user is denied the `operation` (Read or Write) on the records of `topic`."""
 

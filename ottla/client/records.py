@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, check_topic
 
 Header = tuple[str, bytes | None]
 Headers = Sequence[Header] | Mapping[str, bytes | None]
@@ -21,6 +21,10 @@ Headers = Sequence[Header] | Mapping[str, bytes | None]
 _TIMESTAMP_TYPES = ("unknown", "create", "logappend")
 NO_OFFSET = -1
 """The offset of a record that was not stored, or that acks=0 does not report."""
+
+
+# The largest numbers of the protocol.
+_PARTITION_MAX, _OFFSET_MAX = 2**31 - 1, 2**63 - 1
 
 
 class TopicPartition(NamedTuple):
@@ -37,8 +41,10 @@ def partition_of(key: Any) -> TopicPartition:
     """Return a partition; TypeError for anything but a tuple of a topic and a number."""
     try:
         topic, number = key
-        if isinstance(topic, str):
-            return TopicPartition(topic, operator.index(number))
+        check_topic(topic)
+        partition = operator.index(number)
+        if partition <= _PARTITION_MAX:
+            return TopicPartition(topic, partition)
     except (TypeError, ValueError):
         pass
     raise TypeError(
@@ -321,6 +327,8 @@ def checked_offset(
     number = operator.index(offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
     if number < 0 and number not in others:
         raise ClientError(f"{number} is not an offset of {key}: offsets begin with 0")
+    if number > _OFFSET_MAX:
+        raise ClientError(f"{number} is not an offset of {key}: use at most {_OFFSET_MAX}")
     return number
 
 

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from ottla.base.errors import ApiError, OttlaError
 from ottla.base.loading import deferred, load
 from ottla.client.brokers import Brokers
-from ottla.client.errors import too_long
+from ottla.client.errors import check_topic, too_long
 from ottla.tools.output import JSON, TABLE, Output, note
 from ottla.wire.fields import Message
 
@@ -218,7 +218,8 @@ def parse_positive_milliseconds(
 
 
 def writable_topic(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    """Return the name of a topic to write to; ApiError if it is too long."""
+    """Return the name of a topic to write to; ApiError if no topic has it."""
+    check_topic(name)
     error = too_long(name)
     if error is not None:
         raise error

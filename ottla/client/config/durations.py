@@ -10,7 +10,7 @@ _UNITS_MS = {
     "d": 86_400_000,
     "w": 7 * 86_400_000,
 }
-_SHORT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)", re.IGNORECASE)
+_SHORT = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(ms|s|m|h|d|w)", re.IGNORECASE)
 # ISO 8601 without years and months, which have no fixed length (as in java.time.Duration).
 _ISO = re.compile(
     r"P(?:(?P<w>[0-9]+)W)?(?:(?P<d>[0-9]+)D)?"

@@ -12,7 +12,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.names import IGNORED, Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, check_topic
 from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.departures import Departures
 from ottla.client.security.options import SECURITY_OPTIONS, security_of
@@ -78,6 +78,8 @@ def first_offset(settings: ClientSettings) -> int:
 def names_to_subscribe(settings: ClientSettings, topics: str | Sequence[str]) -> list[str]:
     """Return the names of topics; ClientError for those that the consumer ignores."""
     names = [topics] if isinstance(topics, str) else list(topics)
+    for name in names:
+        check_topic(name)
     internal = sorted(set(names).intersection(_INTERNAL_TOPICS))
     if internal and settings.native.get(_IGNORED_TOPICS):
         raise ClientError(
@@ -98,6 +100,8 @@ def open_consumer(
     A member of a group ignores internal topics unless they are among `topics`, its first ones, or
     `exclude.internal.topics` is false: librdkafka's patterns would match them.
     """
+    for name in topics:
+        check_topic(name)
     excludes = settings.flag("exclude.internal.topics", "group.id" in settings.native)
     if excludes and not set(topics).intersection(_INTERNAL_TOPICS):
         expressions = ",".join(f"^{name}$" for name in _INTERNAL_TOPICS)

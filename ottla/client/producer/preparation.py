@@ -12,7 +12,7 @@ from ottla.client.producer.interceptors import ProducerInterceptors
 from ottla.client.producer.partitioners import Topology, checked, partitioner_from
 from ottla.client.records import Headers, ProducerRecord
 
-MALFORMED = (TypeError, OverflowError, UnicodeEncodeError)
+MALFORMED = (TypeError, OverflowError, ValueError)
 """Exceptions of librdkafka's binding for arguments of a wrong type, or out of range."""
 
 
@@ -140,4 +140,6 @@ def plain_type_error(record: PreparedRecord, error: Exception) -> SerializationE
             f"cannot send a record for topic {record.topic!r}: timestamp={record.timestamp!r} is no "
             "whole number of ms since 1970; of a datetime it is `int(moment.timestamp() * 1000)`"
         )
-    return SerializationError(f"cannot send a record for topic {record.topic!r}: {error}")
+    is_text = isinstance(error, UnicodeEncodeError)
+    reason = f"{error.object!r} is not text that UTF-8 can encode" if is_text else error
+    return SerializationError(f"cannot send a record for topic {record.topic!r}: {reason}")
