@@ -272,12 +272,9 @@ class _Table:
     def number(self, key: str, default: int, *, least: int) -> int:
         """Return an integer of at least `least` that a request can contain."""
         value = self._get(key, default)
-        if (
-            not isinstance(value, int)
-            or isinstance(value, bool)
-            or not least <= value <= _INT32_MAX
-        ):
-            raise ConfigError(f"{self.name}: {key} must be an integer from {least} to {_INT32_MAX}, not {reprlib.repr(value)}")  # fmt: skip
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or not least <= value <= _INT32_MAX:
+            raise ConfigError(f"{self.name}: {key} must be an integer of at least {least} and at most {_INT32_MAX}, not {reprlib.repr(value)}")  # fmt: skip
         return value
 
     def seconds(self, key: str, default: float | None = None) -> float:
