@@ -5,6 +5,7 @@ The rows are the source of parsing and validation, DescribeConfigs, docs/options
 Follows Kafka's ConfigDef; like INVALID_CONFIG, errors name the key and the reason.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -37,7 +38,22 @@ class Scope(Enum):
     GROUP = "group"
 
 
+_DIGITS = re.compile(r"[0-9]+")
 _LIMITS = {OptionType.SHORT: 2**15, OptionType.INT: 2**31, OptionType.LONG: 2**63}
+
+
+def is_digits(text: str, digits_max: int) -> bool:
+    """Return True if a text is a number of at most so many of the digits 0 to 9.
+
+    Unlike `isdecimal`, without the digits of other scripts. Python refuses to convert thousands of
+    digits.
+    """
+    return len(text) <= digits_max and _DIGITS.fullmatch(text) is not None
+
+
+def is_port(text: str) -> bool:
+    """Return True if a text is the number of a port, or 0, which selects a free one."""
+    return is_digits(text, 5) and int(text) < 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

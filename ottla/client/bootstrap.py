@@ -1,10 +1,14 @@
 """Broker addresses as users write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`."""
 
+import re
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
 
 DEFAULT_PORT = 9092
+# What no name and no address has. Some resolvers take * for this machine.
+_OTHER = re.compile(r"[\s/@*?#\[\]]")
+_PORT = re.compile("[0-9]{1,5}")
 DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -32,14 +36,16 @@ def _parse_address(text: str) -> Address:
     bare = text.rpartition("://")[2]
     host, port = bare, ""
     if bare.startswith("["):
-        host, _, suffix = bare[1:].partition("]")
+        host, bracket, suffix = bare[1:].partition("]")
+        if not bracket:
+            raise ConfigError(f"{text!r} is not an address: write ] after {host!r}")
         port = suffix.removeprefix(":")
     elif bare.count(":") == 1:
         host, _, port = bare.partition(":")
         if not port:
             raise ConfigError(f"{text!r} is not an address: the port after the colon is missing")
-    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+    if port and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
         raise ConfigError(f"{text!r} is not an address: {port!r} is not a port from 1 to 65535")
-    if not host or " " in host:
+    if not host or _OTHER.search(host):
         raise ConfigError(f"{text!r} is not an address: write host:port, as in {DEFAULT_BOOTSTRAP}")
     return Address(host, int(port or DEFAULT_PORT))

@@ -6,6 +6,7 @@ imports neither asyncio nor the table of all APIs; a message knows its own key a
 """
 
 import math
+import reprlib
 import socket
 import struct
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import ottla
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address
@@ -171,7 +173,9 @@ class Connection:
             row.api_key: (row.min_version, row.max_version) for row in response.api_keys
         }
 
-    def _encode(self, request: schema.Message, version: int) -> bytes:
+    def _encode(self, request: schema.Message, version: int) -> list[Buffer]:
+        """Return the next request as buffers; ApiError names a value that no request can hold."""
+        self._correlation_id += 1
         client = self.client_id.encode()
         header = (
             _REQUEST_HEADER.pack(request.API_KEY, version, self._correlation_id, len(client))
@@ -179,7 +183,13 @@ class Connection:
         )
         if version >= request.FLEXIBLE_HEADER_SINCE:
             header += b"\0"
-        return b"".join(schema.encode_parts(request, version, header))
+        try:
+            return schema.encode_parts(request, version, header)
+        except schema.WrongValue as error:
+            api = type(request).__name__.removesuffix("Request")
+            value = reprlib.repr(error.value)
+            text = f"{value} cannot be sent as {error.place} of {api}: {error.why}"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text) from error
 
     def _decode(self, response_type: type[M], version: int, frame: bytearray) -> M:
         try:
@@ -204,8 +214,7 @@ class Connection:
     def _exchange(self, request: schema.Message, version: int, timeout_s: float) -> bytearray:
         if self._socket is None:
             raise NotReachable(f"the connection to {self.address} is closed")
-        self._correlation_id += 1
-        frame = self._encode(request, version)
+        frame = b"".join(self._encode(request, version))
         deadline = time.monotonic() + timeout_s
         try:
             self._socket.settimeout(timeout_s)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=schema.Message)
 
 _LENGTH = struct.Struct(">i")
-_REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 _OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
 # The kernel accepts at most this many parts per call.
@@ -60,13 +59,7 @@ class PipelinedConnection(Connection):
         if not self._expected:
             self.renew_session(self._timeout_s)
         version = self.version_of(type(request), max_version)
-        self._correlation_id += 1
-        client = self.client_id.encode()
-        header = _REQUEST_HEADER.pack(request.API_KEY, version, self._correlation_id, len(client))
-        header += client
-        if version >= request.FLEXIBLE_HEADER_SINCE:
-            header += b"\0"
-        parts = schema.encode_parts(request, version, header)
+        parts = self._encode(request, version)
         self._send_parts([_LENGTH.pack(sum(map(len, parts))), *parts])
         self._expected.append((self._correlation_id, version))
 

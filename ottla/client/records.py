@@ -21,7 +21,8 @@ Headers = Sequence[Header] | Mapping[str, bytes | None]
 _TIMESTAMP_TYPES = ("unknown", "create", "logappend")
 NO_OFFSET = -1
 """The offset of a record that was not stored, or that acks=0 does not report."""
-_OFFSET_MAX = 2**63 - 1
+# The largest numbers of the protocol.
+_PARTITION_MAX, _OFFSET_MAX = 2**31 - 1, 2**63 - 1
 
 
 class TopicPartition(NamedTuple):
@@ -39,7 +40,8 @@ def partition_of(key: Any) -> TopicPartition:
     try:
         topic, number = key
         partition = operator.index(number)
-        if isinstance(topic, str) and is_native_text(topic) and partition >= 0:
+        is_name = isinstance(topic, str) and is_native_text(topic)
+        if is_name and 0 <= partition <= _PARTITION_MAX:
             return TopicPartition(topic, partition)
     except (TypeError, ValueError):
         pass
@@ -388,10 +390,10 @@ def checked_offset(
 ) -> int:
     """Return the number of an offset; ClientError if it is negative and not one of `others`."""
     number = operator.index(offset.offset if isinstance(offset, OffsetAndMetadata) else offset)
-    if number > _OFFSET_MAX:
-        raise ClientError(f"{number} is not an offset of {key}: offsets have 63 bits")
     if number < 0 and number not in others:
         raise ClientError(f"{number} is not an offset of {key}: offsets begin with 0")
+    if number > _OFFSET_MAX:
+        raise ClientError(f"{number} is not an offset of {key}: use at most {_OFFSET_MAX}")
     return number
 
 

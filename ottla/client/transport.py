@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.user_code import LoggedErrors
-from ottla.client.config.refused_options import checked_texts, refused_option
+from ottla.client.config.refused_options import check_text, refused_option
 from ottla.client.errors import ClientError, Closed, Fenced, NotReachable, RecordsDenied, TimedOut
 from ottla.client.records import native_names
 
@@ -312,7 +312,10 @@ def translated_errors() -> Iterator[None]:
 
 
 def _open(kind: Opened, settings: Settings) -> Any:
-    properties = checked_texts({**_CLIENT, **settings})
+    properties = {**_CLIENT, **settings}
+    for name, value in properties.items():
+        if isinstance(value, str):
+            check_text(name, value)
     # A delegation token of sasl.jaas.config: librdkafka has no such setting.
     if "sasl.tokenauth" in properties:
         raise ConfigError(_NO_TOKENS)

@@ -7,6 +7,7 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.client.admin import cluster
 from ottla.client.brokers import Brokers
+from ottla.tools.text_files import is_number
 
 broker_option = click.option(
     "--broker",
@@ -22,8 +23,8 @@ def parse_broker_ids(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[int, ...]:
     """Return the broker ids of a comma-separated list (a click callback)."""
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    if not all(part.isdecimal() for part in parts):
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if not all(is_number(part, 32) for part in parts):
         raise click.BadParameter(f"{text!r} is not a list of broker ids, as in 1,2,3", context, parameter)  # fmt: skip
     ids = tuple(int(part) for part in parts)
     if len(set(ids)) != len(ids):

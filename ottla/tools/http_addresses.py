@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
+from ottla.tools.text_files import is_number
 
 Address = tuple[str, int]
 _OPTION = "metrics.listener"
@@ -24,7 +25,7 @@ def http_addresses(
         values = {entry.name: entry.value or "" for entry in entries}
         host, _, port = values.get(_OPTION, "").rpartition(":")
         is_chosen = all(values.get(name) == value for name, value in required.items())
-        if is_chosen and port.isdecimal() and int(port):
+        if is_chosen and _is_port(port):
             host_name = brokers.address(node_id).host if host in _ANY else host.strip("[]")
             by_node[node_id] = (host_name, int(port))
     return by_node
@@ -33,6 +34,10 @@ def http_addresses(
 def parse_address(text: str) -> Address:
     """Return the host and the port of HOST:PORT; ValueError if it has another form."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not _is_port(port):
         raise ValueError(f"{text!r} is not of the form HOST:PORT")
     return host.strip("[]"), int(port)
+
+
+def _is_port(text: str) -> bool:
+    return is_number(text, 17) and int(text) > 0

@@ -5,7 +5,7 @@ works with a large library or with the broker defers that import until its argum
 that its own `--help` and its usage errors are fast (`loading.deferred`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ MAY_BE_BLANK = frozenset(
     {"delimiter", "format", "headers", "key", "key_delimiter", "key_regex", "metrics", "value",
      "value_regex"}
 )  # fmt: skip
+# Python refuses to convert thousands of digits; no number of a command needs more than these.
+_DIGITS_MAX = 40
 
 
 class Verb(NamedTuple):
@@ -48,7 +50,7 @@ class LazyGroup(click.Group):
             return None
         command = load(verb.module, "command")
         assert isinstance(command, click.Command)
-        refuse_blank_texts(command)
+        refuse_unusable_texts(command)
         return command
 
     def resolve_command(
@@ -80,12 +82,12 @@ def names_something(parameter: click.Parameter) -> bool:
     return is_text and parameter.name not in MAY_BE_BLANK
 
 
-def refuse_blank_texts(command: click.Command) -> None:
-    """Let a command, or those of a group, refuse blank texts on the command line; idempotent."""
+def refuse_unusable_texts(command: click.Command) -> None:
+    """Let a command, or those of a group, refuse texts that no value can have; idempotent."""
     for nested in command.commands.values() if isinstance(command, click.Group) else ():
-        refuse_blank_texts(nested)
+        refuse_unusable_texts(nested)
     for parameter in command.params:
-        if names_something(parameter) and "process_value" not in vars(parameter):
+        if "process_value" not in vars(parameter):
             # Before the conversion: the path of an empty text is that of the current folder.
             checked = partial(_checked, parameter, parameter.process_value)
             vars(parameter)["process_value"] = checked
@@ -97,8 +99,41 @@ def _checked(
     context: click.Context,
     value: Any,
 ) -> Any:
-    texts = value if isinstance(value, tuple | list) else (value,)
     is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-    if is_given and any(isinstance(text, str) and not text.strip() for text in texts):
-        raise click.BadParameter("it must not be blank", context, parameter)
+    for text in _texts(value):
+        problem = _problem(parameter, text)
+        if is_given and not problem and names_something(parameter) and not text.strip():
+            problem = "it must not be blank"
+        if problem:
+            raise click.BadParameter(problem, context, parameter)
     return process(context, value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Return the texts of a value: of an option with several values, or that is repeated, too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _problem(parameter: click.Parameter, text: str) -> str:
+    """Return what no value of this type can have; "" if there is nothing."""
+    if isinstance(parameter.type, click.Path | click.File):
+        # The name of a file may have any other byte.
+        return f"{text!r} has a NUL character: no file has such a name" if "\0" in text else ""
+    if not _is_unicode(text):
+        return f"{text!r} is not UTF-8 text: write it in UTF-8"
+    is_number = isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType)
+    if is_number and not (text.isascii() and "_" not in text and len(text) <= _DIGITS_MAX):
+        return f"{text!r} is not a number: write at most {_DIGITS_MAX} of the digits 0 to 9"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -8,6 +8,7 @@ traceback.
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -287,6 +288,8 @@ _BROKEN = (
     "a listener with TLS or SASL needs its options (--command-config FILE); "
     "`ottla doctor` looks for the cause"
 )
+_NUMBER_OF_ERROR = re.compile(r"\[Errno -?[0-9]+\] ")
+_LONG_WORD = re.compile(r"(\S{100})\S{300,}(\S{20})")
 _NO_TOPIC = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
@@ -295,6 +298,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         result = root.main(arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as error:
+        error.message = shortened(error.message)
         try:
             error.show()
         except BrokenPipeError:
@@ -315,7 +319,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def explain(error: Exception) -> str:
     """Return the message for an error, with its remedy."""
-    text = str(error).rstrip(".")
+    text = _NUMBER_OF_ERROR.sub("", str(error)).rstrip(".")
     if isinstance(error, NotReachable):
         if isinstance(error.__cause__, ConnectionResetError):
             return f"{text}: {_BROKEN}"
@@ -332,6 +336,11 @@ def explain(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror
     return text
+
+
+def shortened(text: str) -> str:
+    """Return a message without the middle of the long words that it quotes."""
+    return _LONG_WORD.sub(r"\1…\2", text)
 
 
 def main() -> None:
@@ -363,7 +372,7 @@ def _open_standard_streams() -> None:
 
 def _fail(sentence: str, code: int = 1) -> int:
     try:
-        click.echo(f"ottla: {sentence}", err=True)
+        click.echo(f"ottla: {shortened(sentence)}", err=True)
     except BrokenPipeError:
         _silence(sys.stderr)
     return code

@@ -19,17 +19,17 @@ _YEAR_10000_MS = 253_402_300_800_000
 def parse_moment(text: str, now_ms: int) -> int:
     """Return milliseconds since the epoch; `-1h` is one hour before `now_ms`, `now` is `now_ms`.
 
-    ValueError for another form, and for more than 2^63 - 1 ms.
+    ValueError for another form, for a time before 1970, and for more than 2^63 - 1 ms.
     """
     cleaned = text.strip()
     if cleaned == "now":
         return now_ms
-    if re.fullmatch(r"\d{9,}", cleaned):
+    if re.fullmatch(r"[0-9]{9,}", cleaned):
         if not is_number(cleaned, 64):
             raise ValueError(f"{text!r} is too late for a point in time: use at most {_MAX_MS}")
         return int(cleaned)
     if cleaned.startswith("-"):
-        return now_ms - int(_parse_duration(cleaned[1:]))
+        return _since_1970(text, now_ms - int(_parse_duration(cleaned[1:])))
     try:
         moment = datetime.datetime.fromisoformat(cleaned)
     except ValueError as error:
@@ -40,9 +40,15 @@ def parse_moment(text: str, now_ms: int) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     # Compute whole milliseconds in integers: a float would round the last one.
-    return (moment - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(
-        milliseconds=1
-    )
+    epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    return _since_1970(text, (moment - epoch) // datetime.timedelta(milliseconds=1))
+
+
+def _since_1970(text: str, time_ms: int) -> int:
+    # For brokers, -1 is the end and -2 the beginning.
+    if time_ms < 0:
+        raise ValueError(f"{text!r} is before 1970, which no request can contain: use a later time")
+    return time_ms
 
 
 def render_moment(timestamp_ms: int) -> str:

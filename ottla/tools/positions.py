@@ -57,13 +57,13 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(_WORDS[text])
     if text.startswith("@"):
         return Position(Anchor.TIME, parse_moment(text[1:], now_ms))
-    if re.fullmatch(r"[+-]?\d+", text) and not is_number(text.lstrip("+-"), 64):
+    if re.fullmatch(r"[+-]?[0-9]+", text) and not is_number(text.lstrip("+-"), 64):
         raise ValueError(f"{text!r} is too large for an offset: use at most {_MAX_OFFSET}")
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"[0-9]+", text):
         return Position(Anchor.OFFSET, int(text))
-    if re.fullmatch(r"-\d+", text):
+    if re.fullmatch(r"-[0-9]+", text):
         return Position(Anchor.TAIL, -int(text))
-    if re.fullmatch(r"\+\d+", text):
+    if re.fullmatch(r"\+[0-9]+", text):
         return Position(Anchor.HEAD, int(text))
     raise ValueError(
         f"{text!r} is not a position: use beginning, end, stored, an offset (42), "

@@ -1,8 +1,11 @@
 """Text files that users name on the command line."""
 
+import re
 from pathlib import Path
 
 from ottla.base.errors import ConfigError
+
+_WHOLE = re.compile("[0-9]{1,19}")
 
 
 def read_text(path: str | Path) -> str:
@@ -22,5 +25,4 @@ def read_text(path: str | Path) -> str:
 
 def is_number(text: str, bits: int) -> bool:
     """Return True if a text is a whole number, not negative, that a signed field of `bits` holds."""
-    # Python refuses to convert thousands of digits.
-    return text.isdecimal() and len(text) <= 19 and int(text) < 1 << (bits - 1)
+    return _WHOLE.fullmatch(text) is not None and int(text) < 1 << (bits - 1)

@@ -7,6 +7,7 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.tools.text_files import is_number
 
 Partition = tuple[str, int]
 
@@ -17,12 +18,12 @@ def parse_topic_partitions(brokers: Brokers, topic_partitions: Sequence[str]) ->
     """
     keys: list[Partition] = []
     for argument in topic_partitions:
-        name, _, numbers = argument.partition(":")
+        name, colon, numbers = argument.partition(":")
         known = [row.partition for row in topics.describe_topic(brokers, name).partitions]
-        if not numbers:
+        if not colon:
             keys += [(name, number) for number in known]
             continue
-        if not all(part.strip().isdecimal() for part in numbers.split(",")):
+        if not all(is_number(part.strip(), 32) for part in numbers.split(",")):
             raise click.UsageError(f"invalid topic {argument!r}: use the form orders:0,1")
         for number in (int(part) for part in numbers.split(",")):
             check_partition(name, number, known)

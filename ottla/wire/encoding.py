@@ -7,7 +7,8 @@ field has buffers of its own.
 
 If a version has no field for a value, the value is dropped if the field is `ignorable`; otherwise
 the encoder raises ApiError UNSUPPORTED_VERSION, as for a null that the version does not allow. A
-value of the wrong type is a bug of the caller and raises AssertionError.
+value that the type of its field cannot hold raises WrongValue, an AssertionError: it is a bug of
+the caller, unless a user has given it to a client.
 """
 
 import functools
@@ -436,6 +437,15 @@ def refuse_value(label: str, value: object, name: str, version: int) -> NoReturn
     )
 
 
+class WrongValue(AssertionError):
+    """The value of a field that its type cannot hold; `place` is as in `topics[0].name`."""
+
+    def __init__(self, message: Message, version: int, place: str, value: object, why: str) -> None:
+        name = f"{type(message).__name__}.{place}"
+        super().__init__(f"{name} of v{version} cannot hold {value!r}: {why}")
+        self.place, self.value, self.why = place, value, why
+
+
 def unwritable(message: Message, version: int, error: Exception) -> Exception:
     """Find the value that could not be encoded."""
     problem = find_wrong_value(message, version)
@@ -445,7 +455,9 @@ def unwritable(message: Message, version: int, error: Exception) -> Exception:
     name = f"{type(message).__name__}.{path}"
     if value is None:
         return ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name} may not be null in v{version}.")
-    return AssertionError(f"{name} of v{version} cannot hold {value!r}: {error}")
+    is_text = isinstance(error, UnicodeEncodeError)
+    why = "it is not text that UTF-8 can encode" if is_text else str(error)
+    return WrongValue(message, version, path, value, why)
 
 
 def find_wrong_value(message: Struct, version: int, path: str = "") -> tuple[str, object] | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.wire.decoding import compile_decoder, decoder_source, has_records
-from ottla.wire.encoding import compile_encoder, encoder_source
+from ottla.wire.encoding import WrongValue, compile_encoder, encoder_source
 from ottla.wire.fields import (
     NEVER,
     NO_UUID,
@@ -43,6 +43,7 @@ __all__ = [
     "FieldRow",
     "Message",
     "Struct",
+    "WrongValue",
     "array",
     "boolean",
     "decode",

@@ -61,8 +61,14 @@ def test_options_of_a_topic_may_be_numbers(cluster: Cluster, topic: str) -> None
 MISTAKES: dict[str, tuple[Callable[[Consumer], object], str]] = {
     "assign": (lambda one: one.assign([("t", 0)]), "call unsubscribe first"),
     "seek": (lambda one: one.seek(sorted(one.assignment)[0], -7), "-7 is not an offset"),
-    "seek too far": (lambda one: one.seek(sorted(one.assignment)[0], 2**63), "have 63 bits"),
-    "commit too far": (lambda one: one.commit({("t", 0): 2**63}), "have 63 bits"),
+    "seek too far": (
+        lambda one: one.seek(sorted(one.assignment)[0], 2**63),
+        "use at most 9223372036854775807",
+    ),
+    "commit too far": (
+        lambda one: one.commit({("t", 0): 2**63}),
+        "use at most 9223372036854775807",
+    ),
     "pause": (lambda one: one.pause([("zzz", 0)]), "zzz-0 is not assigned"),
     "resume": (lambda one: one.resume([("zzz", 0)]), "zzz-0 is not assigned"),
     "end_offsets": (lambda one: one.end_offsets([("zzz", 0)]), "There is no partition zzz-0"),
@@ -149,7 +155,7 @@ async def test_missing_partition_of_a_topic_in_asyncio(cluster: Cluster, topic: 
         ({"timestamp": datetime(2026, 1, 1)}, r"of a datetime it is `int\(moment\.timestamp"),
         ({"timestamp": 1.5}, r"timestamp=1\.5 is no whole number of ms since 1970"),
         ({"timestamp": 2**70}, "cannot send a record for topic"),
-        ({"key": "\udc80"}, "surrogates not allowed"),
+        ({"key": "\udc80"}, "is not text that UTF-8 can encode"),
         ({"headers": {"a": 5}}, "expected header value"),
     ],
 )
@@ -276,7 +282,7 @@ def test_option_that_is_no_text_is_refused(kind: Any) -> None:
         settings = {"bootstrap_servers": "127.0.0.1:1", "group_id": "\udc80"}
     if kind is RetryingConsumer:
         arguments, settings["delays_s"] = ("t", print), [1]
-    with pytest.raises(ConfigError, match=r"the value of (client|group)\.id has a NUL character"):
+    with pytest.raises(ConfigError, match=r"(client|group)\.id='.*' has a NUL character"):
         kind(*arguments, **settings)
 
 

@@ -36,7 +36,7 @@ async def refused(cluster: Cluster, sentence: str, topic: str, **words: Any) -> 
     [
         ([("\udc80", b"1")], "is not the name of a header"),
         ({"\udc80": b"1"}, "is not the name of a header"),
-        ({"a": "\udc80"}, "surrogates not allowed"),
+        ({"a": "\udc80"}, "is not text that UTF-8 can encode"),
         ([("a\0b", b"1")], r"'a\\x00b' is not the name of a header"),
         ([(b"a", b"1")], r"\(b'a', b'1'\) is not a header"),
         ([(5, b"1")], r"\(5, b'1'\) is not a header"),

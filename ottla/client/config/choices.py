@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.refused_options import check_text
 
 _CHOICES = {
     "acks": ("all", "-1", "0", "1"),
@@ -19,10 +20,18 @@ _NUMBERS = {
     "buffer.memory": "LONG",
     "delivery.timeout.ms": "INT",
     "heartbeat.interval.ms": "INT",
+    "max.in.flight.requests.per.connection": "INT",
     "max.poll.interval.ms": "INT",
     "metadata.max.age.ms": "LONG",
     "session.timeout.ms": "INT",
+    "transaction.timeout.ms": "INT",
 }
+_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
+_NUMBER_MAX = {"INT": 2**31 - 1, "LONG": 2**63 - 1}
+_LISTS = frozenset({"partition.assignment.strategy"})
+_NAMES = frozenset(
+    {"client.id", "client.rack", "group.id", "group.instance.id", "transactional.id"}
+)
 
 _RESETS = ("earliest", "latest", "none")
 _BY_AGE = "by_duration:"
@@ -63,9 +72,26 @@ def has_librdkafka(assignors: Iterable[object]) -> bool:
     return names == {"cooperative-sticky"} or names <= {"range", "roundrobin"}
 
 
+def _is_number(text: str, kind: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and abs(int(text)) <= _NUMBER_MAX[kind]
+
+
 def check_value(name: str, value: Any) -> None:
     """Raise ConfigError, in the words of Kafka's ConfigDef, for a value that the option lacks."""
-    if name in _NUMBERS and re.fullmatch(r"\s*[+-]?\d+\s*", str(value)) is None:
+    if isinstance(value, str):
+        check_text(name, value)
+    elif name in _NAMES:
+        # The text of another value is hardly the name that is meant.
+        kind = type(value).__name__
+        raise ConfigError(
+            f"Invalid value {value!r} for configuration {name}: Expected value to be a string, but "
+            f"it was a {kind}"
+        )
+    elif name not in _LISTS and isinstance(value, bytes | list | dict | set | type | None):
+        raise ConfigError(
+            f"Invalid value {value!r} for configuration {name}: write a text or a number"
+        )
+    if name in _NUMBERS and not _is_number(str(value), _NUMBERS[name]):
         raise ConfigError(
             f"Invalid value {value} for configuration {name}: Not a number of type {_NUMBERS[name]}"
         )

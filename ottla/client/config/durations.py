@@ -10,11 +10,11 @@ _UNITS_MS = {
     "d": 86_400_000,
     "w": 7 * 86_400_000,
 }
-_SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.IGNORECASE)
+_SHORT = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(ms|s|m|h|d|w)", re.IGNORECASE)
 # ISO 8601 without years and months, which have no fixed length (as in java.time.Duration).
 _ISO = re.compile(
-    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
-    r"(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    r"P(?:(?P<w>[0-9]+)W)?(?:(?P<d>[0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:(?P<h>[0-9]+)H)?(?:(?P<m>[0-9]+)M)?(?:(?P<s>[0-9]+(?:\.[0-9]+)?)S)?)?",
     re.IGNORECASE,
 )
 # The largest number of milliseconds that a request can contain.

@@ -26,12 +26,10 @@ class UnknownOption(ClientError):
         self.name = name
 
 
-def checked_texts(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the same options; ConfigError for a text with which the binding ends the process."""
-    for name, value in properties.items():
-        if isinstance(value, str) and not is_native_text(value):
-            raise ConfigError(f"the value of {name} has a NUL character or a lone surrogate")
-    return properties
+def check_text(name: str, value: str) -> None:
+    """Raise ConfigError for the value of an option with which the binding ends the process."""
+    if not is_native_text(value):
+        raise ConfigError(f"{name}={value!r} has a NUL character or a lone surrogate")
 
 
 def refused_option(text: str, properties: Mapping[str, Any]) -> ClientError:

@@ -1,8 +1,10 @@
 """Settings of a client: from a dict or file and keyword arguments to librdkafka's and our own."""
 
 import difflib
+import math
 import re
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,9 +74,12 @@ class ClientSettings:
         """Return a number among `own`; ConfigError if it is none."""
         value = self.own.get(name, default)
         try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise ConfigError(f"{name}={value!r} is not a number") from None
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ConfigError(f"{name}={reprlib.repr(value)} is not a number")
+        return number
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a truth value among `own`; ConfigError if it is none."""
@@ -163,24 +168,39 @@ def hint(role: Role, name: str) -> str:
 
 
 def _dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
+    for name in settings:
+        if not isinstance(name, str):
+            raise ConfigError(f"{name!r} is not the name of an option: use a text")
     return {dotted(name): value for name, value in settings.items()}
 
 
 def _from_file(path: str | Path) -> FileOptions:
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"the settings in {str(path)!r} are not UTF-8 text: name a .properties file"
+        ) from error
+    except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and _ADDRESSES.fullmatch(str(path)):
             raise ConfigError(
                 f"{str(path)!r} is an address, and the first argument is a file of settings: pass "
                 f"bootstrap_servers={str(path)!r}"
             ) from error
-        raise ConfigError(f"the settings in {str(path)!r} cannot be read: {error}") from error
+        is_system = isinstance(error, OSError)
+        reason = error if is_system else "no file has a name with a NUL character"
+        raise ConfigError(f"the settings in {str(path)!r} cannot be read: {reason}") from error
     return FileOptions(parse_properties(text, str(path)))
 
 
 def _addresses(value: Any) -> str:
-    text = value if isinstance(value, str) else ",".join(value)
+    rows = [value] if isinstance(value, str) else value
+    if not isinstance(rows, Iterable) or not all(isinstance(row, str) for row in rows):
+        raise ConfigError(
+            f"bootstrap.servers={value!r} is not a text or a list of texts: write host:port"
+        )
+    text = ",".join(rows)
+    check_value("bootstrap.servers", text)
     return ",".join(map(str, parse_bootstrap(text)))
 
 

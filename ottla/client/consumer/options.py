@@ -99,8 +99,9 @@ def open_consumer(
     A member of a group ignores internal topics unless they are among `topics`, its first ones, or
     `exclude.internal.topics` is false: librdkafka's patterns would match them.
     """
+    names = native_names(topics)
     excludes = settings.flag("exclude.internal.topics", "group.id" in settings.native)
-    if excludes and not set(topics).intersection(_INTERNAL_TOPICS):
+    if excludes and not set(names).intersection(_INTERNAL_TOPICS):
         expressions = ",".join(f"^{name}$" for name in _INTERNAL_TOPICS)
         settings.native.setdefault(_IGNORED_TOPICS, expressions)
     # A logger of this consumer alone: its lines report why a member left its group.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.loading import deferred_module
+from ottla.base.options import is_digits
 
 # Scripts start faster without them.
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _claims(text: str) -> dict[str, Any]:
     if not user:
         raise ConfigError(f"{CLAIMS}={text!r} has no principal: write principal=NAME")
     life = rows.get("lifeSeconds", str(_UNSECURED_SECONDS))
-    if not life.isdecimal():
+    if not is_digits(life, 12):
         raise ConfigError(f"{CLAIMS}={text!r}: lifeSeconds is not a number")
     claims: dict[str, Any] = {rows.get("principalClaimName", "sub"): user, "exp": int(life)}
     if "scope" in rows:

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Generator
 
+from ottla.base.options import is_digits
 from ottla.client.security.options import HASHES, Credentials
 
 # RFC 7677: a server that asks for fewer makes the password easy to guess. More would take minutes.
@@ -51,7 +52,7 @@ def _scram(credentials: Credentials, nonce: str) -> Exchange:
     begin = f"n={user},r={nonce}" + (",tokenauth=true" if credentials.is_token else "")
     server_first = (yield f"n,,{begin}".encode()).decode()
     fields = _fields(server_first)
-    iterations = int(fields["i"]) if fields.get("i", "").isdecimal() else 0
+    iterations = int(fields["i"]) if is_digits(fields.get("i", ""), 9) else 0
     if not fields.get("r", "").startswith(nonce) or iterations not in _ITERATIONS:
         raise AuthenticationFailed("the server's first message is wrong")
     salt = base64.b64decode(fields.get("s", ""))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ottla.base.options import OptionType, Scope
+from ottla.base.options import OptionType, Scope, is_port
 from ottla.cluster.options.option_rows import Rows
 from ottla.metrics.dialects import CONFLUENT, JMX_EXPORTER, STRIMZI_REPORTER
 
@@ -10,7 +10,7 @@ from ottla.metrics.dialects import CONFLUENT, JMX_EXPORTER, STRIMZI_REPORTER
 def parse_address(text: str) -> tuple[str, int] | None:
     """Return host and port of `host:port`; None if the text is not of this form."""
     host, colon, port = text.rpartition(":")
-    if not (host and colon and port.isdecimal() and int(port) < 65536):
+    if not (host and colon and is_port(port)):
         return None
     return host.strip("[]"), int(port)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.base.options import Snapshot, Table
+from ottla.base.options import Snapshot, Table, is_port
 from ottla.cluster.options import (
     authorization_options,
     broker_options,
@@ -174,7 +174,7 @@ def _parse_listener(text: str, option: str, protocols: Mapping[str, str]) -> Lis
     scheme, scheme_end, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     name = scheme.upper()
-    if not (scheme_end and colon and port.isdecimal() and int(port) < 65536):
+    if not (scheme_end and colon and is_port(port)):
         raise refusal(text, "it must look like PLAINTEXT://host:port")
     if name not in protocols:
         raise refusal(text, f"listener.security.protocol.map names no protocol for {scheme}")

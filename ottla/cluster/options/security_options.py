@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.base.options import OptionType, Scope, Snapshot
+from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.net.tls import TlsFiles
 from ottla.security import jaas
@@ -383,7 +383,7 @@ class _Values:
         except ValueError as error:
             raise self._refusal(name, f"cannot be read: {error}") from error
         skew = module.options.get(_SKEW, "0")
-        if not skew.isdecimal():
+        if not is_digits(skew, 18):
             raise self._refusal(name, f"has {_SKEW}={skew}: write milliseconds")
         return BearerOptions(module.options)
 

@@ -75,9 +75,14 @@ def body_of(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip() != _JSON:
         raise ConfigError(f"the body must have the content type {_JSON}")
     try:
-        return json.loads(request.body)
+        body = json.loads(request.body)
+        # SQLite and hashes refuse what a string in JSON may contain: half of a character.
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ConfigError("the body has a lone surrogate, which is not text: remove it") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the body is not JSON: {error}") from None
+    return body
 
 
 def json_reply(status: int, value: Any, headers: Mapping[str, str] | None = None) -> Reply:

@@ -232,7 +232,13 @@ class HttpConnection(asyncio.BufferedProtocol):
         )
 
     async def _answer(self, head: list[bytes]) -> None:
-        response, with_body = await self._server.answer(head)
+        response = None
+        try:
+            response, with_body = await self._server.answer(head)
+        finally:
+            # Otherwise the peer would wait for the response of a request that has failed.
+            if response is None:
+                self.abort()
         if isinstance(response, HttpResponse):
             await self._send(response, with_body=with_body)
             return

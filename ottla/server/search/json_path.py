@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ottla.base.errors import ConfigError
 from ottla.coordinators.consumer.regex.patterns import BytesPattern
 
-_STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[([0-9]{1,9})\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _OPERATOR = re.compile(r"(==|!=|<=|>=|=~|<|>)\s*(.+)", re.DOTALL)
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,

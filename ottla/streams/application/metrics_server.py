@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ottla.base.errors import ConfigError
+from ottla.base.options import is_port
 from ottla.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, labels, render
 from ottla.streams.application.progress import Progress
 
@@ -59,7 +60,7 @@ class MetricsServer:
         self, listener: str, application_id: str, progress: Callable[[], Progress]
     ) -> None:
         host, _, port = listener.rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 65_535:
+        if not host or not is_port(port):
             raise ConfigError(f"metrics_listener cannot be {listener!r}: write it as host:port.")
         self._listener = host.strip("[]"), int(port)
         self._application_id = application_id

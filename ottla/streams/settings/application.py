@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
+from ottla.base.options import is_port
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
@@ -201,7 +202,7 @@ def _check_numbers(options: Mapping[str, Any]) -> None:
 
 def _check_server(server: str) -> None:
     host, _, port = server.rpartition(":")
-    if server and not (host and port.isascii() and port.isdigit()):
+    if server and not (host and is_port(port)):
         raise ConfigError(f"application_server cannot be {server!r}: give host:port.")
 
 

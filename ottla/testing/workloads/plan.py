@@ -33,6 +33,7 @@ RoundTrip and ConnectionStress.
 """
 
 import re
+import reprlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,12 +41,14 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.options import is_digits
 
 ACTIONS = ("kill", "restart", "pause", "isolate", "slow_disk", "expire_session")
 _AT_ONCE = ("restart", "expire_session")
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_TARGET = re.compile(r"controller|leader:([\w.-]+)(?::([0-9]+))?")
+_INT32_MAX = 2**31 - 1
+_TARGET = re.compile(r"controller|leader:([\w.-]+)(?::([0-9]{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +124,13 @@ def parse_plan(text: str, name: str = "the workload") -> Plan:
 def _parse(text: str) -> Plan:
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"this is not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError("its tables are nested too deeply") from None
+    except ValueError as error:
+        # Python refuses to convert thousands of digits.
+        is_syntax = isinstance(error, tomllib.TOMLDecodeError)
+        reason = str(error) if is_syntax else "a number is too large"
+        raise ConfigError(f"this is not TOML: {reason}") from None
     root = _Table("the file", document)
     cluster = root.table("cluster")
     topics = root.table("topics")
@@ -155,7 +163,7 @@ def _check(plan: Plan) -> None:
                 f"[[consume]] reads topic {item.topic!r}, which no [[produce]] writes: add one"
             )
     for fault in plan.faults:
-        if fault.broker.isdecimal() and not 1 <= int(fault.broker) <= plan.brokers:
+        if is_digits(fault.broker, 9) and not 1 <= int(fault.broker) <= plan.brokers:
             raise ConfigError(
                 f"[[fault]] names broker {fault.broker}, but there are {plan.brokers}"
             )
@@ -262,10 +270,11 @@ class _Table:
         return value
 
     def number(self, key: str, default: int, *, least: int) -> int:
-        """Return an integer of at least `least`."""
+        """Return an integer of at least `least` that a request can contain."""
         value = self._get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"{self.name}: {key} must be an integer of at least {least}, not {value!r}")  # fmt: skip
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or not least <= value <= _INT32_MAX:
+            raise ConfigError(f"{self.name}: {key} must be an integer of at least {least} and at most {_INT32_MAX}, not {reprlib.repr(value)}")  # fmt: skip
         return value
 
     def seconds(self, key: str, default: float | None = None) -> float:
@@ -288,7 +297,7 @@ class _Table:
     def broker(self) -> str:
         """Return the target of a fault."""
         target = str(self._get("broker", None))
-        if not target.isdecimal() and _TARGET.fullmatch(target) is None:
+        if not is_digits(target, 9) and _TARGET.fullmatch(target) is None:
             raise ConfigError(f"{self.name}: broker {target!r} must be a number, controller or leader:TOPIC:PARTITION")  # fmt: skip
         return target
 

@@ -25,6 +25,7 @@ from ottla.tools import profiles
 from ottla.tools.console.command import PASSWORD_VARIABLE
 from ottla.tools.output import Output, note
 from ottla.tools.profile.client_config import read_options
+from ottla.tools.text_files import is_number
 
 
 def run(
@@ -82,7 +83,7 @@ def clusters_of(
     urls: dict[str, dict[int, str]] = {name: {} for name in names}
     for key, url in http_urls.items():
         name, _, broker = key.rpartition("/")
-        if not broker.isdecimal() or not url.startswith(("http://", "https://")):
+        if not is_number(broker, 32) or not url.startswith(("http://", "https://")):
             raise ConfigError(
                 f"--http-url {key}={url} is not of the form NAME/BROKER=URL, as in"
                 " local/1=http://127.0.0.1:9644"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ottla.base.errors import ConfigError
 from ottla.client.security.options import SECURITY_OPTIONS, Security, security_of
 from ottla.tools.profile.client_config import read_options
+from ottla.tools.text_files import is_number
 
 _SECURE = ("security.", "sasl.", "ssl.")
 _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
@@ -26,7 +27,7 @@ def read_client_config(file: str) -> ClientConfig:
     settings = read_options(file)
     timeouts = [settings[name] for name in _TIMEOUTS if name in settings]
     for text in timeouts[:1]:
-        if not text.isdecimal() or text == "0":
+        if not is_number(text, 32) or int(text) == 0:
             raise ConfigError(f"{file}: a timeout must be a number of milliseconds, not {text!r}.")
     known = {"bootstrap.servers", "client.id", *SECURITY_OPTIONS, *_TIMEOUTS}
     defaults = ClientConfig()

@@ -20,6 +20,7 @@ from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
 from ottla.tools.spark.talk import hear_spark
+from ottla.tools.text_files import is_number
 
 # The help needs no part of a topology.
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _run(app: Any) -> None:
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return is_number(text.removeprefix("-"), 64)
 
 
 def _tell(output: Output, app: Any, new: "State", old: "State") -> None:

@@ -25,6 +25,7 @@ from ottla.cluster.zk.port import (
     NotEmpty,
     SessionLost,
 )
+from ottla.tools.text_files import is_number
 from ottla.tools.zookeeper.results import Event, Result
 
 _SENTENCES: Mapping[type[CoordinationError], str] = {
@@ -100,7 +101,8 @@ def parse(name: str, arguments: Sequence[str]) -> CommandLine:
         flags[flag] = rest.pop(0) if flag in with_value else ""
     count = len(command.arguments.split())
     required = sum(not word.startswith("[") for word in command.arguments.split())
-    if not required <= len(rest) <= count or not flags.get("v", "0").lstrip("-").isdigit():
+    version = flags.get("v", "0")
+    if not required <= len(rest) <= count or not is_number(version.removeprefix("-"), 32):
         raise usage
     if command.arguments.startswith("path") and not rest[0].startswith("/"):
         raise UsageError("Path must start with / character")

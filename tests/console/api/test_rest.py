@@ -210,3 +210,15 @@ def test_offsets_are_planned_executed_and_undone(console: Console, client_of: Cl
     assert client.post(f"{offsets}/undo", json={"plan": plan}).status_code == 200
     rows = client.get(f"{_LOCAL}/groups").json()["items"]
     assert all(row["lag"] is None for row in rows)
+
+
+def test_text_with_half_a_character_is_refused(client_of: ClientOf) -> None:
+    """No database and no hash of a password takes a lone surrogate."""
+    for path, name in (("/users/u", "password"), ("/alerts/silences", "comment")):
+        method = "PUT" if name == "password" else "POST"
+        target = f"{_LOCAL}{path}" if method == "PUT" else f"/api/v1{path}"
+        body = f'{{"minutes": 1, "{name}": "\\ud800"}}'
+        headers = {"content-type": "application/json"}
+        response = client_of("ada").request(method, target, content=body, headers=headers)
+        assert response.status_code == 400, response.text
+        assert "lone surrogate" in response.json()["error"]["message"]

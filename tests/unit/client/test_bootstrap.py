@@ -22,7 +22,10 @@ def test_address_is_a_host_with_an_optional_port(text: str, addresses: list[Addr
     assert parse_bootstrap(text) == addresses
 
 
-@pytest.mark.parametrize("text", ["", " , ", "host:", "host:x", "host:0", "host:70000", ":9092"])
+@pytest.mark.parametrize(
+    "text",
+    ["", " , ", "host:", "host:x", "host:0", "host:70000", ":9092", "[::1", "*", "a/b", "h:\u0663"],
+)
 def test_invalid_address_is_rejected(text: str) -> None:
     """The error repeats the invalid part."""
     with pytest.raises(ConfigError, match=r"names no broker|is not an address"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.base.errors import ProtocolError
+from ottla.base.errors import ApiError, ProtocolError
 from ottla.client.bootstrap import Address
 from ottla.client.connection import Connection
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
@@ -154,3 +154,12 @@ def test_web_server_is_a_protocol_error() -> None:
         threading.Thread(target=serve, daemon=True).start()
         with pytest.raises(NotReachable, match="does not speak Kafka's protocol"):
             Connection(address)
+
+
+@pytest.mark.parametrize("name", ["x" * 40_000, "\udcff"])
+def test_value_that_no_request_can_contain(broker: Any, name: str) -> None:
+    """It is an error of the caller with the field and the beginning of the value."""
+    connection = Connection(broker.address)
+    with pytest.raises(ApiError, match=r"cannot be sent as states_filter\[0\] of ListGroups: "):
+        connection.call(ListGroupsRequest(states_filter=[name]), ListGroupsResponse)
+    connection.close()

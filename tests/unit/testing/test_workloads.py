@@ -83,6 +83,11 @@ def test_plan_has_every_key() -> None:
         ("[cluster]", 'bootstrap = "a:1"\n[cluster]', "remove bootstrap"),
         ("[[consume]]", "[consume]", "write [[consume]] instead of [consume]"),
         ("brokers = 2", "brokers =", "the workload: this is not TOML"),
+        ("brokers = 2", f"brokers = {'9' * 5000}", "this is not TOML: a number is too large"),
+        ("brokers = 2", f"brokers = {'9' * 50}", "brokers must be an integer of at least 1 and at"),
+        ("brokers = 2", f"x = {'[' * 50_000}", "its tables are nested too deeply"),
+        ('at = "100ms"', f'at = "{"9" * 500}s"', "[[fault]]: at must be a duration such as 500ms"),
+        ("leader:orders:0", f"leader:orders:{'9' * 5000}", "must be a number"),
         (
             "replication_factor = 2",
             "partitions = 0",

@@ -199,3 +199,60 @@ def test_host_that_is_no_name(
     assert host in done.errors + done.out.decode()
     assert "idna" not in done.errors + done.out.decode()
     assert "is not the name of a host" in done.errors + done.out.decode()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("topic describe \udcff", "is not UTF-8 text"),
+        ("topic create t --config k=\udcff", "is not UTF-8 text"),
+        ("topic list --command-config a\0b", "has a NUL character"),
+        ("topic create t --partitions \u0663", "is not a number"),
+        ("topic create t --partitions 1_0", "is not a number"),
+        (f"topic create t --partitions {'9' * 5000}", "is not a number"),
+        ("topic list --bootstrap h:\u0663", "is not a port"),
+        (f"topic list --bootstrap h:{'9' * 5000}", "is not a port"),
+        ("broker metrics --http h:0", "is not of the form HOST:PORT"),
+        (f"broker metrics --http h:{'9' * 20}", "is not of the form HOST:PORT"),
+        ("topic search t --http h:\u0663", "is not of the form HOST:PORT"),
+        ("consume t -e -o \u0663", "is not a position"),
+        ("consume t -e -o @1969-12-31T23:59:59.999Z", "is before 1970"),
+        ("consume t -e -o @-99999999h", "is before 1970"),
+        ("cluster elect t:", "use the form orders:0,1"),
+        (f"cluster elect t:{'9' * 5000}", "use the form orders:0,1"),
+        ("cluster move t --to 0,,1", "is not a list of broker ids"),
+    ],
+)
+def test_text_that_is_no_value_of_its_kind(
+    line: str, reason: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence quotes it, and is short even if the text is not."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
+    done = run(*line.split(" "))
+    assert done.code in (1, 2)
+    assert done.out == b""
+    assert reason in done.errors
+    assert len(done.errors) < 1000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "topic create {}",
+        "topic describe {}",
+        "topic delete {} --yes",
+        "topic copy t {}",
+        "group delete {} --yes",
+        "transaction describe {}",
+    ],
+)
+def test_name_that_no_request_can_contain(
+    line: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence has the reason, and the beginning of the name."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
+    done = run(*line.format("x" * 70_000).split())
+    assert (done.code, done.out) == (1, b"")
+    assert done.errors.startswith("ottla: ")
+    assert "xxxxxxxxxx" in done.errors
+    assert len(done.errors) < 1000

@@ -14,6 +14,7 @@ from typing import Any
 from ottla.base.errors import ConfigError
 from ottla.console.model.messages.json_paths import JsonPath
 from ottla.console.model.messages.patterns import Pattern
+from ottla.console.numbers import whole_number
 
 
 class Field(StrEnum):
@@ -157,9 +158,9 @@ def _text_test(condition: Condition) -> _Test:
 
 def _packed(text: str) -> tuple[bytes, ...]:
     """Return the serialized forms of an integer, as the page shows them; () for other texts."""
-    if not text.lstrip("-").isdecimal():
+    number = whole_number(text)
+    if number is None:
         return ()
-    number = int(text)
     return tuple(
         number.to_bytes(size, "big", signed=True)
         for size in (4, 8)

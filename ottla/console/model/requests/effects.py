@@ -1,9 +1,10 @@
 """Values of options for people, and the effect of a change: what happens, and when."""
 
+from ottla.console.numbers import LONG_MAX, whole_number
+
 _S, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _UNITS_MS = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_S, "s"))
 _UNITS_BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-_LONG_MAX = 9_223_372_036_854_775_807
 
 _RESTART = "Read-only: change it in the broker's configuration file and restart the broker."
 _AT_ONCE = "Takes effect without a restart."
@@ -71,11 +72,11 @@ def effect_of(name: str, *, is_read_only: bool) -> str:
 
 def shown_value(name: str, value: str) -> str:
     """Return the value of an option for people: "604800000 (7 d)", "unlimited". Pure."""
-    if not value.lstrip("-").isdecimal():
+    number = whole_number(value)
+    if number is None:
         return value
-    number = int(value)
     is_time, is_size = name.endswith(".ms"), name.endswith(".bytes")
-    if number == _LONG_MAX or (number == -1 and (is_time or is_size)):
+    if number == LONG_MAX or (number == -1 and (is_time or is_size)):
         return "unlimited"
     if is_time or is_size:
         return _with_unit(number, _UNITS_MS if is_time else _UNITS_BYTES)

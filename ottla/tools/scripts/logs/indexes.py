@@ -11,6 +11,7 @@ from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.logs.findings import Findings, TimeComparison
 from ottla.tools.scripts.logs.segments import Segment
 from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.text_files import is_number
 from ottla.wire.records import batch
 
 _OFFSET = struct.Struct(">ii")
@@ -119,7 +120,7 @@ def _producers(data: bytes) -> Sequence[tuple[Any, ...]]:
 def base_offset_of(path: Path) -> int:
     """Return the offset in a file's name; OttlaError, with Java's sentence, if it has none."""
     number = path.name.split(".")[0]
-    if not number.isdecimal():
+    if not is_number(number, 64):
         raise OttlaError(f'For input string: "{number}"')
     return int(number)
 

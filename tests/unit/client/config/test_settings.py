@@ -177,3 +177,53 @@ def test_providers_of_configuration_are_refused() -> None:
     """Their placeholders would stay in the values."""
     with pytest.raises(ConfigError, match=r"config\.providers is not supported"):
         read_settings(Role.PRODUCER, {"config.providers": "file"}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("group_id", "\udcff"),
+        ("group_id", "a\0b"),
+        ("group_id", True),
+        ("group_id", 5),
+        ("group_id", b"g"),
+        ("client_id", ["c"]),
+        ("client_rack", {}),
+        ("session_timeout_ms", True),
+        ("session_timeout_ms", 2**31),
+        ("session_timeout_ms", "9" * 5000),
+        ("session_timeout_ms", "\u0663"),
+        ("fetch_min_bytes", [1]),
+        ("fetch_min_bytes", b"1"),
+        ("bootstrap_servers", 9092),
+        ("bootstrap_servers", [9092]),
+        ("bootstrap_servers", "\udcff"),
+    ],
+)
+def test_value_of_another_type_is_refused(name: str, value: Any) -> None:
+    """The sentence names the option; librdkafka would abort the process, or use its text."""
+    with pytest.raises(ConfigError, match=name.replace("_", r"\.")):
+        read_settings(Role.CONSUMER, None, {name: value})
+
+
+@pytest.mark.parametrize("value", [True, "nan", "inf", "9" * 5000, None, [], b"x"])
+def test_number_of_the_client_itself_must_be_finite(value: Any) -> None:
+    """Texts with a number are accepted, as in files."""
+    settings = read_settings(Role.CONSUMER, {"max.poll.records": value}, {})
+    with pytest.raises(ConfigError, match=r"max\.poll\.records=.* is not a number"):
+        settings.number("max.poll.records", 500)
+
+
+def test_option_whose_name_is_no_text() -> None:
+    """The sentence has the key."""
+    with pytest.raises(ConfigError, match="1 is not the name of an option"):
+        read_settings(Role.CONSUMER, {1: 2}, {})  # type: ignore[dict-item]
+
+
+def test_file_that_is_not_text(tmp_path: Path) -> None:
+    """The sentence has its path."""
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    with pytest.raises(ConfigError, match=r"binary.* not UTF-8"):
+        read_settings(Role.CONSUMER, tmp_path / "binary", {})
+    with pytest.raises(ConfigError, match="NUL character"):
+        read_settings(Role.CONSUMER, "a\0b", {})

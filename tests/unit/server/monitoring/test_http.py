@@ -34,7 +34,11 @@ async def server() -> AsyncIterator[HttpServer]:
             200, "text/plain", [f"{request.path} {dict(request.parameters)}".encode()]
         )
 
-    running = HttpServer({"/page": page, "/large": large, "/below/": echo}, tasks)
+    async def broken(_: Request) -> HttpResponse:
+        raise ValueError("a fault of the page")
+
+    pages = {"/page": page, "/large": large, "/below/": echo, "/broken": broken}
+    running = HttpServer(pages, tasks)
     await running.open(RealNet(), "127.0.0.1", 0)
     yield running
     await running.close()
@@ -216,3 +220,9 @@ def _put(connection: http.HttpConnection, data: bytes) -> int:
     """Write bytes where the transport would, and return how many there are."""
     connection.get_buffer(-1)[: len(data)] = data
     return len(data)
+
+
+async def test_page_that_fails_closes_the_connection(server: HttpServer) -> None:
+    """The client does not wait for the response; the next request has one."""
+    assert await ask(server, b"GET /broken HTTP/1.1\r\n\r\n") == b""
+    assert b"200 OK" in await ask(server, b"GET /page HTTP/1.1\r\n\r\n")

@@ -98,6 +98,8 @@ def test_conditions_on_json(condition: str, expected: bool) -> None:
     ("condition", "sentence"),
     [
         ("a.b", r"does not begin with \$"),
+        (f"$[{'9' * 5000}]", "write it as"),
+        ("$[\u0663]", "write it as"),
         ("$.a.*", "cannot be read from"),
         ("$.a = 1", "cannot be read from"),
         ("$.a == x", "not a JSON literal"),
