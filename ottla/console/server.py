@@ -14,6 +14,7 @@ import uvicorn
 from ottla.base.errors import OttlaError
 from ottla.console.app import create_app
 from ottla.console.state import Console, ConsoleSettings, open_console
+from ottla.net.port import remedy
 
 _START_S = 30.0
 # Open streams (live tail) end at once when the console stops.
@@ -122,8 +123,8 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise OttlaError(
-            f"the console cannot listen on {host}:{port} ({error.strerror}):"
-            " choose another port with --console-port"
+            f"The console cannot listen on {host}:{port}: {error.strerror or error}. "
+            f"{remedy(error, 'choose another port with --console-port')}."
         ) from error
 
 
