@@ -63,7 +63,11 @@ def _list(output: Output, language: str) -> None:
         output.rows(rows, ())
         return
     name, question = (heading.render(language) for heading in _HEADINGS)
-    output.rows([{name: row["name"], question: row["question"]} for row in rows], (name, question))
+    if sys.stdout.isatty():
+        drawing.Drawing(sys.stdout, language).lessons((name, question), LESSONS.values())
+    else:
+        listed = [{name: row["name"], question: row["question"]} for row in rows]
+        output.rows(listed, (name, question))
     note(_HINT.render(language))
 
 
