@@ -122,8 +122,10 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
+        # create_server adds the address to the reason.
+        reason = f"{error}" if error.errno is None else f"{error.strerror}".partition(" (while")[0]
         raise OttlaError(
-            f"The console cannot listen on {host}:{port}: {error.strerror or error}. "
+            f"The console cannot listen on {host}:{port}: {reason}. "
             f"{remedy(error, 'choose another port with --console-port')}."
         ) from error
 

@@ -6,7 +6,6 @@ The real one is `ottla.net.listener.RealNet`; the simulated one is
 
 import asyncio
 import errno
-import socket
 import ssl
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -125,7 +124,8 @@ class Net(Protocol):
 
 def remedy(error: OSError, other_port: str) -> str:
     """Return what to do if a listener cannot be opened; `other_port` says how to choose its port."""
-    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+    # Negative numbers are those of the resolver.
+    if (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL:
         return "Use an address of this machine, or 0.0.0.0 for all of them"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"This user may not use a port that low: {other_port}"
