@@ -249,7 +249,7 @@ def test_workload_can_be_repeated_in_a_running_cluster(ottla_cluster: Cluster) -
 
 
 def test_brokers_that_are_killed_on_purpose_do_not_warn(tmp_path: Path) -> None:
-    """Standard error has the faults and nothing of the log, if nobody has configured logging."""
+    """Standard error has the faults only; the command does not configure logging."""
     file = tmp_path / "workload.toml"
     file.write_text(_WORKLOAD.replace("ACTION", "kill"))
     done = subprocess.run(
