@@ -14,6 +14,7 @@ import uvicorn
 from ottla.base.errors import OttlaError
 from ottla.console.app import create_app
 from ottla.console.state import Console, ConsoleSettings, open_console
+from ottla.net.port import remedy
 
 _START_S = 30.0
 # Open streams (live tail) end at once when the console stops.
@@ -121,9 +122,11 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
+        # create_server adds the address to the reason.
+        reason = f"{error}" if error.errno is None else f"{error.strerror}".partition(" (while")[0]
         raise OttlaError(
-            f"the console cannot listen on {host}:{port} ({error.strerror}):"
-            " choose another port with --console-port"
+            f"The console cannot listen on {host}:{port}: {reason}. "
+            f"{remedy(error, 'choose another port with --console-port')}."
         ) from error
 
 

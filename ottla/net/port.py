@@ -5,6 +5,7 @@ The real one is `ottla.net.listener.RealNet`; the simulated one is
 """
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -119,3 +120,13 @@ class Net(Protocol):
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
         """Return the means to send files through a transport; None if it cannot send files."""
         ...
+
+
+def remedy(error: OSError, other_port: str) -> str:
+    """Return what to do if a listener cannot be opened; `other_port` says how to choose its port."""
+    # Negative numbers are those of the resolver.
+    if (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL:
+        return "Use an address of this machine, or 0.0.0.0 for all of them"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"This user may not use a port that low: {other_port}"
+    return f"Stop the process that uses it, or {other_port}"

@@ -19,7 +19,7 @@ from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
-from ottla.net.port import Net, SocketBuffers
+from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
@@ -117,7 +117,7 @@ class Listeners:
             except OSError as error:
                 raise ConfigError(
                     f"Cannot listen on {listener.host}:{listener.port}: {error.strerror or error}. "
-                    f"Stop the process that uses it, or choose another port (0 selects a free one)."
+                    f"{remedy(error, 'choose another port (0 selects a free one)')}."
                 ) from error
             self.endpoints.append(endpoint)
 

@@ -340,7 +340,10 @@ class Node:
         if self._replicas is not None:
             self._replicas.directory_offline(path, error)
             if self._replicas.directories.is_lost:
-                self._fail("every log directory has failed", error)
+                reason = f"{error}".removeprefix(f"{error.directory}: ").rstrip(".")
+                advice = "check the disk, its free space and its permissions, then start again."
+                lost = StorageError(path, f"{reason}. No log directory is left: {advice}")
+                self._fail("every log directory has failed", lost)
 
     def _fail(self, reason: str, error: StorageError) -> None:
         """Stop, as Kafka does: a broker that cannot store anything hinders the brokers that can."""

@@ -6,6 +6,7 @@ Errors that Ottla raises on purpose are printed without a traceback; a bug keeps
 traceback.
 """
 
+import errno
 import gc
 import os
 import re
@@ -284,6 +285,14 @@ _ADVICE = {
 }
 
 
+# The same for errors of the operating system about a file.
+_OS_ADVICE = {
+    errno.EACCES: "change its owner or its permissions, or name another place",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f), or write less",
+    errno.ENOSPC: "free some space, then try again",
+    errno.EROFS: "name a place that can be written",
+}
+
 _BROKEN = (
     "a listener with TLS or SASL needs its options (--command-config FILE); "
     "`ottla doctor` looks for the cause"
@@ -332,7 +341,8 @@ def explain(error: Exception) -> str:
     if isinstance(error, ApiError) and error.message == _NO_TOPIC.message:
         return f"{text}: use 1 to 249 ASCII letters, digits, '.', '_' and '-'"
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        advice = _OS_ADVICE.get(error.errno or 0)
+        return f"{error.filename}: {error.strerror}" + (f": {advice}" if advice else "")
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror
     return text

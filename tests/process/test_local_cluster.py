@@ -323,3 +323,17 @@ def test_broker_without_an_id_gets_one_and_keeps_it(start: Start, tmp_path: Path
     first.stop()
     start(*arguments, str(tmp_path / "1.properties"))
     wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})
+
+
+def test_supervised_broker_that_is_stopped_while_it_starts_does_not_serve(tmp_path: Path) -> None:
+    """Its input ends before it is ready, as with Ctrl-C at the start of `ottla up --processes`."""
+    file = tmp_path / "server.properties"
+    file.write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path}/data\n")
+    done = subprocess.run(
+        [*COMMAND, "broker", "start", "--config", str(file), "--supervised"],
+        input=b"",
+        capture_output=True,
+        timeout=_PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -96,7 +96,7 @@ class HttpServer:
         except OSError as error:
             raise ConfigError(
                 f"Cannot listen on {host}:{port_number} for metrics: {error.strerror or error}. "
-                f"Stop the process that uses it, or choose another port (metrics.listener, --metrics-port)."
+                f"{port.remedy(error, 'choose another port (metrics.listener, --metrics-port)')}."
             ) from error
 
     @property

@@ -20,7 +20,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories import formatting
 from ottla.storage.directories.checkpointing import DirectoryCheckpoints
 from ottla.storage.directories.marks import ReplacementMarks
-from ottla.storage.files import checkpoints
+from ottla.storage.files import checkpoints, meta_properties
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
 from ottla.storage.log.log import Dependencies, Log
@@ -120,6 +120,13 @@ def _read_properties(files: FileSystem, path: str) -> dict[str, str]:
 
 def _check_properties(folder: str, properties: Mapping[str, str], owner: Owner) -> str | None:
     """Return the cluster id; raise ConfigError if `properties` are not the owner's."""
+    version = properties.get("version", str(meta_properties.ZOOKEEPER))
+    if version not in meta_properties.VERSIONS:
+        raise ConfigError(
+            f"{folder} has the unknown format {version!r} (version in its meta.properties). "
+            f"Start it with the version of Ottla or Apache Kafka that wrote it, or choose another "
+            f"directory."
+        )
     broker_id = properties.get("broker.id", properties.get("node.id"))
     if broker_id is not None and broker_id != str(owner.broker_id):
         raise ConfigError(

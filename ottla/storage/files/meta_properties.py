@@ -10,6 +10,7 @@ from ottla.storage.files.checkpoints import encode_properties, parse_properties
 
 ZOOKEEPER, KRAFT = 0, 1
 _NODE_ID = {ZOOKEEPER: "broker.id", KRAFT: "node.id"}
+VERSIONS = frozenset(map(str, _NODE_ID))
 
 
 class MetaProperties(NamedTuple):

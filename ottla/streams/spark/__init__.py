@@ -26,10 +26,17 @@ Column expressions run in the JVM if the result is guaranteed to be the same as 
 (`catalyst/steps.py`).
 """
 
-from ottla.streams.spark.connector.source import OttlaSource
-from ottla.streams.spark.connector.workers import freeze_objects
-from ottla.streams.spark.query.query import StreamsQuery, start
-from ottla.streams.spark.session.session import register, session
+try:
+    from ottla.streams.spark.connector.source import OttlaSource
+    from ottla.streams.spark.connector.workers import freeze_objects
+    from ottla.streams.spark.query.query import StreamsQuery, start
+    from ottla.streams.spark.session.session import register, session
+except ModuleNotFoundError as error:
+    if (error.name or "").startswith("ottla"):
+        raise
+    raise ModuleNotFoundError(
+        f"{__name__} needs {error.name}: pip install 'ottla[spark]'", name=error.name
+    ) from error
 
 # All modules are loaded now: in a worker of Spark, exclude their objects from garbage collection.
 freeze_objects()

@@ -1,7 +1,7 @@
 """Events of a lesson on a terminal: logs of replicas, in-sync replicas, high watermarks, groups."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -30,6 +30,8 @@ _SLOTS = 6
 _LABELS_FRAME = 8
 # The borders of a panel, and the padding.
 _PANEL_FRAME = 4
+# Between the columns of the list, and the last column of the terminal.
+_LIST_GAP = 3
 # The bar before a record, and the padding.
 _FRAME_WIDTH = 4
 _VALUE_LENGTH = 12
@@ -54,6 +56,18 @@ class Drawing:
     def __init__(self, stream: TextIO, language: str) -> None:
         self._language = language
         self._console = Console(file=stream, highlight=False, soft_wrap=False)
+
+    def lessons(self, headings: tuple[str, str], lessons: Iterable[Lesson]) -> None:
+        """Draw the list of lessons, whose questions are wrapped in their column."""
+        rows = list(lessons)
+        names = max(cell_len(name) for name in (headings[0], *(row.name for row in rows)))
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+        for heading in headings:
+            table.add_column(heading.upper(), no_wrap=True)
+        for row in rows:
+            lines = _wrap(self._word(row.question), self._console.width - names - _LIST_GAP)
+            table.add_row(row.name, "\n".join(lines))
+        self._console.print(table)
 
     def question(self, lesson: Lesson) -> None:
         """Draw the question of a lesson."""

@@ -23,6 +23,7 @@ _HINT = Text(
     "Run one with `ottla learn NAME`; --step waits for Enter after each step.",
     "用 `ottla learn 名称` 运行一个课程；--step 在每一步之后等待回车。",
 )
+_ENTER = Text("Press Enter to continue.", "按回车键继续。")
 _KINDS = {"PartitionView": "partition", "GroupView": "group", "TableView": "table"}
 
 
@@ -63,7 +64,11 @@ def _list(output: Output, language: str) -> None:
         output.rows(rows, ())
         return
     name, question = (heading.render(language) for heading in _HEADINGS)
-    output.rows([{name: row["name"], question: row["question"]} for row in rows], (name, question))
+    if sys.stdout.isatty():
+        drawing.Drawing(sys.stdout, language).lessons((name, question), LESSONS.values())
+    else:
+        listed = [{name: row["name"], question: row["question"]} for row in rows]
+        output.rows(listed, (name, question))
     note(_HINT.render(language))
 
 
@@ -79,18 +84,20 @@ def _draw(lesson: Lesson, language: str, *, waits: bool) -> None:
     def show(event: Event) -> None:
         picture.event(event)
         if waits and isinstance(event, Step):
-            _wait()
+            _wait(language)
 
     if waits:
-        _wait()
+        _wait(language)
     with cluster_for(lesson) as cluster:
         report = play(lesson, cluster, show)
     picture.explanation(lesson.explanation.render(language, report.facts))
 
 
-def _wait() -> None:
+def _wait(language: str) -> None:
     """Wait for Enter, or for the end of the input."""
     sys.stdout.flush()
+    if sys.stdin.isatty():
+        note(_ENTER.render(language))
     sys.stdin.readline()
 
 

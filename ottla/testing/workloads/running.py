@@ -4,6 +4,7 @@ A consumer checks that it reads every acknowledged record of its topic. A record
 acknowledged may be missing or not.
 """
 
+import logging
 import statistics
 import threading
 import time
@@ -103,6 +104,8 @@ def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
     with ExitStack() as stack:
         cluster = None
         if not plan.bootstrap:
+            # Brokers that are killed on purpose need not warn about it.
+            logging.getLogger("ottla").addHandler(logging.NullHandler())
             cluster = stack.enter_context(Cluster(plan.brokers, options=plan.options))
         bootstrap = plan.bootstrap if cluster is None else cluster.bootstrap
         with Brokers(bootstrap) as brokers:

@@ -71,12 +71,7 @@ def start(
         or "ottla-data"
     )
 
-    def nodes_of(node: Node) -> list[Node]:
-        if isinstance(node, _SupervisedNode):
-            node.watch_input()
-        return [node]
-
-    serving.serve(node, nodes_of, output, line, data)
+    serving.serve(node, lambda node: [node], output, line, data)
     if not supervised:
         note("Ottla has stopped.")
 
@@ -89,8 +84,12 @@ class _SupervisedNode(Node):
 
     _stops_with_cluster = False
 
-    def watch_input(self) -> None:
-        """Stop at the end of standard input."""
+    async def start(self) -> None:
+        """Start; from now on the end of standard input stops the broker."""
+        self._watch_input()
+        await super().start()
+
+    def _watch_input(self) -> None:
         loop = asyncio.get_running_loop()
 
         def read() -> None:

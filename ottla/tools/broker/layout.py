@@ -56,4 +56,5 @@ def check_cluster(data: str, count: int) -> None:
         if int(path.name.removeprefix("broker")) > count
     ]
     if missing:
-        note(f"{data} also has data of {', '.join(sorted(missing))}, which are not started.")
+        verb = "is" if len(missing) == 1 else "are"
+        note(f"{data} also has data of {', '.join(sorted(missing))}, which {verb} not started.")

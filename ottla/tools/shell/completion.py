@@ -18,7 +18,7 @@ def command(context: click.Context, output: Output, shell: str) -> None:
 
     \b
     bash, in ~/.bashrc:                    eval "$(ottla completion bash)"
-    zsh, in ~/.zshrc:                      eval "$(ottla completion zsh)"
+    zsh, in ~/.zshrc, after compinit:      eval "$(ottla completion zsh)"
     fish, in ~/.config/fish/config.fish:   ottla completion fish | source
     """
     kind = get_completion_class(shell)

@@ -17,8 +17,9 @@ def check_installed() -> None:
     """Raise ConfigError, with the remedy, if Spark cannot be started here."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
+        verb = "is" if len(missing) == 1 else "are"
         raise ConfigError(
-            f"This command needs Spark, but {' and '.join(missing)} is not installed: "
+            f"This command needs Spark, but {', '.join(missing)} {verb} not installed: "
             "pip install 'ottla[spark]'"
         )
 

@@ -54,11 +54,16 @@ def command(
             output.done(f"Topic {name} exists.", name=name, created=False)
             return
         raise
+    # Brokers report neither number to a user who may not describe the topic's configuration.
+    is_known = topic.partitions > 0
+    numbers = (
+        f" with {count_text(topic.partitions, 'partition')}, "
+        f"replication factor {topic.replication_factor}"
+    )
     output.done(
-        f"Created topic {name} with {count_text(topic.partitions, 'partition')}, "
-        f"replication factor {topic.replication_factor}.",
+        f"Created topic {name}{numbers if is_known else ''}.",
         name=name,
         created=True,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
+        partitions=topic.partitions if is_known else None,
+        replication_factor=topic.replication_factor if is_known else None,
     )

@@ -19,7 +19,7 @@ from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
 from ottla.net.listener import ACCEPTS_PER_TURN, AcceptLimit, RealListener, RealNet
-from ottla.net.port import SocketBuffers
+from ottla.net.port import SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
 from ottla.server.loop import event_loops
@@ -370,3 +370,17 @@ def test_turns_find_a_burst_after_single_connections() -> None:
     calls = accepted_by_turns(turns, 10_000, 200)
     assert calls.count(1) <= 64
     assert calls[-1] == 64
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.EADDRINUSE, ""), "Stop the process that uses it, or choose another port"),
+        (OSError(errno.EADDRNOTAVAIL, ""), "Use an address of this machine, or 0.0.0.0 for all"),
+        (socket.gaierror(socket.EAI_AGAIN, ""), "Use an address of this machine"),
+        (PermissionError(errno.EACCES, ""), "This user may not use a port that low: choose an"),
+    ],
+)
+def test_remedy_depends_on_the_reason(error: OSError, sentence: str) -> None:
+    """Another port does not help if the address is that of another machine."""
+    assert remedy(error, "choose another port").startswith(sentence)

@@ -341,6 +341,7 @@ async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
         await node.stop()
     assert node.failure is not None
     assert node.failure.directory == str(yard.folder)
+    assert "No log directory is left: check the disk" in str(node.failure)
 
 
 async def test_node_that_cannot_write_its_metadata_stops(yard: Yard) -> None:

@@ -21,3 +21,13 @@ def test_everything_except_spark_is_imported_without_it() -> None:
     command = [sys.executable, "-c", _WITHOUT_SPARK]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_package_of_spark_that_is_missing_is_named_with_its_remedy() -> None:
+    """The last line of the traceback has a command that can be copied."""
+    line = 'import sys; sys.modules["pyarrow"] = None; from ottla.streams import spark'
+    command = [sys.executable, "-c", line]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: ottla.streams.spark needs pyarrow: pip install 'ottla[spark]'"
+    )

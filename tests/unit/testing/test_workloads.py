@@ -1,7 +1,10 @@
 """Workloads in TOML: the plan, and a run with a fault."""
 
 import json
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import fields
@@ -248,3 +251,16 @@ def test_workload_can_be_repeated_in_a_running_cluster(ottla_cluster: Cluster) -
         assert report.consumed[0].facts()["read"] == 20
     with pytest.raises(ConfigError, match="exists with 1 partitions, not 2"):
         run_plan(_plan(text.replace("orders]", "orders]\npartitions = 2")), print)
+
+
+def test_brokers_that_are_killed_on_purpose_do_not_warn(tmp_path: Path) -> None:
+    """Standard error has the faults only; the command does not configure logging."""
+    file = tmp_path / "workload.toml"
+    file.write_text(_WORKLOAD.replace("ACTION", "kill"))
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", "perf", "workload", str(file)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.fullmatch(r"kill broker (\d)\nrestart broker \1\n", done.stderr)

@@ -86,6 +86,17 @@ def test_step_waits_for_enter(
     assert capsys.readouterr().out.count("➤") == 2
 
 
+def test_step_asks_for_enter_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise a lesson that waits looks like one that hangs."""
+    typed = io.StringIO("\n" * 10)
+    typed.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", typed)
+    assert main.run(["learn", "acks-0", "--step", "--language", "zh"]) == 0
+    assert capsys.readouterr().err == "按回车键继续。\n" * 3
+
+
 def test_json_has_events_and_facts(capsys: pytest.CaptureFixture[str]) -> None:
     """--output json is a list with the events and the facts of each lesson."""
     assert main.run(["learn", "grow-partitions", "order", "--output", "json"]) == 0

@@ -173,7 +173,8 @@ def test_cluster_address_comes_from_the_environment(
         (ApiError(ErrorCode.INVALID_CONFIG, "Bad value."), "Bad value: docs/options.md and"),
         (ApiError(ErrorCode.INVALID_PARTITIONS, "Too few."), "Too few"),
         (ConfigError("Unknown configuration x"), "Unknown configuration x"),
-        (PermissionError(13, "Permission denied", "/f"), "/f: Permission denied"),
+        (PermissionError(13, "Permission denied", "/f"), "/f: Permission denied: change its owner"),
+        (OSError(28, "No space left on device", "/f"), "/f: No space left on device: free some"),
     ],
 )
 def test_each_kind_of_error_has_a_sentence(error: Exception, sentence: str) -> None:

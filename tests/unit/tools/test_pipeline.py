@@ -159,6 +159,17 @@ def test_missing_spark_is_an_error_with_advice(
     )
 
 
+def test_all_missing_packages_of_spark_are_listed(
+    run: Any, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the extra, several packages are missing."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert run("spark", "warm").errors == (
+        "ottla: This command needs Spark, but pyspark, pyarrow, pandas, numpy are not installed: "
+        "pip install 'ottla[spark]'\n"
+    )
+
+
 def test_invalid_arguments_are_reported_before_spark_starts(run: Any, tmp_path: Path) -> None:
     """A missing topic, an unknown format, a directory with files and an invalid position are
     rejected.

@@ -1,9 +1,11 @@
 """`ottla topic …` against a cluster."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ottla.client.admin import topics
 from ottla.replication.partition import Partition
 from ottla.testing import Cluster
 from ottla.testing.process import run_command
@@ -19,6 +21,22 @@ def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
     assert [row[:3] for row in described] == [["orders", str(index), "1"] for index in range(3)]
     assert run("topic", "delete", "orders", "--yes").out == b"Deleted orders.\n"
     assert run("topic", "list").errors.startswith("No topics yet. Create one with")
+
+
+def test_numbers_that_the_user_may_not_see_are_left_out(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker answers -1 without the right to describe the topic's configuration."""
+    create_topic = topics.create_topic
+
+    def create_blindly(*arguments: Any, **options: Any) -> topics.CreatedTopic:
+        created = create_topic(*arguments, **options)
+        return replace(created, partitions=-1, replication_factor=-1)
+
+    monkeypatch.setattr(topics, "create_topic", create_blindly)
+    assert run("topic", "create", "orders").out == b"Created topic orders.\n"
+    facts = run("topic", "create", "others", "--output", "json").json
+    assert (facts["partitions"], facts["replication_factor"]) == (None, None)
 
 
 def test_output_json(run: Any) -> None:

@@ -33,11 +33,11 @@ _WRONG_PACKAGE = "org.apache.kafka.serialization"
     ),
     explanation=Text(
         "This cluster has {right}, and none of {wrong}. Before KIP-455 the tools requested a reassignment with the "
-        "znode {reassign_node}. A client option that does not exist is refused: "
-        "{option_error}. So is a serializer from a package that does not exist: {class_error}; with "
+        "znode {reassign_node}. A client option that does not exist is refused "
+        "({option_error}). So is a serializer from a package that does not exist: {class_error}; with "
         "org.apache.kafka.common.serialization.StringSerializer the record {stored} was sent.",
         "这个集群里有 {right}，没有 {wrong}。KIP-455 之前，工具通过 znode {reassign_node} 请求重分配。"
-        "不存在的客户端选项会被拒绝：{option_error}。包名写错的序列化器也一样：{class_error}；"
+        "不存在的客户端选项会被拒绝（{option_error}）。包名写错的序列化器也一样：{class_error}；"
         "使用 org.apache.kafka.common.serialization.StringSerializer 时发送成功：{stored}。",
     ),
 )
@@ -63,8 +63,8 @@ def names(stage: Stage) -> None:
     producer.send(topic, "text", partition=0).result(20)
     stage.show(topic)
     stage.say(
-        "enable.idompotence: {option_error}. A wrong package: {class_error}.",
-        "enable.idompotence：{option_error}。错误的包名：{class_error}。",
+        "enable.idompotence ({option_error}) and a wrong package ({class_error}) are refused.",
+        "enable.idompotence（{option_error}）和错误的包名（{class_error}）都被拒绝。",
         option_error=_refusal(lambda: stage.producer(enable_idompotence=True)),
         class_error=_refusal(
             lambda: stage.producer(value_serializer=f"{_WRONG_PACKAGE}.StringSerializer")

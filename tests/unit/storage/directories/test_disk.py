@@ -277,6 +277,7 @@ def test_a_directory_locked_by_another_process_is_not_opened(world: World) -> No
         ("version=0\nbroker.id=7\ncluster.id=c\n", "broker 7.*broker.id=7"),
         ("version=1\nnode.id=7\ncluster.id=c\n", "broker 7"),
         ("version=0\nbroker.id=1\ncluster.id=other\n", "cluster other.*joins c"),
+        ("version=2\nbroker.id=1\ncluster.id=c\n", "unknown format '2'.*version of Ottla"),
         ("nonsense\n", "meta.properties cannot be read"),
         ("\0\0\0\0", "meta.properties cannot be read"),
     ],

@@ -5,6 +5,7 @@ import io
 import pytest
 from rich.cells import cell_len
 
+from ottla.testing.learn.course import LESSONS
 from ottla.testing.learn.drawing import Drawing
 from ottla.testing.learn.events import (
     Event,
@@ -136,3 +137,16 @@ def test_facts_are_listed_as_the_language_lists() -> None:
     facts = {"brokers": [1, 2], "owners": {"c1": 0, "c2": Text("idle", "空闲")}, "lost": []}
     assert text.render("en", facts) == "1, 2; c1: 0; c2: idle; none"
     assert text.render("zh", facts) == "1、2。c1：0；c2：空闲。无"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_list_of_lessons_fits_into_the_terminal(language: str) -> None:
+    """Each question is wrapped in its own column."""
+    stream = io.StringIO()
+    Drawing(stream, language).lessons(("name", "question"), LESSONS.values())
+    first, *lines = stream.getvalue().splitlines()
+    assert first.split() == ["NAME", "QUESTION"]
+    assert max(map(cell_len, lines)) < 80
+    question = first.index("QUESTION")
+    assert {line[:question].strip() for line in lines} == {"", *LESSONS}
+    assert all(len(line[:question].split()) <= 1 for line in lines)
