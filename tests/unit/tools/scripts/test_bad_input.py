@@ -1,5 +1,7 @@
 """Files and values that a script cannot use: a sentence, the exit code 1, and nothing is changed."""
 
+import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -277,3 +279,28 @@ def test_interrupted_zookeeper_shell(
     monkeypatch.setattr(shell.nodes, "parse", interrupt)
     assert entry.run("zookeeper-shell", ["127.0.0.1:1", "ls", "/"]) == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("topic", ["x" * 250, "a b", "é"], ids=["long", "space", "letter"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kafka-console-producer",
+        "kafka-console-consumer --timeout-ms 20000",
+        "kafka-console-consumer --timeout-ms 20000 --group g",
+    ],
+)
+def test_invalid_name_of_a_topic_is_the_sentence_of_the_java_client(
+    cluster: Cluster,
+    line: str,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It names the topic, whether the client, librdkafka or the broker has refused it."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\n")))
+    script, *words = line.split()
+    address = ["--bootstrap-server", cluster.bootstrap, "--topic", topic]
+    assert entry.run(script, [*words, *address]) == 1
+    sentence = f"org.apache.kafka.common.errors.InvalidTopicException: Invalid topics: [{topic}]"
+    assert sentence in capsys.readouterr().err
