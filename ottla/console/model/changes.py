@@ -27,7 +27,7 @@ class Change:
 
 
 def require_confirmation(expected: str, confirmation: str, *, verb: str, kind: str) -> None:
-    """Raise ConfigError unless the user has typed the expected text, a `kind` such as "its name"."""
+    """Raise ConfigError unless the typed text is the expected one, a `kind` such as "its name"."""
     if confirmation != expected:
         raise ConfigError(
             f"To {verb}, type {kind} {expected!r} as the confirmation; {confirmation!r} differs."

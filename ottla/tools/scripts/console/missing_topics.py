@@ -47,8 +47,8 @@ def await_topic_of_group(
 ) -> bool:
     """Wait for a topic before a member subscribes to it; False if `goes_on` returned False.
 
-    ApiError if the user may not see it, or if its name is invalid. The member itself reports other errors, and waits for a
-    broker that cannot be reached.
+    ApiError if the user may not see it, or if its name is invalid. The member itself reports other
+    errors, and waits for a broker that cannot be reached.
     """
     try:
         with Brokers(
