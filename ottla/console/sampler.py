@@ -1,7 +1,8 @@
 """The one sampler: a thread for each cluster reads it in rounds and informs listeners.
 
 Each round reads the metadata once, for the timeline. Every second round, by default, also measures
-offsets, sizes and groups, for history and alerts. Large clusters are read less often.
+offsets, sizes and groups, for history and alerts. Large clusters are read less often. Of several
+consoles of one folder, one reads a cluster; when it ends, another one takes over within seconds.
 """
 
 import logging
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from ottla.base.clock import Clock
 from ottla.base.errors import OttlaError
 from ottla.client.errors import Closed
+from ottla.console.locks import ClusterLocks
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection
 from ottla.console.model.overview import Sample, take_sample
 from ottla.console.model.requests.controllers import Controller, ControllerReader
@@ -41,6 +43,9 @@ class Listener:
     An error of the file, the disk or the cluster is logged, and the other listeners receive the
     reading nevertheless.
     """
+
+    def on_begin(self, cluster: str) -> None:
+        """Read the file again: another console may have written it until now."""
 
     def on_metadata(self, cluster: str, metadata: Metadata, controller: Controller) -> None:
         """Receive the metadata of a round."""
@@ -94,11 +99,13 @@ class Sampler:
         self,
         clusters: ClusterCatalogue,
         listeners: Sequence[Listener],
+        locks: ClusterLocks,
         clock: Clock,
         samples_s: float = SAMPLES_S,
     ) -> None:
         self._clusters = clusters
         self._listeners = list(listeners)
+        self._locks = locks
         self._clock = clock
         self._samples_s = samples_s
         self._stopped = threading.Event()
@@ -115,8 +122,9 @@ class Sampler:
         self._listeners.append(listener)
 
     def start(self) -> None:
-        """Start to sample."""
+        """Start to sample the clusters that no other console samples."""
         for name in self._clusters.names():
+            self._begin(name)
             connection = self._clusters.get(name)
             thread = threading.Thread(
                 target=self._run, args=(connection,), name=f"console-sampler-{name}", daemon=True
@@ -127,13 +135,14 @@ class Sampler:
     def stop(self) -> None:
         """Stop, and wait a second at most for readings in progress; idempotent.
 
-        Readings that end later reach no listener.
+        Readings that end later reach no listener. Then another console may sample the clusters.
         """
         self._stopped.set()
         deadline = self._clock.monotonic() + _STOP_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
         self._threads.clear()
+        self._locks.close()
 
     def sample(self, connection: ClusterConnection) -> None:
         """Read a cluster now, with a sample."""
@@ -143,8 +152,18 @@ class Sampler:
         schedule = Schedule(self._samples_s)
         pause_s = 0.0
         while not self._stopped.wait(pause_s):
+            if not self._locks.holds(connection.name) and not self._begin(connection.name):
+                pause_s = schedule.round_s
+                continue
             self._round(connection, schedule)
             pause_s = max(0.0, schedule.next_round - self._clock.monotonic())
+
+    def _begin(self, cluster: str) -> bool:
+        """Return True if this console samples the cluster from now on."""
+        if not self._locks.take(cluster):
+            return False
+        self._pass_on(lambda listener: listener.on_begin(cluster))
+        return True
 
     def _round(self, connection: ClusterConnection, schedule: Schedule) -> None:
         try:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ottla.base.clock import Clock, RealClock
+from ottla.base.files import RealFileSystem
 from ottla.console.accounts.attempts import LoginAttempts
 from ottla.console.accounts.audit import AuditLog
 from ottla.console.accounts.database import Database
@@ -13,6 +14,7 @@ from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
 from ottla.console.alerts.alerting import Alerts
 from ottla.console.history.store import History
+from ottla.console.locks import ClusterLocks
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
@@ -66,6 +68,7 @@ class Console:
     sampler: Sampler
     timeline: TimelineStore
     topologies: TopologyUploads
+    locks: ClusterLocks
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
@@ -90,6 +93,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     history = History(database)
     alerts = Alerts(database, clusters, clock, settings.allowed_networks)
     timeline = TimelineStore(database)
+    locks = ClusterLocks(settings.database, RealFileSystem())
     return Console(
         settings,
         clock,
@@ -103,8 +107,9 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         history,
         alerts,
         Queries(clock),
-        Sampler(clusters, [timeline, history, alerts], clock, settings.sample_s),
+        Sampler(clusters, [timeline, history, alerts], locks, clock, settings.sample_s),
         timeline,
         TopologyUploads(database, clock),
+        locks,
         one_time_password=users.create_first(settings.first_password),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient
 from ottla.console.model import acls_users_quotas as access
 from ottla.console.model import configs, groups, offsets, reassignments, topics
@@ -94,13 +94,17 @@ def test_access(kafka: ClusterConnection) -> None:
     acl = access.Acl("topic", "ord", "prefixed", "User:ann", "*", "read", "allow")
     access.create_acl(kafka, acl)
     assert _eventually(kafka, lambda: access.list_acls(kafka) == [acl])
-    access.delete_acl(kafka, acl)
+    with pytest.raises(ConfigError, match="type its principal"):
+        access.delete_acl(kafka, acl, confirmation="ann")
+    access.delete_acl(kafka, acl, confirmation="User:ann")
     access.set_password(kafka, "ann", "secret")
     mechanisms = (access.ScramCredential("SCRAM-SHA-512", 4096),)
     assert _eventually(
         kafka, lambda: access.list_users(kafka) == [access.UserRow("ann", mechanisms)]
     )
-    access.delete_credential(kafka, "ann", "SCRAM-SHA-512")
+    with pytest.raises(ConfigError, match="type the user's name"):
+        access.delete_credential(kafka, "ann", "SCRAM-SHA-512", confirmation="")
+    access.delete_credential(kafka, "ann", "SCRAM-SHA-512", confirmation="ann")
     access.alter_quota(kafka, {"user": "ann"}, {"producer_byte_rate": 1000.0})
     quota = access.QuotaRow({"user": "ann"}, {"producer_byte_rate": 1000.0})
     assert _eventually(kafka, lambda: access.list_quotas(kafka) == [quota])

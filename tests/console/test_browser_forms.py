@@ -98,6 +98,7 @@ CASES = [
     Wrong("/alerts?edit-channel=1", "change-channel", {"url": "file:///etc/x"}, "http"),
     Wrong("/users", "create", {"name": "<b>", "role": "editor"}, "name"),
     Wrong("/users", "role", {"role": "viewer"}, "admin"),
+    Wrong("/users", "delete", {"confirmation": "viewe"}),
     Wrong("/users", "add-rule", {"topics": ".*", "target": "header"}, "header"),
     Wrong("/account", "password", {"old": "wrong", "new": "x" * 12, "again": "x" * 12}, "wrong"),
 ]
@@ -120,14 +121,15 @@ NO_INPUT = {
     ("/transactions", "abort-hanging"), ("/quotas", "delete"), ("/sql", "cancel"),
     ("/alerts", "switch-rule"), ("/alerts", "delete-rule"), ("/alerts", "delete-silence"),
     ("/alerts", "delete-channel"), ("/alerts", "test-channel"),
-    ("/users", "reset"), ("/users", "delete"), ("/users", "delete-rule"),
-    ("/acls", "delete-acl"), ("/acls", "delete-user"),
+    ("/users", "reset"), ("/users", "delete-rule"),
 }  # fmt: skip
 ELSEWHERE = {
     ("/reassignments", "start"): "test_browser_cluster",
     ("/reassignments", "throttle"): "test_browser_cluster",
     ("/acls", "add-acl"): "tests/compat/test_console_pages",
     ("/acls", "save-user"): "tests/compat/test_console_pages",
+    ("/acls", "delete-acl"): "tests/compat/test_console_pages",
+    ("/acls", "delete-user"): "tests/compat/test_console_pages",
 }
 # Filters, and names of headers: any text is right.
 ANY_TEXT = {"q", "header"}

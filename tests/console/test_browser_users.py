@@ -106,7 +106,12 @@ def test_a_user_is_created_promoted_and_deleted(
         other.goto("/c/local/topics")
         log_in(other, "grace", PASSWORD)
         expect(other.get_by_role("link", name="Create a topic")).to_be_visible()
-        page.get_by_role("row", name="grace").get_by_role("button", name="Delete").click()
+        delete = page.get_by_role("row", name="grace").locator("details", has_text="Delete")
+        delete.locator("summary").click()
+        expect(delete).to_contain_text("password and sessions are deleted")
+        expect(delete.get_by_role("button", name="Delete the user")).to_be_disabled()
+        delete.get_by_label("Type grace to confirm").fill("grace")
+        delete.get_by_role("button", name="Delete the user").click()
         expect(status).to_have_text("User grace is deleted.")
         assert users.find("grace") is None
         other.goto("/c/local/topics")

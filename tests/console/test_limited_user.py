@@ -160,3 +160,39 @@ def test_a_change_without_the_right_changes_nothing(
     assert end() == before
     assert set(client.list_topics(timeout=10).topics) >= {"orders"}
     assert "other" not in client.list_topics(timeout=10).topics
+
+
+def test_the_deletion_of_an_acl_and_of_a_user_says_what_is_lost(cluster: Cluster) -> None:
+    """The page warns if no other ACL allows the same; another name than the user's is refused."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    ann = AclBinding(
+        ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:ann", "*",
+        AclOperation.READ, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    client.create_acls([ann])[ann].result(10)
+    settings = (ClusterSettings("local", cluster.bootstrap),)
+    server = ConsoleServer(ConsoleSettings(settings, ":memory:", port=0, first_password=PASSWORD))
+    server.start()
+    try:
+        session = ConsoleSession(server.url)
+        session.login("admin", PASSWORD)
+        page = session.get("/c/local/acls").text
+        assert "User:ann loses what only this ACL allows, at once." in page
+        assert "reader can no longer log in with SCRAM-SHA-256" in page
+        # Only one user may read the group; two may read the topic.
+        assert page.count("No other ACL allows this operation on this resource") == 1
+        fields = {
+            "resource_type": "topic", "resource_name": "orders", "pattern_type": "literal",
+            "principal": "User:ann", "host": "*", "operation": "read", "permission": "allow",
+        }  # fmt: skip
+        wrong = session.post("/c/local/acls", "delete-acl", {**fields, "confirmation": "ann"})
+        assert "type its principal" in wrong.alert
+        user = {"user": "reader", "mechanism": "SCRAM-SHA-256", "confirmation": "rader"}
+        assert "type the user" in session.post("/c/local/acls", "delete-user", user).alert
+        right = session.post("/c/local/acls", "delete-acl", {**fields, "confirmation": "User:ann"})
+        assert right.notice == "The ACL is deleted."
+        page = session.get("/c/local/acls").text
+        assert page.count("No other ACL allows this operation on this resource") == 2
+        assert "reader" in page
+    finally:
+        server.stop()

@@ -451,7 +451,8 @@ def test_users_are_created_and_lose_their_sessions(console: ConsoleServer) -> No
     assert carl.get("/c/local/topics").status == 200
     admin.post("/users", "reset", {"name": "carl"})
     assert carl.request("GET", "/c/local/topics").status == 303
-    admin.post("/users", "delete", {"name": "carl"})
+    assert "type the name 'carl'" in admin.post("/users", "delete", {"name": "carl"}).alert
+    admin.post("/users", "delete", {"name": "carl", "confirmation": "carl"})
     assert "carl" in admin.get("/audit?q=console-user.delete").text
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.base.clock import RealClock
+from ottla.base.files import RealFileSystem
 from ottla.console.accounts.database import Database
+from ottla.console.locks import ClusterLocks
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.model.requests.controllers import read_controller_epoch
 from ottla.console.sampler import Sampler
@@ -44,7 +46,8 @@ def test_a_killed_broker_leaves_its_marks(three: Cluster) -> None:
     connection = ClusterConnection(settings_of(three), timeout_s=3.0)
     clock = RealClock()
     store = TimelineStore(Database(":memory:"))
-    sampler = Sampler(ClusterCatalogue(), [store], clock)
+    locks = ClusterLocks(":memory:", RealFileSystem())
+    sampler = Sampler(ClusterCatalogue(), [store], locks, clock)
     try:
         sampler.sample(connection)
         (controller,) = store.controllers("local")

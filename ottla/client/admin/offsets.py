@@ -44,8 +44,8 @@ there.
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 _FROM_A_CLIENT = -1
-# A commit without membership, which only an empty group accepts.
-_NO_GENERATION = -1
+# Topics have names, and not ids, in all versions up to this one.
+COMMIT_VERSION_MAX = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,24 @@ def commit_offsets(
     brokers: Brokers, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
 ) -> None:
     """Commit offsets for a group without members; ApiError UNKNOWN_MEMBER_ID if it has some."""
+    request = commit_request(group_id, committed)
+
+    def attempt() -> None:
+        response = brokers.ask_coordinator(
+            group_id, request, OffsetCommitResponse, max_version=COMMIT_VERSION_MAX
+        )
+        for topic in response.topics:
+            for row in topic.partitions:
+                subject = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
+                check(row.error_code, subject=subject)
+
+    brokers.retry(attempt)
+
+
+def commit_request(
+    group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
+) -> OffsetCommitRequest:
+    """Return the request without a membership, which only an empty group accepts."""
     by_topic: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
     for (topic, partition), value in committed.items():
         by_topic[topic].append(
@@ -145,23 +163,12 @@ def commit_offsets(
                 committed_metadata=value.metadata,
             )
         )
-    request = OffsetCommitRequest(
+    return OffsetCommitRequest(
         group_id=group_id,
-        generation_id_or_member_epoch=_NO_GENERATION,
         topics=[
             OffsetCommitRequestTopic(name=name, partitions=rows) for name, rows in by_topic.items()
         ],
     )
-
-    def attempt() -> None:
-        # Version 10 uses topic ids, which a tool would have to look up first.
-        response = brokers.ask_coordinator(group_id, request, OffsetCommitResponse, max_version=9)
-        for topic in response.topics:
-            for row in topic.partitions:
-                subject = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
-                check(row.error_code, subject=subject)
-
-    brokers.retry(attempt)
 
 
 def _list_offsets_request(

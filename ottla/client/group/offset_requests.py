@@ -5,15 +5,11 @@ from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
+from ottla.client.admin.offsets import COMMIT_VERSION_MAX, CommittedOffset, commit_request
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.group.identities import Identity
 from ottla.client.records import OffsetAndMetadata, TopicPartition
-from ottla.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
+from ottla.wire.messages.offset_commit import OffsetCommitResponse
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
@@ -23,8 +19,6 @@ from ottla.wire.messages.offset_fetch import (
 Offsets = Mapping[TopicPartition, tuple[int, str]]
 """Offsets to commit, with their metadata."""
 
-# Topics have names, and not ids, in all versions up to this one.
-_COMMIT_VERSION_MAX = 9
 # Later versions ask for several groups.
 _FETCH_VERSION_MAX = 7
 
@@ -34,24 +28,16 @@ def commit_offsets(brokers: Brokers, group_id: str, identity: Identity, offsets:
 
     Raises NotReachable and TimedOut.
     """
-    by_topic: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-    for (topic, partition), (offset, metadata) in offsets.items():
-        row = OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=offset, committed_metadata=metadata
-        )
-        by_topic[topic].append(row)
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=identity.generation,
-        member_id=identity.member_id,
-        group_instance_id=identity.instance_id,
-        topics=[
-            OffsetCommitRequestTopic(name=topic, partitions=partitions)
-            for topic, partitions in by_topic.items()
-        ],
-    )
+    committed = {
+        (topic, partition): CommittedOffset(offset, metadata=metadata)
+        for (topic, partition), (offset, metadata) in offsets.items()
+    }
+    request = commit_request(group_id, committed)
+    request.generation_id_or_member_epoch = identity.generation
+    request.member_id = identity.member_id
+    request.group_instance_id = identity.instance_id
     response = brokers.ask_coordinator(
-        group_id, request, OffsetCommitResponse, max_version=_COMMIT_VERSION_MAX
+        group_id, request, OffsetCommitResponse, max_version=COMMIT_VERSION_MAX
     )
     codes = [row.error_code for topic in response.topics for row in topic.partitions]
     code = next(filter(None, codes), 0)

@@ -21,6 +21,7 @@ from ottla.console.alerts.evaluation import (
     Notify,
     Opened,
     Reason,
+    Resumed,
     Sampled,
     Silence,
     Updated,
@@ -65,6 +66,11 @@ class Alerts(Listener):
     def configure(self) -> None:
         """Read rules and silences again, after a change."""
         self._step(self._configuration())
+
+    def on_begin(self, cluster: str) -> None:
+        """Continue with the open incidents of the file."""
+        incidents = self.store.open_incidents()
+        self._step(Resumed(cluster, tuple(row for row in incidents if row.key.cluster == cluster)))
 
     def on_sample(self, sample: Sample) -> None:
         """Evaluate the rules for a sample, also those that another console of the file has stored."""

@@ -82,6 +82,14 @@ class Configured:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """Event: these incidents of a cluster are open, after another console has evaluated it."""
+
+    cluster: str
+    incidents: tuple[Incident, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """Effect: store a new incident."""
 
@@ -112,7 +120,7 @@ class Notify:
     reason: Reason
 
 
-Event = Sampled | Failed | Configured
+Event = Sampled | Failed | Configured | Resumed
 Effect = Opened | Updated | Closed | Notify
 
 
@@ -131,6 +139,8 @@ class Evaluation:
         """Take an event and return its effects, in order."""
         if isinstance(event, Configured):
             return self._configure(event)
+        if isinstance(event, Resumed):
+            return self._resume(event)
         if isinstance(event, Failed):
             by_rule = {
                 number: [Finding("", 1.0, f"Cluster {event.cluster} does not answer.")]
@@ -150,6 +160,11 @@ class Evaluation:
         # Incidents of rules that were deleted, disabled or are about something else now end without
         # a notification.
         return [Closed(self._open.pop(key)) for key in gone]
+
+    def _resume(self, event: Resumed) -> list[Effect]:
+        others = {key: row for key, row in self._open.items() if key.cluster != event.cluster}
+        self._open = others | {incident.key: incident for incident in event.incidents}
+        return []
 
     def _is_ruled(self, key: Key, former: Mapping[int, Rule]) -> bool:
         rule = self._rules.get(key.rule)

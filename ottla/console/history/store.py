@@ -81,6 +81,10 @@ class History(Listener):
         database.create(_TABLES)
         self._ids: dict[str, dict[Subject, int]] = {}
 
+    def on_begin(self, cluster: str) -> None:
+        """Forget the series: another console may have added or deleted some."""
+        self._ids.pop(cluster, None)
+
     def on_sample(self, sample: Sample) -> None:
         """Store the points of a sample."""
         self.add(sample.cluster, points_of(sample))

@@ -3,7 +3,8 @@
 Each function raises Unsupported if the cluster lacks the API; `supported` lists the served ones.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from ipaddress import ip_address
@@ -24,7 +25,7 @@ from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
-from ottla.console.model.changes import MASKED, Change
+from ottla.console.model.changes import MASKED, Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -158,8 +159,33 @@ def _check_host(host: str) -> None:
         ) from None
 
 
-def delete_acl(connection: ClusterConnection, acl: Acl) -> Change:
-    """Delete exactly this ACL; ConfigError if there is none."""
+def last_allowing(rows: Iterable[Acl]) -> frozenset[Acl]:
+    """Return the ACLs that allow an operation which no other ACL allows on their resource. Pure.
+
+    READ, WRITE, DELETE and ALTER also allow DESCRIBE, and ALTER_CONFIGS allows DESCRIBE_CONFIGS.
+    """
+    allowing = [row for row in rows if row.permission == "allow"]
+    counts = Counter(
+        (row.resource_type, row.operation, row.pattern_type, row.resource_name) for row in allowing
+    )
+    # Its own key is one of those that allow it.
+    return frozenset(row for row in allowing if sum(counts[key] for key in _allowing(row)) == 1)
+
+
+def _allowing(acl: Acl) -> set[tuple[str, str, str, str]]:
+    """Return type, operation and pattern of the ACLs that allow all that this one allows."""
+    name, kind = acl.resource_name, acl.resource_type
+    patterns = {("literal", "*"), (acl.pattern_type, name)}
+    patterns |= {("prefixed", name[:end]) for end in range(1, len(name) + 1)}
+    operations = {acl.operation, "all", *_IMPLIED_BY.get(acl.operation, ())}
+    return {(kind, operation, *pattern) for operation in operations for pattern in patterns}
+
+
+def delete_acl(connection: ClusterConnection, acl: Acl, *, confirmation: str) -> Change:
+    """Delete exactly this ACL; ConfigError if there is none, or unless `confirmation` is its
+    principal.
+    """
+    require_confirmation(acl.principal, confirmation, verb="delete the ACL", kind="its principal")
     binding = _binding(acl)
     if not _ask(connection, lambda brokers: acls.delete_acls(brokers, [binding])):
         raise ConfigError("there is no such ACL: it may have been deleted already")
@@ -199,8 +225,14 @@ def set_password(
     return Change(connection.name, "user.set-password", user, after=after)
 
 
-def delete_credential(connection: ClusterConnection, user: str, mechanism: str) -> Change:
-    """Delete one mechanism of a user; ApiError RESOURCE_NOT_FOUND if there is none."""
+def delete_credential(
+    connection: ClusterConnection, user: str, mechanism: str, *, confirmation: str
+) -> Change:
+    """Delete one mechanism of a user; ConfigError unless `confirmation` is the user's name.
+
+    ApiError RESOURCE_NOT_FOUND if there is none.
+    """
+    require_confirmation(user, confirmation, verb="delete the credential", kind="the user's name")
     row = scram.ScramDeletion(user, scram.mechanism_of(mechanism))
     _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, deletions=[row]))
     return Change(connection.name, "user.delete-credential", user, before={"mechanism": mechanism})
@@ -263,6 +295,11 @@ def alter_quota(
 
 
 ENTITY_TYPES = ("user", "client-id", "ip")
+# Operations that allow another one, too (as in Kafka's StandardAuthorizer).
+_IMPLIED_BY = {
+    "describe": ("read", "write", "delete", "alter"),
+    "describe_configs": ("alter_configs",),
+}
 _PROBES = (DescribeAclsRequest, DescribeUserScramCredentialsRequest, DescribeClientQuotasRequest)
 
 

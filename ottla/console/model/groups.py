@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ottla.base.errors import ConfigError
 from ottla.client.admin import groups as admin
 from ottla.client.admin import offsets as admin_offsets
 from ottla.client.admin.offsets import CommittedOffset
-from ottla.console.model.changes import Change
+from ottla.console.model.changes import Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests import groups as requests
 from ottla.console.model.requests.lag import UNKNOWN, Age, ages_of
@@ -282,11 +281,7 @@ def delete_group(connection: ClusterConnection, group_id: str, *, confirmation: 
 
     ApiError NON_EMPTY_GROUP if it has members. The change contains the deleted offsets.
     """
-    if confirmation != group_id:
-        raise ConfigError(
-            f"To delete the group, type its id {group_id!r} as the confirmation; "
-            f"{confirmation!r} is another one."
-        )
+    require_confirmation(group_id, confirmation, verb="delete the group", kind="its id")
     with connection.brokers() as brokers:
         committed = admin_offsets.committed_offsets(brokers, group_id, require_stable=False)
         admin.delete_group(brokers, group_id)

@@ -10,7 +10,7 @@ from ottla.client.admin import records
 from ottla.client.admin import topics as admin
 from ottla.client.admin.configs import ConfigSource, ResourceType
 from ottla.client.admin.records import TO_THE_END
-from ottla.console.model.changes import MASKED, Change
+from ottla.console.model.changes import MASKED, Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.copying import copy_topic as copy_topic
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
@@ -202,7 +202,7 @@ def add_partitions(connection: ClusterConnection, name: str, total: int) -> Chan
 
 def delete_topic(connection: ClusterConnection, name: str, *, confirmation: str) -> Change:
     """Delete a topic; ConfigError unless `confirmation` is its name."""
-    _require_confirmation(name, confirmation, "delete")
+    require_confirmation(name, confirmation, verb="delete the topic", kind="its name")
     topic = read_topic(connection, name)
     with connection.brokers() as brokers:
         admin.delete_topic(brokers, name)
@@ -219,7 +219,7 @@ def empty_topic(connection: ClusterConnection, name: str, *, confirmation: str) 
 
     ApiError POLICY_VIOLATION if the topic is only compacted.
     """
-    _require_confirmation(name, confirmation, "empty")
+    require_confirmation(name, confirmation, verb="empty the topic", kind="its name")
     topic = read_topic(connection, name)
     before = {row.partition: TO_THE_END for row in topic.partitions}
     return replace(delete_records(connection, name, before), action="topic.empty")
@@ -326,11 +326,3 @@ def _option(
 
 def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
-
-
-def _require_confirmation(name: str, confirmation: str, verb: str) -> None:
-    if confirmation != name:
-        raise ConfigError(
-            f"To {verb} the topic, type its name {name!r} as the confirmation; "
-            f"{confirmation!r} is another name."
-        )

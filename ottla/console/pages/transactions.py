@@ -5,6 +5,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
+from ottla.console.model.changes import require_confirmation
 from ottla.console.model.transactions import (
     TransactionRow,
     abort_hanging,
@@ -45,8 +46,8 @@ def show_one(view: View) -> Mapping[str, Any]:
 def abort(view: View) -> Done:
     """Fence a producer and abort its transaction."""
     name = view.form.required("id")
-    if view.form.text("confirmation") != name:
-        raise ConfigError(f"type the transactional id {name!r} to abort its transaction")
+    confirmation = view.form.text("confirmation")
+    require_confirmation(name, confirmation, verb="abort the transaction", kind="its id")
     change = abort_open(view.cluster, name)
     return Done(view.say("The transaction of {name} is aborted.", name=name), change=change)
 

@@ -3,8 +3,6 @@
 A span is written when it begins and when it ends, so that a quiet cluster writes one row in each
 sample: the end of the sampled period. Ended spans are deleted after a week, and the oldest ones
 beyond `SPANS_MAX` for each cluster and table.
-
-Not done: one span for a change that two consoles of one file see; each of them writes a span.
 """
 
 import threading
@@ -80,6 +78,11 @@ class TimelineStore(Listener):
         self._lock = threading.Lock()
         self._last: dict[str, ClusterState] = {}
         database.create(_TABLES)
+
+    def on_begin(self, cluster: str) -> None:
+        """Continue with the state that the file ends with."""
+        with self._lock:
+            self._last.pop(cluster, None)
 
     def on_metadata(self, cluster: str, metadata: Metadata, controller: Controller) -> None:
         """Store the changes since the last round of the sampler."""

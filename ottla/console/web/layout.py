@@ -63,6 +63,7 @@ def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
         "view": view,
         "_": view.say,
         "url": lambda *parts, **query: url_of(cluster, *parts, **query),
+        "sampled_by_other": _sampled_by_other(view, cluster),
         "csrf": view.session.csrf,
         "section": section,
         "sections": _links(view, cluster or (names[0] if names else "")),
@@ -78,6 +79,12 @@ def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
         "values": view.form,
         "typed": partial(_typed, view.form),
     }
+
+
+def _sampled_by_other(view: View, cluster: str) -> list[str]:
+    """Return the clusters that another console samples; on the page of a cluster only that one."""
+    names = [cluster] if cluster else view.console.clusters.names()
+    return [name for name in names if view.console.locks.is_with_other(name)]
 
 
 def _typed(form: Fields, action: str, name: str) -> str:

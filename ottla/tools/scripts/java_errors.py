@@ -135,6 +135,8 @@ def of_records(error: OttlaError, topic: str, group: str | None = None) -> Ottla
     """Return the error of a producer or a consumer of a topic, as the Java client words it."""
     if isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return ApiError(error.code, f"Not authorized to access topics: [{topic}]")
+    if isinstance(error, ApiError) and error.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return ApiError(error.code, f"Invalid topics: [{topic}]")
     if isinstance(error, ApiError) and error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
         return ApiError(error.code, f"Not authorized to access group: {group}")
     if (

@@ -6,7 +6,9 @@ import sqlite3
 import pytest
 
 from ottla.base.clock import RealClock
+from ottla.base.files import RealFileSystem
 from ottla.console.history.points import Kind, Period, Subject
+from ottla.console.locks import ClusterLocks
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.model.overview import Sample
 from ottla.console.model.requests import metadata as requests
@@ -15,6 +17,8 @@ from ottla.console.model.requests.metadata import Metadata
 from ottla.console.sampler import Listener, Sampler, Schedule
 from ottla.console.state import ConsoleSettings, open_console
 from ottla.testing import Cluster
+
+LOCKS = ClusterLocks(":memory:", RealFileSystem())
 
 
 class Recorder(Listener):
@@ -98,7 +102,7 @@ def test_a_listener_that_fails_stops_no_other_and_a_round_reads_the_metadata_onc
         cluster.create_topic("orders")
         connection = ClusterConnection(ClusterSettings("live", cluster.bootstrap))
         recorder = Recorder()
-        sampler = Sampler(ClusterCatalogue(), [Broken(), recorder], RealClock())
+        sampler = Sampler(ClusterCatalogue(), [Broken(), recorder], LOCKS, RealClock())
         monkeypatch.setattr(requests, "_load", counted)
         with caplog.at_level(logging.ERROR):
             sampler.sample(connection)

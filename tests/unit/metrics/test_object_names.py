@@ -75,7 +75,7 @@ def test_invalid_patterns_are_refused(text: str) -> None:
 def test_many_wildcards_take_little_time() -> None:
     """A pattern is chosen by a client and must not stop the event loop."""
     name = object_name(_log, Properties(topic="a" * 249))
-    started = time.perf_counter()
+    started = time.thread_time()
     assert name not in Pattern(f"kafka.log:type=Log,name=Size,topic={'*a' * 100}b")
     assert NONE.pairs == ()
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5

@@ -8,7 +8,7 @@ from ottla.console.accounts.masking import TARGETS
 from ottla.console.accounts.passwords import MIN_LENGTH, one_time_password
 from ottla.console.accounts.roles import Role, parse_role
 from ottla.console.accounts.users import AccountError
-from ottla.console.model.changes import Change
+from ottla.console.model.changes import Change, require_confirmation
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.page import Action, Done, Page, View
 
@@ -65,10 +65,12 @@ def reset_password(view: View) -> Done:
 
 
 def delete_user(view: View) -> Done:
-    """Delete a user."""
+    """Delete a user, with the name as the confirmation."""
     name = view.form.required("name")
     if name == view.session.user.name:
         raise AccountError("you cannot delete yourself")
+    confirmation = view.form.get("confirmation", "")
+    require_confirmation(name, confirmation, verb="delete the user", kind="the name")
     view.console.users.delete(name)
     change = Change("", "console-user.delete", name)
     return Done(view.say("User {name} is deleted.", name=name), change=change)

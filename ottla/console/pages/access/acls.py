@@ -1,6 +1,7 @@
 """The ACLs and SCRAM users of a cluster."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
@@ -11,6 +12,7 @@ from ottla.console.model.acls_users_quotas import (
     create_acl,
     delete_acl,
     delete_credential,
+    last_allowing,
     list_acls,
     list_users,
     read_support,
@@ -47,6 +49,8 @@ def show(view: View) -> Mapping[str, Any]:
     return {
         "support": support,
         "acls": [acl for acl in acls if text in " ".join(map(str, _values(acl))).lower()],
+        "last_acls": last_allowing(acls),
+        "fields_of": asdict,
         "reason": reason,
         "users": list_users(view.cluster) if support.users else [],
         "q": view.query.text("q"),
@@ -64,8 +68,10 @@ def add(view: View) -> Done:
 
 
 def remove(view: View) -> Done:
-    """Delete an ACL."""
-    return Done(view.say("The ACL is deleted."), change=delete_acl(view.cluster, _acl(view.form)))
+    """Delete an ACL, with its principal as the confirmation."""
+    confirmation = view.form.text("confirmation")
+    change = delete_acl(view.cluster, _acl(view.form), confirmation=confirmation)
+    return Done(view.say("The ACL is deleted."), change=change)
 
 
 def save_user(view: View) -> Done:
@@ -82,9 +88,10 @@ def save_user(view: View) -> Done:
 
 
 def remove_user(view: View) -> Done:
-    """Delete one mechanism of a SCRAM user."""
-    user = view.form.required("user")
-    change = delete_credential(view.cluster, user, view.form.required("mechanism"))
+    """Delete one mechanism of a SCRAM user, with the user's name as the confirmation."""
+    user, mechanism = view.form.required("user"), view.form.required("mechanism")
+    confirmation = view.form.text("confirmation")
+    change = delete_credential(view.cluster, user, mechanism, confirmation=confirmation)
     return Done(view.say("The credential of {name} is deleted.", name=user), change=change)
 
 

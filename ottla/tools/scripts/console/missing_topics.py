@@ -12,6 +12,8 @@ from ottla.client.security.options import security_of
 from ottla.client.transport import TopicPartition
 
 _PAUSE_S = 0.1
+# librdkafka's group consumer reports them as a topic that does not exist, or not at all.
+_FINAL = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 _MAY_CREATE = "allow.auto.create.topics"
 
 
@@ -45,8 +47,8 @@ def await_topic_of_group(
 ) -> bool:
     """Wait for a topic before a member subscribes to it; False if `goes_on` returned False.
 
-    ApiError if the user may not see it. The member itself reports other errors, and waits for a
-    broker that cannot be reached.
+    ApiError if the user may not see it, or if its name is invalid. The member itself reports other
+    errors, and waits for a broker that cannot be reached.
     """
     try:
         with Brokers(
@@ -57,7 +59,7 @@ def await_topic_of_group(
             partitions, _ = await_topic(brokers, name, properties, goes_on)
     except OttlaError as error:
         # As in Java, where the group is looked up later.
-        if isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        if isinstance(error, ApiError) and error.code in _FINAL:
             raise
         return True
     return bool(partitions)

@@ -17,6 +17,7 @@ from ottla.console.alerts.evaluation import (
     Notify,
     Opened,
     Reason,
+    Resumed,
     Sampled,
     Silence,
 )
@@ -228,3 +229,14 @@ def test_a_changed_rule_keeps_its_incidents_unless_they_are_about_something_else
         machine.sample(DEGRADED)
         effects = machine.step(Configured({7: changed}, ()))
         assert [type(effect) for effect in effects] == ([Closed] if is_over else []), changed
+
+
+def test_incidents_of_another_console_continue() -> None:
+    """Its open incidents do not open again, and those that it has closed do not close again."""
+    machine = Machine(Rule("r", RuleKind.LAG, 60, for_s=0))
+    assert reasons(machine.sample(DEGRADED)) == [Reason.FIRING] * 2
+    billing = Incident(Key(7, "live", "billing"), 0, 900.0, "lag", notified_ms=1)
+    assert machine.step(Resumed("live", (billing,))) == []
+    healed = replace(DEGRADED, group_lags={"billing": 5000, "audit": 0})
+    assert reasons(machine.sample(healed)) == []
+    assert reasons(machine.sample(HEALTHY)) == [Reason.RESOLVED]

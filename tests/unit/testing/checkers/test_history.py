@@ -256,6 +256,6 @@ def test_hundred_thousand_records_are_checked_in_seconds() -> None:
         values = range(start, start + 100)
         history.sent("p", PARTITION, values).acknowledged(start)
         history.read("r", PARTITION, log(*values, start=start))
-    began = time.monotonic()
+    began = time.thread_time()
     assert check(history, {PARTITION: log(*range(100_000))}) == []
-    assert time.monotonic() - began < 10
+    assert time.thread_time() - began < 10

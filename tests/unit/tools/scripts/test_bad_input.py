@@ -1,5 +1,7 @@
 """Files and values that a script cannot use: a sentence, the exit code 1, and nothing is changed."""
 
+import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -285,3 +287,28 @@ def test_header_name_that_is_not_utf8_has_replacement_characters() -> None:
     line = b"na\xffme:v\xff\tvalue".decode("utf-8", "surrogateescape")
     reader = LineReader({"parse.headers": "true"})
     assert reader.read(line).headers == [("na\ufffdme", b"v\xff")]
+
+
+@pytest.mark.parametrize("topic", ["x" * 250, "a b", "é"], ids=["long", "space", "letter"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kafka-console-producer",
+        "kafka-console-consumer --timeout-ms 20000",
+        "kafka-console-consumer --timeout-ms 20000 --group g",
+    ],
+)
+def test_invalid_name_of_a_topic_is_the_sentence_of_the_java_client(
+    cluster: Cluster,
+    line: str,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It names the topic, whether the client, librdkafka or the broker has refused it."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\n")))
+    script, *words = line.split()
+    address = ["--bootstrap-server", cluster.bootstrap, "--topic", topic]
+    assert entry.run(script, [*words, *address]) == 1
+    sentence = f"org.apache.kafka.common.errors.InvalidTopicException: Invalid topics: [{topic}]"
+    assert sentence in capsys.readouterr().err

@@ -1,0 +1,76 @@
+"""ACLs whose deletion leaves no other one that allows the same."""
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.console.model.acls_users_quotas import (
+    Acl,
+    delete_acl,
+    delete_credential,
+    last_allowing,
+)
+from ottla.console.model.connections import ClusterConnection, ClusterSettings
+
+
+def acl(
+    operation: str,
+    name: str = "orders",
+    pattern: str = "literal",
+    permission: str = "allow",
+    principal: str = "User:ann",
+) -> Acl:
+    return Acl("topic", name, pattern, principal, "*", operation, permission)
+
+
+ANN = acl("read")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        acl("read", principal="User:bob"),
+        acl("all"),
+        acl("read", "*"),
+        acl("read", "ord", "prefixed"),
+        acl("read", "orders", "prefixed"),
+    ],
+    ids=str,
+)
+def test_an_acl_that_another_one_covers_is_not_the_last(other: Acl) -> None:
+    """The other one has the same or a wider pattern, and the same operation or all of them."""
+    assert ANN not in last_allowing([ANN, other])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        acl("write"),
+        acl("describe"),
+        acl("read", "order-lines"),
+        acl("read", "orders-eu", "prefixed"),
+        acl("read", permission="deny"),
+        Acl("group", "orders", "literal", "User:bob", "*", "read", "allow"),
+    ],
+    ids=str,
+)
+def test_an_acl_that_no_other_one_covers_is_the_last(other: Acl) -> None:
+    """Other operations, resources and permissions allow something else."""
+    assert ANN in last_allowing([ANN, other])
+
+
+def test_operations_allow_others_too() -> None:
+    """READ allows DESCRIBE, and not the reverse; a denial is never the last."""
+    describe, deny = acl("describe"), acl("read", permission="deny")
+    assert last_allowing([ANN, describe, deny]) == {ANN}
+    configs = acl("describe_configs")
+    assert configs not in last_allowing([configs, acl("alter_configs")])
+
+
+def test_deletions_need_the_typed_name() -> None:
+    """Another confirmation is refused before any broker is contacted."""
+    connection = ClusterConnection(ClusterSettings("dead", "127.0.0.1:1"))
+    with pytest.raises(ConfigError, match=r"type its principal 'User:ann' .* 'User:an' differs"):
+        delete_acl(connection, ANN, confirmation="User:an")
+    with pytest.raises(ConfigError, match="type the user's name 'ann'"):
+        delete_credential(connection, "ann", "SCRAM-SHA-512", confirmation="")
+    connection.close()
