@@ -1,5 +1,8 @@
 """Callbacks that are async functions: `send` cannot look for them without a cost for each record."""
 
+import sys
+import threading
+
 import pytest
 
 from ottla.client import AsyncProducer, Producer, RecordMetadata
@@ -35,3 +38,17 @@ async def test_async_callback_of_an_async_producer_is_an_error_in_the_log(
         metadata = await (await producer.send(topic, b"x", on_delivery=report))
     assert metadata.topic == topic
     assert "on_delivery is the async function" in caplog.text
+
+
+def test_exit_in_a_callback_does_not_stop_later_callbacks(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The background thread continues; Python would end it without a word."""
+    served = threading.Event()
+    with Producer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False) as producer:
+        producer.send(topic, b"1", on_delivery=lambda metadata, error: served.set() or sys.exit(1))
+        assert served.wait(20)
+        served.clear()
+        producer.send(topic, b"2", on_delivery=lambda metadata, error: served.set())
+        assert served.wait(20)
+    assert "sys.exit in the callback of a record" in caplog.text

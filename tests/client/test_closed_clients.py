@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from ottla.base.user_code import LoggedErrors
 from ottla.client import AdminClient, AsyncConsumer, AsyncProducer, Consumer, Producer
-from ottla.client.errors import Closed
+from ottla.client.errors import Closed, TimedOut
+from ottla.testing import Cluster
 
 _NOWHERE = {"bootstrap_servers": "127.0.0.1:1"}
 _KEY = ("t", 0)
@@ -120,3 +122,67 @@ def test_client_of_the_parent_is_closed_after_a_fork(
     end = client.close()
     if end is not None:
         asyncio.run(end)
+
+
+def test_close_ends_although_other_threads_send(cluster: Cluster, topic: str) -> None:
+    """As in Java, they cannot send any more, and all that they have sent is acknowledged."""
+    futures: list[Any] = []
+    errors: list[Exception] = []
+    is_sending = threading.Event()
+
+    def send() -> None:
+        with LoggedErrors(errors.append):
+            while True:
+                futures.append(producer.send(topic, b"x"))
+                is_sending.set()
+
+    producer = Producer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False)
+    thread = threading.Thread(target=send)
+    thread.start()
+    assert is_sending.wait(20)
+    producer.close(30)
+    thread.join(20)
+    assert [str(error) for error in errors] == ["the producer is closed: create a new one"]
+    assert all(future.result(0).offset >= 0 for future in futures)
+
+
+async def test_close_ends_although_other_tasks_send(cluster: Cluster, topic: str) -> None:
+    """It waits for the records that were sent before."""
+    futures: list[Any] = []
+
+    async def send() -> None:
+        while True:
+            futures.append(await producer.send(topic, b"x"))
+            await asyncio.sleep(0)
+
+    producer = AsyncProducer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False)
+    task = asyncio.create_task(send())
+    while not futures:
+        await asyncio.sleep(0)
+    await producer.close(30)
+    with pytest.raises(Closed, match="the producer is closed: create a new one"):
+        await task
+    assert all(future.result().offset >= 0 for future in futures)
+
+
+def test_thread_that_waits_for_a_future_learns_of_the_close(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The future has the error; nothing is logged about a callback."""
+    errors: list[Exception] = []
+    producer = Producer(**_NOWHERE, enable_idempotence=False)
+    future = producer.send("t", b"x")
+
+    def wait() -> None:
+        with LoggedErrors(errors.append):
+            future.result()
+
+    threads = [threading.Thread(target=wait) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    with pytest.raises(TimedOut):
+        producer.close(0.2)
+    for thread in threads:
+        thread.join(20)
+    assert {type(error) for error in errors} == {Closed}
+    assert "the callback of a record failed" not in caplog.text

@@ -147,3 +147,28 @@ def test_a_seek_right_after_the_assignment_keeps_the_starts_of_others(
         assert consumer.positions() == {rows[0]: 1, rows[1]: 2, rows[2]: 2}
         consumer.resume()
         assert values_of(read(consumer, 4)) == [b"3", b"6", b"7", b"8"]
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+def test_pause_in_a_loop_holds_back_what_was_fetched(
+    cluster: Cluster, topic: str, strategy: str
+) -> None:
+    """Records of the last poll that iteration has not reached are returned after `resume`."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    settings = {"group_id": topic, "partition_assignment_strategy": strategy}
+    with consumer_of(cluster, topic, **settings) as consumer:
+        poll_until(consumer, lambda: len(consumer.assignment) == 3)
+        consumer.seek_to_beginning()
+        values = []
+        key = TopicPartition(topic, 0)
+        for record in consumer:
+            values.append(record.value)
+            if record.value == b"0":
+                consumer.pause([key])
+                assert consumer.positions()[key] == 1
+            if {b"0", b"7", b"8"} <= set(values):
+                break
+        assert sorted(values) == [b"0", b"1", b"2", b"4", b"5", b"7", b"8"]
+        assert consumer.poll(0.1) == []
+        consumer.resume()
+        assert values_of(read(consumer, 2)) == [b"3", b"6"]

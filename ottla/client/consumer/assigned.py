@@ -75,14 +75,20 @@ class AssignedPartitions:
             offset = row.offset if row.offset >= 0 else self._membership.chosen.get(key, STORED)
             if offset >= 0:
                 positions[key] = int(offset)
-        for message in reversed(self._undecoded):
-            positions[TopicPartition(message.topic(), message.partition())] = message.offset()
-        for record in reversed(self._batch[self._taken :]):
-            positions[record.topic_partition] = record.offset
+        positions.update(self._unread_offsets())
         # A seek takes place at the next poll; the first or last offset is not known before.
         starts = self._membership.starts
         rows = {**positions, **starts}.items()
         return {key: offset for key, offset in rows if offset >= 0}
+
+    def _unread_offsets(self) -> dict[TopicPartition, int]:
+        """Return the first offset of each partition that the caller has not received yet."""
+        offsets = {}
+        for message in reversed(self._undecoded):
+            offsets[TopicPartition(message.topic(), message.partition())] = message.offset()
+        for record in reversed(self._batch[self._taken :]):
+            offsets[record.topic_partition] = record.offset
+        return offsets
 
     def _without_ends(self, messages: Iterable[Any]) -> list[Any]:
         """Return the messages that are no ends of partitions.
@@ -136,9 +142,16 @@ class AssignedPartitions:
             self.seek(partition, transport.LATEST if offset is None else offset)
 
     def pause(self, partitions: Partitions | None = None) -> None:
-        """Return no records of these partitions until `resume`; the member stays in its group."""
+        """Return no records of these partitions until `resume`; the member stays in its group.
+
+        Nor those that a poll has fetched and iteration has not reached: they are read again.
+        """
         self._check_open()
-        self._membership.pause(self._assigned_of(partitions))
+        keys = self._assigned_of(partitions)
+        for key, offset in self._unread_offsets().items():
+            if key in keys:
+                self.seek(key, offset)
+        self._membership.pause(keys)
 
     def resume(self, partitions: Partitions | None = None) -> None:
         """Return records of these partitions again."""

@@ -201,10 +201,15 @@ class AsyncProducer:
         await asyncio.to_thread(self._transactions.send_offsets, offsets, consumer.group_metadata())
 
     async def close(self, timeout: float | None = None) -> None:
-        """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent."""
+        """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent.
+
+        Other tasks cannot send any more: `send` raises Closed.
+        """
         if self._is_closed:
             return
         is_interrupted = False
+        # Otherwise tasks that send all the time would keep it from ending.
+        self._is_plain, self._produce = True, _closed
         try:
             if self._transactions.is_open:
                 with not_aborted:

@@ -124,6 +124,11 @@ class Producer:
         Errors of single records are in their futures.
         """
         self._check_open()
+        self._flush(timeout)
+        # Another thread may have closed it meanwhile.
+        self._check_open()
+
+    def _flush(self, timeout: float | None) -> None:
         unacknowledged = self._server.flush(timeout)
         if unacknowledged:
             raise TimedOut(f"{unacknowledged} records were not acknowledged within {timeout:g} s")
@@ -190,19 +195,22 @@ class Producer:
     def close(self, timeout: float | None = None) -> None:
         """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent.
 
-        An open transaction is aborted. As in Java, a producer that cannot continue, because another
-        one has taken over or of another fatal error, is closed without an error.
+        Other threads and callbacks cannot send any more: `send` raises Closed. An open transaction
+        is aborted. As in Java, a producer that cannot continue, because another one has taken over
+        or of another fatal error, is closed without an error.
         """
         if self._is_closed:
             return
         self._server.check_thread("close()")
         is_interrupted = False
+        # Otherwise threads that send all the time would keep it from ending.
+        self._is_plain, self._produce = True, _closed
         try:
             if self._transactions.is_open:
                 with not_aborted:
                     self.abort_transaction()
             with self._parts.errors.logged_if_fatal():
-                self.flush(timeout)
+                self._flush(timeout)
         except KeyboardInterrupt:
             is_interrupted = True
             raise

@@ -85,6 +85,9 @@ class ReportServer:
         """Serve pending reports unless another thread does; return False then."""
         if not self._serving.acquire(blocking=False):
             return False
+        if self._is_closed:
+            self._serving.release()
+            return False
         self._owner = threading.get_ident()
         try:
             # librdkafka keeps the reports behind a callback that raises for the next call.
@@ -120,7 +123,7 @@ class ReportServer:
         """Send everything now and serve its reports; return the number of unacknowledged records."""
         self.check_thread("flush()")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while unacknowledged := len(self._producer):
+        while not self._is_closed and (unacknowledged := len(self._producer)):
             remaining = _STEP_S if deadline is None else deadline - time.monotonic()
             try:
                 with self.exclusive(), self.user_code:
@@ -146,11 +149,13 @@ class ReportServer:
                 self._owner = None
 
     def close(self) -> None:
-        """Stop the background thread."""
+        """Stop the background thread, and let other threads end their calls of librdkafka."""
         self._is_closed = True
         self._wake.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
+        if self._serving.acquire(timeout=_STEP_S):
+            self._serving.release()
 
     def check_thread(self, call: str) -> None:
         """Raise ClientError in the thread that serves reports now, that is, in a callback."""
@@ -167,11 +172,17 @@ class ReportServer:
                 self._wake.clear()
                 self._wake.wait(_TICK_S)
                 if time.monotonic() - self._last_served > _TICK_S:
-                    self.serve()
+                    self._serve_in_background()
                 continue
             self._wake.clear()
             self.is_idle = True
             # A record that was sent between the two lines above is found by the next check.
             if not len(self._producer):
                 self._wake.wait(_IDLE_TICK_S)
-                self.serve()
+                self._serve_in_background()
+
+    def _serve_in_background(self) -> None:
+        try:
+            self.serve()
+        except SystemExit:
+            _log.error("sys.exit in the callback of a record ends no program: raise an error")
