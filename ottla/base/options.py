@@ -129,6 +129,12 @@ def _parse_integer(text: str) -> int:
     return int(text)
 
 
+def _parse_double(text: str) -> float:
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
 def _parse_boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
@@ -141,7 +147,7 @@ _PARSERS: Mapping[OptionType, Callable[[str], Any]] = {
     OptionType.INT: _parse_integer,
     OptionType.SHORT: _parse_integer,
     OptionType.LONG: _parse_integer,
-    OptionType.DOUBLE: float,
+    OptionType.DOUBLE: _parse_double,
     OptionType.LIST: lambda text: [item.strip() for item in text.split(",") if item.strip()],
     OptionType.CLASS: str,
     OptionType.PASSWORD: str,

@@ -46,12 +46,15 @@ def read() -> Profiles:
     file = path()
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        addresses = {str(key): str(value) for key, value in content["profiles"].items()}
-        configs = {str(key): str(value) for key, value in content.get("configs", {}).items()}
-        return Profiles(addresses, str(content.get("current", "")), configs)
+        addresses, configs = content["profiles"], content.get("configs", {})
+        current = content.get("current", "")
+        texts = [*addresses.values(), *configs.values(), current]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        return Profiles(addresses, current, configs)
     except FileNotFoundError:
         return Profiles({})
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ConfigError(f"{file} is damaged: remove it, and create the profiles again") from None
 
 

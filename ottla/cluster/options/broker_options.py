@@ -57,7 +57,7 @@ def _no_lone_controller(roles: list[str]) -> str | None:
 
 _IDENTITY = (
     _broker("node.id", INT, 1, "The broker's id in the cluster.", minimum=0),
-    _broker("broker.id", INT, -1, "Older name of node.id; -1 if only node.id is set."),
+    _broker("broker.id", INT, -1, "Older name of node.id; -1 if only node.id is set.", minimum=-1),
     _broker(
         "broker.rack", STRING, None, "The rack of the broker; replicas are spread over the racks."
     ),

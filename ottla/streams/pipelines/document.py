@@ -84,20 +84,20 @@ def parse(text: str, problems: Problems) -> Node | None:
     """Return the content of a file; None, with the problem noted, if it is not valid YAML."""
     try:
         node = _compose(text)
+        if node is not None:
+            return _Builder(text.splitlines(), problems).build(node)
+        problems.error(FilePosition(1, 1), "The file is empty.")
+    except RecursionError:
+        problems.error(FilePosition(1, 1), "The file has too many levels: a pipeline has a few.")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = FilePosition(1, 1) if mark is None else _position(mark)
         problems.error(position, f"Invalid YAML: {_sentence(error)}.")
-        return None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         position = FilePosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         problems.error(position, f"Invalid YAML: character {error.character:#x} is not allowed.")
-        return None
-    if node is None:
-        problems.error(FilePosition(1, 1), "The file is empty.")
-        return None
-    return _Builder(text.splitlines(), problems).build(node)
+    return None
 
 
 def _compose(text: str) -> yaml.Node | None:

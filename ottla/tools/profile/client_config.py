@@ -3,6 +3,7 @@
 librdkafka, Spark and the blocking connections each get them in their own form.
 """
 
+import re
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ConfigError
@@ -22,6 +23,7 @@ else:
 
 # A name that is so similar to an option of connections is a misspelled one, except these of
 # librdkafka.
+_NAME = re.compile(r"[\w.-]+")
 _SIMILAR = 0.84
 _OTHERS = frozenset({"ssl.crl.location", "ssl.crl.pem", "ssl.certificate"})
 
@@ -29,8 +31,8 @@ _OTHERS = frozenset({"ssl.crl.location", "ssl.crl.pem", "ssl.certificate"})
 def read_options(path: str) -> dict[str, str]:
     """Return the options of Kafka's clients in a file.
 
-    Raises ConfigError if it cannot be read, or if an option of TLS or SASL is misspelled: the
-    connection would be another one than the user expects.
+    Raises ConfigError if it cannot be read or is of another format, or if an option of TLS or SASL
+    is misspelled: the connection would be another one than the user expects.
     """
     try:
         options = parse_properties(read_text(path), path, needs_values=False)
@@ -39,6 +41,13 @@ def read_options(path: str) -> dict[str, str]:
             f"the options of clients in {path!r} cannot be read: {error.strerror}: name a properties "
             "file with --command-config, or create the profile again"
         ) from error
+    for name in options:
+        # As in Java, unknown options are ignored; but a file of another format is a mistake.
+        if _NAME.fullmatch(name) is None:
+            raise ConfigError(
+                f"{path}: {name!r} is not the name of an option: name a properties file, with "
+                "lines like security.protocol=SSL"
+            )
     for name in options.keys() - SECURITY_OPTIONS.keys() - _OTHERS:
         near = difflib.get_close_matches(name, SECURITY_OPTIONS, 1, _SIMILAR)
         if near:

@@ -72,6 +72,18 @@ def test_misspelled_option_is_an_error(
     assert f"{file}: {name!r} is not an option of clients: did you mean {near!r}?" in done.errors
 
 
+@pytest.mark.parametrize("text", ['{"a": 1}', "[1, 2]", "\0", "😀=1", "=x"])
+def test_file_of_another_format_is_an_error(text: str, run: Any, tmp_path: Path) -> None:
+    """The sentence has the file and what it must contain; no profile gets it."""
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    for line in ("topic list", "profile create x --bootstrap h:1"):
+        done = run(*line.split(), "--command-config", str(file))
+        assert (done.code, done.out) == (1, b"")
+        assert f"{file}: " in done.errors
+        assert "is not the name of an option: name a properties file" in done.errors
+
+
 def test_other_options_of_clients_are_accepted(tmp_path: Path) -> None:
     """Options of applications and of librdkafka are in the same file."""
     file = tmp_path / "client.properties"

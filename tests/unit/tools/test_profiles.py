@@ -97,10 +97,18 @@ def test_wrong_profile_changes_nothing(
     assert (folder / "profiles.json").read_bytes() == before
 
 
-def test_damaged_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", "5", "\0", "[" * 100_000, '{"profiles": []}', '{"profiles": {"a": null}}'),
+        '{"profiles": {"a": "h:1"}, "current": 5}',
+        '{"profiles": {"a": "h:1"}, "configs": {"a": 5}}',
+    ],
+)
+def test_damaged_file_is_named(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A command without --bootstrap fails with the remedy; one with it does not read the file."""
     folder.mkdir()
-    (folder / "profiles.json").write_text("{")
+    (folder / "profiles.json").write_text(text)
     assert ottla("topic", "list") == 1
     assert "is damaged: remove it" in capsys.readouterr().err
     assert ottla("topic", "list", "--bootstrap", "127.0.0.1:1") == 1

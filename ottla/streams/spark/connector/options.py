@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.options import is_digits
 from ottla.client.admin.offsets import EARLIEST, LATEST, TopicPartition
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
@@ -118,7 +119,7 @@ def _pattern(value: str) -> re.Pattern[str]:
 def _json_of_topics(value: str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(value)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from None
     if not isinstance(parsed, dict) or not parsed:
         raise ValueError('write a JSON object by topic, as in {"flights": …}')
@@ -140,7 +141,7 @@ def _by_partition(value: str) -> Offsets:
         if not isinstance(offsets, dict):
             raise ValueError('write a number for each partition, as in {"flights": {"0": 23}}')
         for partition, number in offsets.items():
-            if not (partition.isdecimal() and isinstance(number, int)):
+            if not (is_digits(partition, 9) and isinstance(number, int)):
                 raise ValueError('write a number for each partition, as in {"flights": {"0": 23}}')
             results[topic, int(partition)] = number
     return results

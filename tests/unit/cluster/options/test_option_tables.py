@@ -97,6 +97,7 @@ def test_the_segment_size_for_tests_may_be_below_the_minimum() -> None:
         ("max.message.bytes", "2147483648", "Not a number of type INT"),
         ("cleanup.policy", "shred", "String must be one of: compact, delete"),
         ("compression.gzip.level", "0", "it must be between 1 and 9, or -1"),
+        ("min.cleanable.dirty.ratio", "0_0.5", "Not a number of type DOUBLE"),
         ("min.cleanable.dirty.ratio", "1.5", "Value must be no more than 1"),
         ("preallocate", "yes", "Expected value to be either true or false"),
         ("leader.replication.throttled.replicas", "1-2", "partition:broker pairs"),
@@ -247,3 +248,9 @@ def test_group_defaults_have_to_respect_the_limits(settings: dict[str, str]) -> 
     """A broker does not start if its own values are outside of the limits for groups."""
     with pytest.raises(ConfigError, match=r"group\.consumer\."):
         option_tables.parse_broker_settings(settings)
+
+
+def test_broker_id_below_minus_one_is_rejected() -> None:
+    """As in Kafka 3.9; -1 means that only node.id is set."""
+    with pytest.raises(ConfigError, match=r"broker\.id: Value must be at least -1"):
+        option_tables.parse_broker_settings({"broker.id": "-5"})

@@ -252,6 +252,8 @@ def test_an_unused_source_or_step_is_a_warning() -> None:
     ("text", "message"),
     [
         ("", "line 1, column 1: The file is empty."),
+        ("[" * 10_000, "line 1, column 1: The file has too many levels"),
+        ('{"a":' * 10_000, "line 1, column 1: The file has too many levels"),
         ("- a\n", "line 1, column 1: A pipeline must be a mapping of keys, not a list."),
         (
             "a: [1\nb: 2\n",
