@@ -361,6 +361,9 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)
+    except OSError as error:
+        _silence(sys.stdout)
+        code = code or _fail(explain(error))
     # At exit Python collects garbage twice; without objects to visit, that takes no time.
     gc.freeze()
     sys.exit(code)

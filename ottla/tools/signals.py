@@ -25,6 +25,8 @@ class StopSignals:
 
     def __init__(self, patience_s: float | None = None) -> None:
         self.requested = False
+        self.number = 0
+        """The number of the first signal, or 0."""
         self._patience_s = patience_s
         self._timer: threading.Timer | None = None
         self._is_ended = False
@@ -74,6 +76,7 @@ class StopSignals:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        self.number = number
         if self._patience_s is not None:
             # The second signal comes from a thread.
             arguments = (threading.main_thread().ident, number)

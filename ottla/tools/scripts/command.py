@@ -42,7 +42,10 @@ def _run(output: Output, name: str, words: tuple[str, ...]) -> int:
     ottla scripts run kafka.tools.GetOffsetShell --bootstrap-server localhost:9092 --topic orders
     """
     _ignore_closed_pipes()
-    line = [*words, "--output", "json"] if output.is_json else list(words)
+    # A `--` before the first option ends our own; a script would ignore all words behind it.
+    line = list(words[1:] if words[:1] == ("--",) else words)
+    if output.is_json:
+        line += ["--output", "json"]
     if "." in name.removesuffix(".sh"):
         # The class of a tool: `kafka-run-class` knows its script.
         return int(_run_script("kafka-run-class", [name, *line]))

@@ -27,7 +27,11 @@ def main(name: str | None = None) -> None:
     script = _bare(name or Path(sys.argv[0]).name)
     ignore_closed_pipes()
     code = run(script, sys.argv[1:])
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        err(f"{script}: {error.filename}: {error.strerror}")
+        code = 1
     sys.stderr.flush()
     # Threads of a client that is still closing must not delay the end.
     os._exit(code)

@@ -177,17 +177,19 @@ def _check_available(options: Options) -> None:
 
 
 def integer(text: str) -> int:
-    """Convert an argument to a 32-bit number."""
-    value = int(text)
-    if not -(2**31) <= value < 2**31:
-        raise ValueError(text)
-    return value
+    """Convert an argument to a 32-bit number, as Integer.parseInt does."""
+    return _number(text, 32)
 
 
 def long(text: str) -> int:
-    """Convert an argument to a 64-bit number."""
-    value = int(text)
-    if not -(2**63) <= value < 2**63:
+    """Convert an argument to a 64-bit number, as Long.parseLong does."""
+    return _number(text, 64)
+
+
+def _number(text: str, bits: int) -> int:
+    # Python's int also allows spaces, and underscores between digits.
+    value = int(text) if text.removeprefix("-").removeprefix("+").isdecimal() else None
+    if value is None or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         raise ValueError(text)
     return value
 
@@ -252,8 +254,7 @@ class _Reader:
             return
         flag = self._flags[name]
         if not flag.value:
-            if has_value:
-                _refuse(f"Option {name} does not accept an argument")
+            # joptsimple ignores the argument of `--list=true`.
             self._occurrences.append((name, None))
             return
         if not has_value:

@@ -89,17 +89,23 @@ def compact(value: Any) -> str:
 
 
 class _Stream(io.FileIO):
-    """A file descriptor that accepts everything once its reader has gone."""
+    """A file descriptor that accepts everything once its reader has gone, or its disk was full."""
 
     has_reader = True
+    _has_failed = False
 
     def write(self, data: Any, /) -> int:
-        """Write bytes, or discard them if there is no reader."""
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            self.has_reader = False
-            return memoryview(data).nbytes
+        """Write bytes, or discard them if there is no reader. The first other error is raised."""
+        if not self._has_failed:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self.has_reader = False
+            except OSError as error:
+                self._has_failed = True
+                title = "standard output" if self.fileno() == 1 else "standard error"
+                raise OSError(error.errno, error.strerror, title) from None
+        return memoryview(data).nbytes
 
 
 def ignore_closed_pipes() -> None:

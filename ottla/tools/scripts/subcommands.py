@@ -19,7 +19,11 @@ def first_as_option(
         if skips:
             skips = False
         elif word.startswith("-"):
-            skips = word.lstrip("-") in with_value
+            # A long option may be abbreviated; `--name=value` has its value already.
+            name = word.lstrip("-")
+            skips = name in with_value or (
+                word.startswith("--") and any(option.startswith(name) for option in with_value)
+            )
         elif word in known:
             return ["--action", word, *command_line[:at], *command_line[at + 1 :]]
         else:

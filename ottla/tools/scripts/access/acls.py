@@ -233,7 +233,10 @@ def _is_confirmed(options: Options, question: str) -> bool:
     # With --output json, standard output has only the result.
     (err if options.is_json else out)(question)
     sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() == "y"
+    answer = sys.stdin.readline()
+    if not answer:
+        raise OttlaError("the question has no answer: add --force, or write y to standard input")
+    return answer.strip().lower() == "y"
 
 
 def _list(brokers: Brokers, options: Options) -> None:

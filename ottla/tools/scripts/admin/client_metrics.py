@@ -31,6 +31,7 @@ SPEC = Spec(
 )
 _ACTIONS = ("alter", "delete", "describe", "list")
 _KEYS = {"interval": "interval.ms", "match": "match", "metrics": "metrics"}
+_CHANGES = ("generate-name", *_KEYS)
 _KIND = configs.ResourceType.CLIENT_METRICS
 
 
@@ -41,8 +42,10 @@ def run(options: Options) -> int:
             "Command must include exactly one action: --alter, --delete, --describe or --list."
         )
     options.require("bootstrap-server")
-    if "delete" in options:
-        options.require("name")
+    if "delete" in options and "name" not in options:
+        raise UsageError("A client metrics resource name must be specified with --delete.")
+    for action in ("delete", "describe", "list"):
+        options.forbid(action, *(["name"] if action == "list" else []), *_CHANGES)
     if "alter" in options and ("name" in options) == ("generate-name" in options):
         raise UsageError("One of --name or --generate-name must be specified with --alter.")
     interval = options["interval"]

@@ -87,7 +87,7 @@ def alter(
     """Set and reset options of one entity, all or nothing."""
     kind, name = entities.types[0], entities.names[0]
     known = _option_names(brokers, kind, name)
-    unknown = [key for key in deleted if key not in known]
+    unknown = [key for key in (*deleted, *added) if key not in known]
     if unknown and kind == "broker-loggers":
         raise ConfigError(f"Invalid broker logger(s): {','.join(unknown)}")
     changes = [

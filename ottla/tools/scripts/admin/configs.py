@@ -157,7 +157,7 @@ def _check(options: Options, entities: Entities) -> None:
     _check_names(options, types, names)
     if "alter" in options:
         _check_alter(options, types, names)
-    elif types[0] == "broker-loggers" and not any(names):
+    elif types[0] == "broker-loggers" and not names:
         _fail(f"An entity name must be specified with --describe of {','.join(types)}")
     elif "entity-default" in options and not {*types} & {*_QUOTAS, "brokers"}:
         _fail(f"--entity-default must not be specified with --describe of {','.join(types)}")

@@ -85,6 +85,8 @@ def run(options: Options) -> int:
     """Run the action of the command line."""
     _check(options)
     action = next(name for name in _ACTIONS if name in options)
+    # Their errors are not those of the action.
+    _ = options["bootstrap-server"], options["command-config"]
     try:
         with cluster(options) as brokers:
             {
@@ -322,7 +324,7 @@ def _assignment(options: Options) -> dict[int, list[int]]:
     if not text:
         return {}
     rows: dict[int, list[int]] = {}
-    for index, part in enumerate(text.split(",")):
+    for index, part in enumerate(java_split(",", text)):
         try:
             brokers = [integer(broker) for broker in part.split(":")]
         except ValueError as error:

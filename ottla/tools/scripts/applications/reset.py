@@ -85,14 +85,19 @@ def run(options: Options) -> int:
             reset.delete_internal_topics()
             reset.print_json()
     except _Refused as error:
-        err(f"ERROR: {error}")
-        return 1
+        return _print_error(str(error))
     except OttlaError as error:
         worded = java_exception(error)
         is_response = worded.startswith("org.apache.kafka.")
-        err(f"ERROR: {_EXECUTION if is_response else ''}{worded}")
-        return 1
+        return _print_error(f"{_EXECUTION if is_response else ''}{worded}")
     return code
+
+
+def _print_error(text: str) -> int:
+    if text.startswith("java.text.ParseException"):
+        err("ERROR: Resetting offsets failed.")
+    err(f"ERROR: {text}")
+    return 1
 
 
 def on_parse_error(error: UsageError) -> int:
@@ -247,7 +252,11 @@ class _Reset:
         if "to-datetime" in options:
             return self._since(keys, parse_date_time(options["to-datetime"]))
         if "by-duration" in options:
-            return self._since(keys, parse_age(options["by-duration"]))
+            try:
+                moment_ms = parse_age(options["by-duration"])
+            except OttlaError as error:
+                raise _Refused(f"java.time.format.DateTimeParseException: {error}") from error
+            return self._since(keys, moment_ms)
         if "from-file" in options:
             return self._limited(_read_plan(options["from-file"], keys))
         starts = offsets.list_offsets(self._brokers, dict.fromkeys(keys, offsets.EARLIEST))

@@ -117,6 +117,9 @@ def run(options: Options) -> int:
     try:
         with StopSignals() as stop:
             _read(options, properties, copy, stop)
+            if stop.requested:
+                # As a Java program that a signal ends.
+                copy.code = 128 + stop.number
     except OttlaError as error:
         log_handshake(error)
         names = str(options["topic"] or options["include"])

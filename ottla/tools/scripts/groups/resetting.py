@@ -11,6 +11,7 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.durations import parse_duration
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options, integer, long
 from ottla.tools.scripts.groups.running import all_groups, runtime_exception, takes
@@ -32,6 +33,7 @@ _NO_TIME = (
     "java.text.ParseException: Error parsing timestamp. It does not contain a 'T' according to "
     "ISO8601 format"
 )
+_NO_DURATION = "Text cannot be parsed to a Duration"
 _NO_SUCH_DATE = "java.text.ParseException: Unparseable date: "
 
 
@@ -197,13 +199,13 @@ def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartit
     """Return the partitions of `topic` and `topic:0,1` arguments."""
     keys: list[TopicPartition] = []
     for argument in arguments:
-        name, colon, numbers = argument.partition(":")
-        if not colon:
+        name, *numbers = java_split(":", argument)
+        if ":" not in argument:
             keys += _leaders(brokers, name)
             continue
-        if not numbers or ":" in numbers:
+        if len(numbers) != 1:
             raise UsageError(f"Invalid topic arg '{argument}', expected topic name and partitions")
-        for number in numbers.split(","):
+        for number in java_split(",", numbers[0]):
             if not is_number(number, 32):
                 raise UsageError(
                     f"Invalid partition '{number}' specified in topic arg '{argument}''"
@@ -268,19 +270,22 @@ def _moment(options: Options) -> int:
 def parse_age(text: str) -> int:
     """Return the time, in ms, that is a duration ago; a negative duration is in the future."""
     sign = -1 if text.startswith("-") else 1
+    # Java has no short form, as in 1h.
+    if text.removeprefix("-")[:1] not in ("P", "p"):
+        raise OttlaError(_NO_DURATION)
     try:
         return time.time_ns() // 1_000_000 - sign * parse_duration(text.removeprefix("-"))
     except ValueError:
-        raise OttlaError("Text cannot be parsed to a Duration") from None
+        raise OttlaError(_NO_DURATION) from None
 
 
 def parse_date_time(text: str) -> int:
     """Return the milliseconds of `YYYY-MM-DDTHH:mm:ss.sss`, in UTC unless it names a zone."""
     if "T" not in text:
         raise OttlaError(_NO_TIME)
-    if _MOMENT.fullmatch(text) is None:
-        raise OttlaError(f'{_NO_SUCH_DATE}"{text}"')
     try:
+        if _MOMENT.fullmatch(text) is None:
+            raise ValueError(text)
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         has_zone = text.endswith("Z") or _ZONE.search(text) is not None
@@ -301,11 +306,13 @@ def _from_file(options: Options, group: str) -> Plan:
         try:
             row = next(csv.reader([line]))
             topic, partition, offset = row[-3:]
-            key, target = (topic.strip(), integer(partition)), long(offset)
+            key, target = (topic.strip(), integer(partition.strip())), long(offset.strip())
         except (ValueError, csv.Error, StopIteration):
             raise OttlaError(
                 f"line {number} of {options['from-file']} is not topic,partition,offset: {line!r}"
             ) from None
+        if target < 0:
+            raise UsageError("Invalid negative offset")
         owner = group if len(row) == 3 and len(options.all("group")) == 1 else row[0]
         if owner == group:
             plan[key] = target

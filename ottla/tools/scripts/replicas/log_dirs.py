@@ -8,7 +8,7 @@ from ottla.client.admin.replicas import LogDirectory, list_log_dirs
 from ottla.client.brokers import Brokers
 from ottla.cluster.jvm_order import java_string_hash
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec, integer
 from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, compact, err, out
@@ -48,7 +48,7 @@ def on_parse_error(error: UsageError) -> int:
 
 def _number(text: str) -> int:
     try:
-        return int(text)
+        return integer(text)
     except ValueError:
         raise OttlaError(f'For input string: "{text}"') from None
 

@@ -12,6 +12,7 @@ from ottla.client.admin.moves import throttles
 from ottla.client.admin.moves.spreading import spread
 from ottla.client.admin.replicas import list_reassignments, try_reassignments
 from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -21,6 +22,7 @@ from ottla.tools.scripts.flags import (
     Flag,
     Options,
     Spec,
+    integer,
     long,
 )
 from ottla.tools.scripts.java_errors import java_exception
@@ -113,6 +115,10 @@ def run(options: Options) -> int:
     except OttlaError as error:
         out(f"Error: {java_exception(error)}")
         return 1
+    except UsageError as error:
+        # A value that cannot be converted.
+        out(f"Error: {error}")
+        return 1
     return 0
 
 
@@ -157,10 +163,7 @@ def _list(brokers: Brokers, options: Options) -> None:
 
 
 def _generate(brokers: Brokers, options: Options) -> None:
-    try:
-        numbers = [int(part) for part in options["broker-list"].split(",")]
-    except ValueError:
-        raise ConfigError(f'For input string: "{options["broker-list"]}"') from None
+    numbers = [_broker_id(part) for part in java_split(",", options["broker-list"])]
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     if twice:
         raise ConfigError(f"Broker list contains duplicate entries: {twice}")
@@ -188,7 +191,17 @@ def _generate(brokers: Brokers, options: Options) -> None:
     out(f"Proposed partition reassignment configuration\n{plan_text(proposed)}")
 
 
+def _broker_id(text: str) -> int:
+    try:
+        return integer(text)
+    except ValueError:
+        raise ConfigError(f'For input string: "{text}"') from None
+
+
 def _execute(brokers: Brokers, options: Options) -> None:
+    # Read first: a wrong number must not start moves.
+    limit, moves_limit = options["throttle"], options["replica-alter-log-dirs-throttle"]
+    timeout_ms = options["timeout"]
     plan, targets = read_plan(options["reassignment-json-file"])
     check_plan(plan)
     moves = list_reassignments(brokers)
@@ -205,7 +218,6 @@ def _execute(brokers: Brokers, options: Options) -> None:
         f"Current partition replica assignment\n\n{plan_text(current, directories)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
-    limit, moves_limit = options["throttle"], options["replica-alter-log-dirs-throttle"]
     if limit >= 0 or moves_limit >= 0:
         out(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure "
@@ -227,7 +239,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
     plural = "" if len(plan) == 1 else "s"
     out(f"Successfully started partition reassignment{plural} for {listed(plan)}")
     if targets:
-        log_dir_moves.move(brokers, targets, options["timeout"], _say_started)
+        log_dir_moves.move(brokers, targets, timeout_ms, _say_started)
 
 
 def _verify(brokers: Brokers, options: Options) -> None:
@@ -251,6 +263,7 @@ def _verify(brokers: Brokers, options: Options) -> None:
 
 
 def _cancel(brokers: Brokers, options: Options) -> None:
+    timeout_ms = options["timeout"]
     plan, targets = read_plan(options["reassignment-json-file"])
     moves = list_reassignments(brokers)
     active = [key for key in plan if key in moves]
@@ -267,7 +280,7 @@ def _cancel(brokers: Brokers, options: Options) -> None:
         out("None of the specified partition reassignments are active.")
     back = log_dir_moves.ways_back(targets, find_directories(brokers, _live(brokers, targets)))
     if back:
-        log_dir_moves.move(brokers, back, options["timeout"], _say_started)
+        log_dir_moves.move(brokers, back, timeout_ms, _say_started)
     else:
         # As with Apache Kafka's tool, the next sentence follows on the same line.
         out("None of the specified partition moves are active.", end="")

@@ -1,6 +1,7 @@
 """Scripts whose reader has gone, as in `kafka-topics --list | head -1`, end as Apache Kafka's do."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -102,3 +103,48 @@ def test_script_that_ottla_runs_ends_alike(many: Cluster) -> None:
     program = "from ottla.tools.main import main; main()"
     words = ("scripts", "run", "kafka-topics", "--bootstrap-server", many.bootstrap, "--list")
     assert _run_without_reader("", *words, program=program) == (0, "")
+
+
+@pytest.mark.parametrize("words", [["--list"], ["--describe"]])
+@pytest.mark.parametrize(
+    "program", [_PROGRAM.format("kafka-topics"), "from ottla.tools.main import main; main()"]
+)
+def test_full_disk_is_one_sentence(many: Cluster, program: str, words: list[str]) -> None:
+    """`kafka-topics --list > /dev/full` fails, because its output is incomplete."""
+    script = ["scripts", "run", "kafka-topics"] if "main import" in program else []
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *script, "--bootstrap-server", many.bootstrap, *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    sentence = r"(kafka-topics|ottla): standard output: No space left on device\n"
+    assert done.returncode == 1
+    assert re.fullmatch(sentence, done.stderr)
+
+
+def test_full_disk_is_one_sentence_of_ottla_as_well(ottla_cluster: Cluster) -> None:
+    """`ottla topic list > /dev/full` has no traceback."""
+    program = "from ottla.tools.main import main; main()"
+    ottla_cluster.create_topic("orders", partitions=1)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                program,
+                "topic",
+                "list",
+                "--bootstrap",
+                ottla_cluster.bootstrap,
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "ottla: No space left on device\n")

@@ -38,6 +38,28 @@ def test_exported_plan_ends_with_an_empty_line_and_is_read_again(
         assert offsets.committed_offsets(brokers, "g")["o", 0].offset == 3
 
 
+@pytest.mark.parametrize("text", ["1h", "90s", "1d", "P1M", ""])
+def test_duration_without_p_changes_no_offset(
+    text: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Apache Kafka's tool reads only ISO 8601, also with --execute."""
+    with cluster.admin() as brokers:
+        before = offsets.committed_offsets(brokers, "g")
+        assert _reset(cluster, "--topic", "o", "--by-duration", text, "--execute") == 0
+        assert offsets.committed_offsets(brokers, "g") == before
+    assert "Text cannot be parsed to a Duration" in capsys.readouterr().out
+
+
+def test_negative_offset_of_a_plan_is_refused(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As by Apache Kafka's tool, and nothing is committed."""
+    file = tmp_path / "plan.csv"
+    file.write_text("o,0,-5\n")
+    assert _reset(cluster, "--from-file", str(file), "--execute") == 1
+    assert "Invalid negative offset" in capsys.readouterr().err
+
+
 def test_plan_with_an_empty_line_between_others_is_refused(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
