@@ -125,7 +125,7 @@ def test_client_of_the_parent_is_closed_after_a_fork(
 
 
 def test_close_ends_although_other_threads_send(cluster: Cluster, topic: str) -> None:
-    """As in Java, they cannot send any more, and all that they have sent is acknowledged."""
+    """The threads cannot send any more, as in Java; all that they have sent is acknowledged."""
     futures: list[Any] = []
     errors: list[Exception] = []
     is_sending = threading.Event()

@@ -19,7 +19,7 @@ from ottla.client import (
     RetryingConsumer,
     TopicPartition,
 )
-from ottla.client.errors import ClientError, Closed, SerializationError
+from ottla.client.errors import ClientError, Closed, CommitFailed, SerializationError
 from ottla.testing import Cluster
 
 
@@ -297,3 +297,17 @@ def test_metadata_of_a_commit_is_text(cluster: Cluster, topic: str) -> None:
         for wrong in (5, "\udc80", "a\0b"):
             with pytest.raises(TypeError, match=f"metadata .* of the offset of {topic}-0"):
                 consumer.commit({(topic, 0): OffsetAndMetadata(1, wrong)})
+
+
+def test_commit_of_assigned_partitions_in_the_group_of_others_has_the_reason(
+    cluster: Cluster, topic: str
+) -> None:
+    """The consumer was no member of the group, so it has not left it."""
+    settings: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    with Consumer(topic, config=settings) as member, Consumer(config=settings) as other:
+        while not member.assignment:
+            member.poll(0.1)
+        other.assign({(topic, 0): 0})
+        with pytest.raises(CommitFailed, match="the group has members that subscribe"):
+            other.commit()
+        assert other.departure is None

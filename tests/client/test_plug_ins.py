@@ -17,6 +17,7 @@ from ottla.client import (
     Producer,
     ProducerInterceptor,
     ProducerRecord,
+    RecordMetadata,
     RetryingConsumer,
 )
 from ottla.client.errors import ClientError
@@ -323,3 +324,29 @@ async def test_async_consumer_takes_an_async_listener() -> None:
     async with AsyncConsumer(listener=AwaitedListener(), **settings) as consumer:
         await consumer.subscribe("t", listener=AwaitedListener())
         assert consumer.subscription == ("t",)
+
+
+@pytest.mark.parametrize("option", ["value_serializer", "partitioner"])
+async def test_interceptors_observe_any_error_of_a_plug_in(
+    cluster: Cluster, topic: str, option: str
+) -> None:
+    """The error itself is raised as it is, as in Java (onSendError)."""
+    errors: list[Exception | None] = []
+
+    class Observer(ProducerInterceptor):
+        def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
+            errors.append(error)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("no plug-in")
+
+    settings: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, option: fail}
+    with (
+        Producer(settings, interceptors=Observer) as producer,
+        pytest.raises(RuntimeError, match="no plug-in"),
+    ):
+        producer.send(topic, b"x")
+    async with AsyncProducer(settings, interceptors=Observer) as other:
+        with pytest.raises(RuntimeError, match="no plug-in"):
+            await other.send(topic, b"x")
+    assert [str(error) for error in errors] == ["no plug-in"] * 2

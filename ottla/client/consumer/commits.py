@@ -55,8 +55,15 @@ class CommitSender(Protocol):
 class Commits:
     """Sends commits of one consumer to its group's coordinator, and reports their results."""
 
-    def __init__(self, sender: CommitSender, departures: Departures, timeout_s: float) -> None:
+    def __init__(
+        self,
+        sender: CommitSender,
+        departures: Departures,
+        timeout_s: float,
+        is_subscribed: Callable[[], bool],
+    ) -> None:
         self._sender = sender
+        self._is_subscribed = is_subscribed
         self._departures = departures
         self._timeout_s = timeout_s
         self._is_hurried = False
@@ -125,6 +132,11 @@ class Commits:
         ours = transport.translate(cause)
         if transport.is_fenced_instance(cause):
             self._departures.fenced()
+        elif isinstance(ours, ApiError) and ours.code in _LEFT and not self._is_subscribed():
+            return CommitFailed(
+                "the offsets were not committed: the group has members that subscribe, and this "
+                "consumer is none of them: use another group_id for partitions of `assign`"
+            )
         elif isinstance(ours, ApiError) and ours.code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._departures.removed()
         elif transport.is_fatal(cause) and self._departures.has_left:

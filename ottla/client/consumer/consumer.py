@@ -114,7 +114,7 @@ class Consumer(AssignedPartitions):
         if thread is not None and not has_own_member(self._settings):
             metadata = self._consumer.consumer_group_metadata
             sender = MemberCommits(thread, metadata, membership.is_subscribed, waits)
-        self._commits = Commits(sender, self._departures, timeout_s)
+        self._commits = Commits(sender, self._departures, timeout_s, membership.is_subscribed)
         lookups = Lookups(self._consumer, timeout_s, waits, membership.is_in_callback, thread)
         super().__init__(self._consumer, membership, lookups, waits)
         if self._group is None:

@@ -272,7 +272,7 @@ class AsyncProducer:
                 await self._send_in_turn(sent, future)
                 return
             await self._queue_or_wait(preparation.prepared(sent), future)
-        except (ApiError, ClientError) as error:
+        except Exception as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
             raise
 

@@ -260,7 +260,7 @@ class Producer:
             future._observer = preparation.interceptors.on_acknowledgement
         try:
             self._queue(preparation.prepared(sent), future)
-        except (ApiError, ClientError) as error:
+        except Exception as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
             raise
 

@@ -283,7 +283,7 @@ def test_interrupted_zookeeper_shell(
 
 
 def test_header_name_that_is_not_utf8_has_replacement_characters() -> None:
-    """As in Java: librdkafka's binding would end the console producer."""
+    """Java decodes them so; librdkafka's binding would end the console producer."""
     line = b"na\xffme:v\xff\tvalue".decode("utf-8", "surrogateescape")
     reader = LineReader({"parse.headers": "true"})
     assert reader.read(line).headers == [("na\ufffdme", b"v\xff")]
