@@ -7,9 +7,11 @@ from ottla.client.admin import groups
 from ottla.client.admin.answers import check, error_of
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.groups.kinds import Deletion, print_deletion
 from ottla.tools.scripts.groups.resetting import TopicPartition, parse_topics
 from ottla.tools.scripts.groups.running import all_groups, print_error
 from ottla.tools.scripts.java_errors import java_exception, java_message
+from ottla.tools.scripts.java_order import name_order
 from ottla.tools.scripts.printing import as_json, left, out
 from ottla.wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -45,20 +47,12 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
             groups.delete_group(brokers, name)
         except ApiError as error:
             failed[name] = java_exception(error)
-    done = [name for name in names if name not in failed]
+    done = [name for name in name_order(names) if name not in failed]
+    failed = {name: failed[name] for name in name_order(failed)}
     if options.is_json:
         as_json({"deleted": done, "failed": failed})
-        return
-    listed = ", ".join(done)
-    if not failed:
-        quoted = f"'{listed}'" if done else ""
-        out(f"Deletion of requested consumer groups ({quoted}) was successful.")
-        return
-    out("\nError: Deletion of some consumer groups failed:")
-    for name, text in failed.items():
-        out(f"* Group '{name}' could not be deleted due to: {text}")
-    if done:
-        out("\nThese consumer groups were deleted successfully: '" + "'".join(done) + "', '")
+    else:
+        print_deletion("consumer", Deletion(done, failed))
 
 
 def delete_offsets(brokers: Brokers, options: Options) -> None:

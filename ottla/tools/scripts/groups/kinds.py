@@ -26,9 +26,6 @@ class Kind(NamedTuple):
     states: tuple[str, ...]
     # The end of the sentence "Group 'x' …", for a name that is not in the list.
     unknown: str
-    # The list of deleted groups if there are none, and its end.
-    nothing: str = ""
-    end: str = ""
 
 
 def find(brokers: Brokers, kind: Kind, states: Sequence[str] = ()) -> list[groups.GroupListing]:
@@ -125,14 +122,14 @@ def delete(brokers: Brokers, names: Sequence[str], failed: dict[str, str]) -> De
     return Deletion(name_order(deleted), {name: failed[name] for name in name_order(failed)})
 
 
-def print_deletion(kind: Kind, deletion: Deletion) -> None:
-    """Print which groups were deleted."""
+def print_deletion(kind: str, deletion: Deletion, *, nothing: str = "", end: str = "") -> None:
+    """Print which groups were deleted; `nothing` is the list if there are none, `end` follows it."""
     listed = ", ".join(f"'{name}'" for name in deletion.deleted)
     if not deletion.failed:
-        out(f"Deletion of requested {kind.name} groups ({listed or kind.nothing}) was successful.")
+        out(f"Deletion of requested {kind} groups ({listed or nothing}) was successful.")
         return
-    print_error(f"Deletion of some {kind.name} groups failed:")
+    print_error(f"Deletion of some {kind} groups failed:")
     for name, text in deletion.failed.items():
         out(f"* Group '{name}' could not be deleted due to: {text}")
     if listed:
-        out(f"\nThese {kind.name} groups were deleted successfully: {listed}{kind.end}")
+        out(f"\nThese {kind} groups were deleted successfully: {listed}{end}")

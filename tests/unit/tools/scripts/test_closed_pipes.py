@@ -110,7 +110,7 @@ def test_script_that_ottla_runs_ends_alike(many: Cluster) -> None:
     "program", [_PROGRAM.format("kafka-topics"), "from ottla.tools.main import main; main()"]
 )
 def test_full_disk_is_one_sentence(many: Cluster, program: str, words: list[str]) -> None:
-    """`kafka-topics --list > /dev/full` fails, because its output is incomplete."""
+    """The line `kafka-topics --list > /dev/full` fails, because its output is incomplete."""
     script = ["scripts", "run", "kafka-topics"] if "main import" in program else []
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
@@ -127,7 +127,7 @@ def test_full_disk_is_one_sentence(many: Cluster, program: str, words: list[str]
 
 
 def test_full_disk_is_one_sentence_of_ottla_as_well(ottla_cluster: Cluster) -> None:
-    """`ottla topic list > /dev/full` has no traceback."""
+    """The line `ottla topic list > /dev/full` has no traceback."""
     program = "from ottla.tools.main import main; main()"
     ottla_cluster.create_topic("orders", partitions=1)
     with open("/dev/full", "wb") as full:

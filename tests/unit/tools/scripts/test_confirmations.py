@@ -1,4 +1,4 @@
-"""Questions of kafka-acls, which asks before it removes entries."""
+"""The script kafka-acls asks before it removes entries, and fails without an answer."""
 
 import io
 import sys
@@ -33,7 +33,7 @@ def test_missing_answer_is_an_error(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A script without a terminal fails instead of removing nothing; Apache Kafka's tool does."""
+    """A script without a terminal fails, as Apache Kafka's tool does, and removes nothing."""
     at = ["--bootstrap-server", cluster.bootstrap]
     assert entry.run("kafka-acls", [*at, "--add", *_ENTRY]) == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))

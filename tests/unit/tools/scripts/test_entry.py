@@ -162,7 +162,7 @@ def test_script_is_run_without_being_installed(
     assert capsys.readouterr().out == "a\n"
     assert main.run(["scripts", "run", name, *words, "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == ["a"]
-    # As with other programs, `--` may separate them.
+    # A `--` may separate them.
     assert main.run(["scripts", "run", name, "--", *words]) == 0
     assert capsys.readouterr().out == "a\n"
     assert main.run(["scripts", "run", name, "--help"]) == 1

@@ -85,7 +85,7 @@ def test_wrong_command_lines_have_joptsimples_sentences(
 
 
 def test_argument_of_an_option_without_values_is_ignored() -> None:
-    """As with joptsimple, `--list=true` and `--list=1` are `--list`."""
+    """The words `--list=true` and `--list=1` are `--list`, as joptsimple reads them."""
     for word in ("--list=true", "-list=1", "--list="):
         assert list(parse(SPEC, [word]).occurrences) == [("list", None)]
 

@@ -53,7 +53,7 @@ def test_duration_without_p_changes_no_offset(
 def test_negative_offset_of_a_plan_is_refused(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As by Apache Kafka's tool, and nothing is committed."""
+    """Apache Kafka's tool refuses it, too, and nothing is committed."""
     file = tmp_path / "plan.csv"
     file.write_text("o,0,-5\n")
     assert _reset(cluster, "--from-file", str(file), "--execute") == 1

@@ -29,7 +29,7 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
     if options.is_json:
         as_json(deletion._asdict())
     else:
-        kinds.print_deletion(KIND, deletion)
+        kinds.print_deletion(KIND.name, deletion)
 
 
 def delete_offsets(brokers: Brokers, options: Options) -> None:

@@ -38,7 +38,7 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
             }
         )
         return
-    kinds.print_deletion(KIND, deletion)
+    kinds.print_deletion(KIND.name, deletion, nothing="''", end=".")
     if topics and deletion.deleted:
         _print_topics([name for name in deletion.deleted if name in topics], errors)
 

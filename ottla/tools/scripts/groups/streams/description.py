@@ -28,8 +28,6 @@ KIND = kinds.Kind(
     "streams",
     ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead"),
     "does not exist or is not a streams group",
-    nothing="''",
-    end=".",
 )
 _NONE = "-"
 Rows = list[dict[str, Any]]
