@@ -7,6 +7,7 @@ traceback.
 """
 
 import gc
+import io
 import os
 import re
 import sys
@@ -298,7 +299,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         result = root.main(arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as error:
-        error.message = shortened(error.message)
+        vars(error)["message"] = shortened(error.message)
         try:
             error.show()
         except BrokenPipeError:
@@ -346,6 +347,9 @@ def shortened(text: str) -> str:
 def main() -> None:
     """Entry point of the `ottla` script."""
     _open_standard_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The name of a file may have bytes that are not UTF-8.
+        sys.stdout.reconfigure(errors="surrogateescape")
     code = run()
     try:
         sys.stdout.flush()

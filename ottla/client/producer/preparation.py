@@ -140,6 +140,7 @@ def plain_type_error(record: PreparedRecord, error: Exception) -> SerializationE
             f"cannot send a record for topic {record.topic!r}: timestamp={record.timestamp!r} is no "
             "whole number of ms since 1970; of a datetime it is `int(moment.timestamp() * 1000)`"
         )
-    is_text = isinstance(error, UnicodeEncodeError)
-    reason = f"{error.object!r} is not text that UTF-8 can encode" if is_text else error
+    reason = str(error)
+    if isinstance(error, UnicodeEncodeError):
+        reason = f"{error.object!r} is not text that UTF-8 can encode"
     return SerializationError(f"cannot send a record for topic {record.topic!r}: {reason}")
