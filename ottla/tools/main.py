@@ -8,6 +8,7 @@ traceback.
 
 import errno
 import gc
+import io
 import os
 import re
 import sys
@@ -307,7 +308,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         result = root.main(arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as error:
-        error.message = shortened(error.message)
+        vars(error)["message"] = shortened(error.message)
         try:
             error.show()
         except BrokenPipeError:
@@ -356,6 +357,9 @@ def shortened(text: str) -> str:
 def main() -> None:
     """Entry point of the `ottla` script."""
     _open_standard_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The name of a file may have bytes that are not UTF-8.
+        sys.stdout.reconfigure(errors="surrogateescape")
     code = run()
     try:
         sys.stdout.flush()

@@ -272,8 +272,7 @@ class _Table:
     def number(self, key: str, default: int, *, least: int) -> int:
         """Return an integer of at least `least` that a request can contain."""
         value = self._get(key, default)
-        is_integer = isinstance(value, int) and not isinstance(value, bool)
-        if not is_integer or not least <= value <= _INT32_MAX:
+        if type(value) is not int or not least <= value <= _INT32_MAX:
             raise ConfigError(f"{self.name}: {key} must be an integer of at least {least} and at most {_INT32_MAX}, not {reprlib.repr(value)}")  # fmt: skip
         return value
 

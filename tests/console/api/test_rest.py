@@ -213,7 +213,7 @@ def test_offsets_are_planned_executed_and_undone(console: Console, client_of: Cl
 
 
 def test_text_with_half_a_character_is_refused(client_of: ClientOf) -> None:
-    """No database and no hash of a password takes a lone surrogate."""
+    """The API refuses a lone surrogate, which no database and no hash of a password takes."""
     for path, name in (("/users/u", "password"), ("/alerts/silences", "comment")):
         method = "PUT" if name == "password" else "POST"
         target = f"{_LOCAL}{path}" if method == "PUT" else f"/api/v1{path}"

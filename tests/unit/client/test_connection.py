@@ -158,7 +158,7 @@ def test_web_server_is_a_protocol_error() -> None:
 
 @pytest.mark.parametrize("name", ["x" * 40_000, "\udcff"])
 def test_value_that_no_request_can_contain(broker: Any, name: str) -> None:
-    """It is an error of the caller with the field and the beginning of the value."""
+    """The client raises an error with the field and the beginning of the value."""
     connection = Connection(broker.address)
     with pytest.raises(ApiError, match=r"cannot be sent as states_filter\[0\] of ListGroups: "):
         connection.call(ListGroupsRequest(states_filter=[name]), ListGroupsResponse)

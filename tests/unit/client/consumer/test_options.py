@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ApiError
 from ottla.client.config.names import Role
 from ottla.client.config.settings import read_settings
-from ottla.client.consumer.options import coordinator_thread
+from ottla.client.consumer.options import coordinator_thread, names_to_subscribe
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,17 @@ def test_librdkafka_is_asked_with_options_that_only_it_has(
     """A list of revoked certificates, for one, must not be ignored by a second connection."""
     settings = read_settings(Role.CONSUMER, None, options)
     assert (coordinator_thread(settings, 1.0) is not None) is has_thread
+
+
+@pytest.mark.parametrize("name", ["\udcff", "a\0b"])
+def test_name_that_is_no_text_of_the_protocol(name: str) -> None:
+    """The consumer refuses it before librdkafka's binding, which would end the process."""
+    with pytest.raises(ApiError, match="The topic name is not allowed"):
+        names_to_subscribe(read_settings(Role.CONSUMER, None, {"group_id": "g"}), ["t", name])
+
+
+def test_list_is_not_a_name() -> None:
+    """Topics are separate arguments of a consumer."""
+    settings = read_settings(Role.CONSUMER, None, {"group_id": "g"})
+    with pytest.raises(TypeError, match=r"\['t'\] is not the name of a topic"):
+        names_to_subscribe(settings, [["t"]])  # type: ignore[list-item]
