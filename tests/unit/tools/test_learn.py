@@ -91,7 +91,7 @@ def test_step_asks_for_enter_on_a_terminal(
 ) -> None:
     """Otherwise a lesson that waits looks like one that hangs."""
     typed = io.StringIO("\n" * 10)
-    typed.isatty = lambda: True
+    monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", typed)
     assert main.run(["learn", "acks-0", "--step", "--language", "zh"]) == 0
     assert capsys.readouterr().err == "按回车键继续。\n" * 3

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -300,3 +301,22 @@ def test_full_disk_is_a_sentence(ottla_cluster: Cluster) -> None:
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "ottla: No space left on device\n")
+
+
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, *rest):
+        if name == "ottla.tools.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+from ottla.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_is_loaded_has_no_traceback() -> None:
+    """The process ends by the signal, as a shell expects."""
+    command = [sys.executable, "-c", _INTERRUPTED_IMPORT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
