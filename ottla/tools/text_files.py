@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ottla.base.errors import ConfigError
 
-_WHOLE = re.compile("[0-9]{1,19}")
+# The names of segments have 20 digits.
+_WHOLE = re.compile("0{0,20}([0-9]{1,19})")
 
 
 def read_text(path: str | Path) -> str:
@@ -25,4 +26,5 @@ def read_text(path: str | Path) -> str:
 
 def is_number(text: str, bits: int) -> bool:
     """Return True if a text is a whole number, not negative, that a signed field of `bits` holds."""
-    return _WHOLE.fullmatch(text) is not None and int(text) < 1 << (bits - 1)
+    match = _WHOLE.fullmatch(text)
+    return match is not None and int(match[1]) < 1 << (bits - 1)
