@@ -138,22 +138,25 @@ def test_unknown_mechanism_lists_the_known_ones() -> None:
         mechanism_of("SCRAM-SHA-1")
 
 
-@pytest.mark.parametrize(("answer", "is_deleted"), [("y\n", True), ("n\n", False), ("", False)])
+@pytest.mark.parametrize(
+    ("answer", "is_deleted", "code"), [("y\n", True, 0), ("n\n", False, 0), ("", False, 1)]
+)
 def test_removal_needs_a_confirmation(
     answer: str,
     is_deleted: bool,
+    code: int,
     admin: AdminClient,
     bootstrap: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Only `y` deletes; the end of standard input is no confirmation."""
+    """Only `y` deletes; the end of standard input is no answer, and an error."""
     binding = _binding("asked", AclOperation.READ)
     admin.create_acls([binding])
     assert _eventually(lambda: admin.describe_acls() == [binding])
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     words = ["--bootstrap-server", bootstrap, "--remove", "--topic", "asked"]
-    assert entry.run("kafka-acls", words) == 0
+    assert entry.run("kafka-acls", words) == code
     assert "Are you sure you want to delete all ACLs" in capsys.readouterr().out
     assert _eventually(lambda: (admin.describe_acls() == []) == is_deleted)
     admin.delete_acls([AclBinding()])
