@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ottla.client.config.native_text import is_native_text
 from ottla.client.errors import ClientError, SerializationError
 
 Header = tuple[str, bytes | None]
@@ -103,16 +104,6 @@ def _native_header(row: Any) -> Header:
         )
     # The binding would end a text at its first NUL character.
     return name, value.encode() if isinstance(value, str) else as_bytes(value)
-
-
-def is_native_text(text: str) -> bool:
-    """Return False for a text that librdkafka's binding would cut, or that would end the process."""
-    try:
-        # Only for its exception.
-        text.isascii() or text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
 
 
 def native_names(topics: Iterable[Any]) -> list[str]:

@@ -176,7 +176,8 @@ def is_end(message: Any) -> bool:
 
 def open_producer(settings: Settings) -> Any:
     """Return librdkafka's producer; ClientError if it rejects a setting."""
-    return _open(librdkafka.Producer, settings)
+    # Kafka's own hash, so that every client places a key in the same partition.
+    return _open(librdkafka.Producer, {"partitioner": "murmur2_random", **settings})
 
 
 def close_producer(producer: Any) -> None:

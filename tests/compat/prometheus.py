@@ -103,13 +103,14 @@ class Prometheus:
             text=True,
         )
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            match = _ADDRESS.search(line)
+        lines: list[str] = []
+        # The two lines come in any order.
+        while not (self._url and any(_READY in line for line in lines)):
+            lines.append(self._process.stderr.readline())
+            assert lines[-1], f"prometheus did not start: {''.join(lines)}"
+            match = _ADDRESS.search(lines[-1])
             if match:
                 self._url = f"http://{match[1]}"
-            if _READY in line:
-                break
-        assert self._url, "prometheus did not start"
         # A full pipe would stop it.
         self._reader = threading.Thread(target=self._process.stderr.read)
         self._reader.start()

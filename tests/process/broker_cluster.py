@@ -125,8 +125,12 @@ class BrokerCluster:
 
     def __enter__(self) -> "BrokerCluster":
         """Start all brokers at the same time."""
-        self.start(*self.ids)
-        wait(lambda: self.known() == set(self.ids), "all brokers know each other")
+        try:
+            self.start(*self.ids)
+            wait(lambda: self.known() == set(self.ids), "all brokers know each other")
+        except BaseException:
+            self.kill(*self._processes)
+            raise
         return self
 
     def __exit__(

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.native_text import is_native_text
 from ottla.client.errors import ClientError
-from ottla.client.records import is_native_text
 
 # librdkafka's names of options: Kafka's, and their values.
 _WORDED = {

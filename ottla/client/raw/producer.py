@@ -16,8 +16,6 @@ _PRODUCER = {
     # Keeps the order across retries. An idempotent producer would also prevent duplicates, but
     # librdkafka needs half a second before its first record: too long for a command.
     "max.in.flight.requests.per.connection": 1,
-    # Kafka's own hash, so that every client places a key in the same partition.
-    "partitioner": "murmur2_random",
     "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
 }
 

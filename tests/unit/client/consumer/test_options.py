@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ottla.base.errors import ApiError
 from ottla.client.config.names import Role
 from ottla.client.config.settings import read_settings
 from ottla.client.consumer.options import coordinator_thread, names_to_subscribe
+from ottla.client.errors import ClientError
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ def test_librdkafka_is_asked_with_options_that_only_it_has(
 @pytest.mark.parametrize("name", ["\udcff", "a\0b"])
 def test_name_that_is_no_text_of_the_protocol(name: str) -> None:
     """The consumer refuses it before librdkafka's binding, which would end the process."""
-    with pytest.raises(ApiError, match="The topic name is not allowed"):
+    with pytest.raises(ClientError, match="a name is a text without NUL characters"):
         names_to_subscribe(read_settings(Role.CONSUMER, None, {"group_id": "g"}), ["t", name])
 
 
 def test_list_is_not_a_name() -> None:
     """Topics are separate arguments of a consumer."""
     settings = read_settings(Role.CONSUMER, None, {"group_id": "g"})
-    with pytest.raises(TypeError, match=r"\['t'\] is not the name of a topic"):
+    with pytest.raises(ClientError, match=r"cannot subscribe to \['t'\]: a name is a text"):
         names_to_subscribe(settings, [["t"]])  # type: ignore[list-item]
