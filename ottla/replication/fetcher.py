@@ -338,7 +338,7 @@ class LeaderFetcher:
                 await self._flush(followed, partition)
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
-            await self._truncations.run(partition, following.truncate(partition, offset))
+            await self._truncations.run(partition, following.truncate, offset)
         else:
             await self._find_start(effect, partition)
         if self._is_valid(followed, partition):
@@ -361,13 +361,11 @@ class LeaderFetcher:
         if leader_end < log.log_end_offset:
             # An unclean election: this replica has records that the leader never had.
             if self._is_valid(followed, partition):
-                work = following.truncate(partition, leader_end)
-                await self._truncations.run(partition, work)
+                await self._truncations.run(partition, following.truncate, leader_end)
             return
         leader_start = await self._leader_offset(followed, partition, _EARLIEST)
         if leader_start > log.log_end_offset and self._is_valid(followed, partition):
-            work = following.start_at(partition, leader_start)
-            await self._truncations.run(partition, work)
+            await self._truncations.run(partition, following.start_at, leader_start)
 
     async def _leader_offset(self, followed: Followed, partition: Partition, timestamp: int) -> int:
         requested = ListOffsetsPartition(

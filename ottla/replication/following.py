@@ -139,6 +139,10 @@ def _lower_high_watermark(partition: Partition, offset: int) -> None:
         partition.high_watermark = partition.log.high_watermark = offset
 
 
+Work = Callable[[Partition, int], Coroutine[Any, Any, None]]
+"""`truncate` or `start_at`."""
+
+
 class Truncations:
     """Truncations that wait for the device; until they end, a replica must not get another role.
 
@@ -149,21 +153,23 @@ class Truncations:
         self._tasks = tasks
         self._running: dict[Key, asyncio.Task[Exception | None]] = {}
 
-    async def run(self, partition: Partition, work: Coroutine[Any, Any, None]) -> None:
+    async def run(self, partition: Partition, work: Work, offset: int) -> None:
         """Run `truncate` or `start_at`; raises their errors."""
         key = (partition.topic, partition.partition)
-        task = self._running[key] = self._tasks.spawn(self._end(key, work), "truncation")
+        task = self._running[key] = self._tasks.spawn(
+            self._end(partition, work, offset), "truncation"
+        )
         error = await asyncio.shield(task)
         if error is not None:
             raise error
 
-    async def _end(self, key: Key, work: Coroutine[Any, Any, None]) -> Exception | None:
+    async def _end(self, partition: Partition, work: Work, offset: int) -> Exception | None:
         try:
-            await work
+            await work(partition, offset)
         except (ApiError, StorageError) as error:
             return error
         finally:
-            del self._running[key]
+            del self._running[partition.topic, partition.partition]
         return None
 
     async def wait(self, topic: str, partition: int) -> bool:

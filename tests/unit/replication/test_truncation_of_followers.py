@@ -1,6 +1,7 @@
 """Truncation of a former leader's log, in simulated time, does not block its event loop."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -78,7 +79,7 @@ async def test_replica_gets_its_role_after_a_truncation(broker: LogsBroker) -> N
     broker.create("t", replicas=(1, OTHER), leader=OTHER, leader_epoch=4)
     truncations = following.Truncations(Tasks(clock=broker.clock))
     partition = broker.partition("t")
-    truncating = asyncio.ensure_future(truncations.run(partition, following.truncate(partition, 1)))
+    truncating = asyncio.ensure_future(truncations.run(partition, following.truncate, 1))
     await asyncio.sleep(0)
     truncating.cancel()
     assert await truncations.wait("t", 0)
@@ -94,9 +95,26 @@ async def test_failed_truncation_is_reported_to_its_fetcher(broker: LogsBroker) 
     tasks = Tasks(clock=broker.clock)
     truncations = following.Truncations(tasks)
     partition = broker.partition("t")
-    truncating = asyncio.ensure_future(truncations.run(partition, following.truncate(partition, 1)))
+    truncating = asyncio.ensure_future(truncations.run(partition, following.truncate, 1))
     await asyncio.sleep(0)
     await truncations.wait("t", 0)
     with pytest.raises(StorageError):
         await truncating
     assert not tasks.failures
+
+
+async def test_truncation_of_a_broker_that_is_closed_does_not_begin(broker: LogsBroker) -> None:
+    """It leaves no coroutine behind of which Python would warn."""
+    broker.create("t", replicas=(1, OTHER))
+    broker.write("t", b"a", b"b")
+    tasks = Tasks(clock=broker.clock)
+    partition = broker.partition("t")
+    running = following.Truncations(tasks).run(partition, following.truncate, 1)
+    running.send(None)
+    await tasks.close()
+    running.close()
+    del running
+    await asyncio.sleep(0)
+    # A warning would be an error of this test.
+    gc.collect()
+    assert partition.log.log_end_offset == 2
