@@ -1,4 +1,4 @@
-"""The parts of a record: what the producers take, convert or refuse before librdkafka sees it."""
+"""The producers take, convert or refuse the parts of a record before librdkafka has them."""
 
 from types import MappingProxyType
 from typing import Any
