@@ -257,8 +257,10 @@ class Membership:
         for that answer with Python's lock.
         """
         deadline = time.monotonic() + _DRAIN_S
-        if not self._has_own_member:
+        if not (self._has_own_member or self._is_manual):
             with suppress(transport.LibrdkafkaError):
+                # Otherwise librdkafka fetches records as fast as they are dropped here.
+                self._consumer.pause(self._consumer.assignment())
                 while self._consumer.consume(_DRAINED, 0) and time.monotonic() < deadline:
                     pass
         self._consumer.close()
@@ -372,7 +374,8 @@ class Membership:
         self.assignment = kept.union(partitions)
         self._departures.rejoined()
         if self._is_closing:
-            self._assign_rows(transport.partitions(dict.fromkeys(partitions, STORED)))
+            self._assign_rows(_rows(partitions))
+            self._consumer.pause(_rows(partitions))
             return
         with self._callback():
             self._on_stay(kept)

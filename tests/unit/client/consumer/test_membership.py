@@ -127,6 +127,14 @@ class Closing:
         self.member: Membership | None = None
         self.waiting = [["record"] * 500, ["record"], []]
 
+    def assignment(self) -> list[Any]:
+        """Return the partition that is read."""
+        return transport.partitions({("t", 0): membership.STORED})
+
+    def pause(self, rows: list[Any]) -> None:
+        """Note the partitions."""
+        self.calls += [f"pause {row.topic}-{row.partition}" for row in rows]
+
     def consume(self, count: int, timeout: float) -> list[str]:
         """Return what waits; the assignment is behind the first records."""
         self.calls.append("consume")
@@ -156,7 +164,10 @@ class Observing(membership.RebalanceListener):
 
 @pytest.mark.parametrize("has_own_member", [False, True])
 def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
-    """librdkafka does not answer `assign` after its group has ended; the listener is not called."""
+    """librdkafka does not answer `assign` after its group has ended; the listener is not called.
+
+    All partitions are paused, so that no record is fetched to be dropped.
+    """
     native, listener = Closing(), Observing()
     member = native.member = Membership(
         native,
@@ -167,6 +178,15 @@ def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
     )
     member._listener = listener
     member.close(transport.Waits())
-    drained = [] if has_own_member else ["consume", "consume", "assign", "consume"]
-    assert native.calls == [*drained, "close"]
+    drained = ["pause t-0", "consume", "consume", "assign", "pause t-1", "consume"]
+    assert native.calls == [*([] if has_own_member else drained), "close"]
     assert listener.count == 0
+
+
+def test_close_drops_no_records_of_partitions_that_the_caller_has_assigned() -> None:
+    """No assignment of a group can wait behind them."""
+    native = Closing()
+    member = Membership(native, Departures("g", {}), is_incremental=False, store=None)
+    member.assign({TopicPartition("t", 0): 5})
+    member.close(transport.Waits())
+    assert native.calls == ["close"]
