@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -122,6 +124,20 @@ def test_client_of_the_parent_is_closed_after_a_fork(
     end = client.close()
     if end is not None:
         asyncio.run(end)
+
+
+def test_a_consumer_that_exists_at_the_end_of_the_program_is_no_error() -> None:
+    """The interpreter clears a module of the program that holds it after Ottla's modules."""
+    program = """
+import sys, types
+from ottla.client import Consumer
+consumer = Consumer(bootstrap_servers="localhost:1", group_id="g")
+module = sys.modules["orders"] = types.ModuleType("orders")
+module.consumer = consumer
+consumer.close()
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, b"")
 
 
 def test_close_ends_although_other_threads_send(cluster: Cluster, topic: str) -> None:

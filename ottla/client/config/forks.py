@@ -5,25 +5,28 @@ finds the clients of its parent closed, with an error that says why.
 """
 
 import os
-import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 FORKED = "the {} belongs to the parent process: create one in each process, after the fork"
 
-_calls: set["weakref.WeakMethod[Callable[[], Any]]"] = set()
+_functions: WeakKeyDictionary[object, Callable[[Any], Any]] = WeakKeyDictionary()
 
 
 def call_after_fork(method: Callable[[], Any]) -> None:
-    """Call a method in every child process, unless its object was deleted before."""
-    _calls.add(weakref.WeakMethod(method, _calls.discard))
+    """Call a method in every child process, unless its object was deleted before.
+
+    An object has one such method; a later one replaces it.
+    """
+    assert isinstance(method, MethodType)
+    _functions[method.__self__] = method.__func__
 
 
 def _call_all() -> None:
-    for reference in list(_calls):
-        method = reference()
-        if method is not None:
-            method()
+    for client, function in list(_functions.items()):
+        function(client)
 
 
 if hasattr(os, "register_at_fork"):
