@@ -110,6 +110,11 @@ def native_names(topics: Iterable[Any]) -> list[str]:
     """Return names or patterns of topics; ClientError for one that librdkafka cannot take."""
     names = list(topics)
     for name in names:
+        if isinstance(name, Mapping):
+            raise ClientError(
+                "settings are not topics: pass them as keywords, or as config=, as in "
+                "Consumer('orders', config=settings)"
+            )
         if not (isinstance(name, str) and is_native_text(name)):
             raise ClientError(
                 f"cannot subscribe to {name!r}: a name is a text without NUL characters and lone "

@@ -263,6 +263,26 @@ def test_callback_that_raises_does_not_drop_others(cluster: Cluster, topic: str)
         assert called == [0, 1]
 
 
+@pytest.mark.parametrize("name", ["a b", "orders,payments", "", "..", "a" * 250, "Grüße"])
+def test_topic_with_a_name_that_none_can_have_is_refused(name: str) -> None:
+    """Librdkafka would wait for it without an error; Java's consumer raises at the first poll."""
+    settings: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
+    with pytest.raises(ClientError, match="the name of a topic has 1 to 249 ASCII letters"):
+        Consumer(name, **settings)
+    with (
+        Consumer(**settings) as consumer,
+        pytest.raises(ClientError, match="the name of a topic has 1 to 249 ASCII letters"),
+    ):
+        consumer.subscribe(["orders", name])
+
+
+def test_settings_instead_of_topics_are_explained() -> None:
+    """A producer takes a dict of settings as its first argument, a consumer takes topics."""
+    settings: Any = {"bootstrap.servers": "127.0.0.1:1"}
+    with pytest.raises(ClientError, match="settings are not topics: pass them as keywords"):
+        Consumer(settings)
+
+
 @pytest.mark.parametrize("name", ["\udc80", "a\0b", "^\udc80", b"t", None])
 def test_topic_that_is_no_text_is_refused(cluster: Cluster, topic: str, name: Any) -> None:
     """Librdkafka's binding would end the process, or read another topic."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,64 @@ def test_plug_ins_have_options_of_their_own(cluster: Cluster, topic: str) -> Non
         consumer.assign({(topic, 2): 0})
         assert [record.value for record in consumer.poll(20)] == ["hello!?"]
     assert stamped.configs["stamp"] == "?"
+
+
+class Closing:
+    """A serializer and deserializer that holds a resource."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def serialize(self, topic: str, data: str) -> bytes:
+        """Return the bytes of the text."""
+        return data.encode()
+
+    def deserialize(self, topic: str, data: bytes) -> str:
+        """Return the text."""
+        return data.decode()
+
+    def close(self) -> None:
+        """Count, and fail."""
+        self.closed += 1
+        raise OSError("lost")
+
+
+async def test_serializers_are_closed_with_their_client() -> None:
+    """As in Java; an error of one is logged, and keeps nothing from being closed."""
+    key, value = Closing(), Closing()
+    address = "127.0.0.1:1"
+    with Producer(bootstrap_servers=address, key_serializer=key, value_serializer=value):
+        pass
+    assert (key.closed, value.closed) == (1, 1)
+    async with AsyncProducer(bootstrap_servers=address, value_serializer=value):
+        pass
+    assert value.closed == 2
+    with Consumer(bootstrap_servers=address, key_deserializer=key, value_deserializer=value):
+        pass
+    assert (key.closed, value.closed) == (2, 3)
+
+
+def test_interceptor_that_appends_a_header_leaves_the_list_of_the_caller(
+    cluster: Cluster, topic: str
+) -> None:
+    """The same list would otherwise have one more header with each record."""
+
+    class Append(ProducerInterceptor):
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            """Append a header, as in Java."""
+            assert isinstance(record.headers, list)
+            record.headers.append(("seen", b"1"))
+            return record
+
+    headers: list[tuple[str, bytes | None]] = [("source", b"web")]
+    with Producer(bootstrap_servers=cluster.bootstrap, interceptors=[Append()]) as producer:
+        for _ in range(2):
+            producer.send(topic, b"x", partition=0, headers=headers).result(20)
+    assert headers == [("source", b"web")]
+    with Consumer(bootstrap_servers=cluster.bootstrap) as consumer:
+        consumer.assign({(topic, 0): 0})
+        records = list(islice(consumer, 2))
+    assert [list(record.headers) for record in records] == [[*headers, ("seen", b"1")]] * 2
 
 
 class Doubling:

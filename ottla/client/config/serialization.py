@@ -1,12 +1,15 @@
 """The functions of the options key.serializer, value.serializer and their deserializers."""
 
+import logging
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ottla.base.user_code import LoggedErrors
 from ottla.client.config.classes import serde_of
 from ottla.client.serdes.serde import Serde
 
+_log = logging.getLogger("ottla.client")
 # Exceptions that serializers and deserializers raise for data that they do not support.
 UNFIT = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, struct.error)
 
@@ -18,7 +21,8 @@ def function_from(option: str, value: Any, configs: Mapping[str, Any]) -> SerdeF
     """Return the function that `value` means for an option; None if bytes are used as they are.
 
     `value` is a serde, a class name, a function of the data, or an object with `serialize(topic,
-    value)` or `deserialize(topic, data)` and perhaps `configure(configs, is_key)`, as in Java.
+    value)` or `deserialize(topic, data)` and perhaps `configure(configs, is_key)` and `close()`, as
+    in Java.
     Raises TypeError for anything else, ConfigError for an unknown name.
     """
     if value is None:
@@ -39,6 +43,14 @@ def function_from(option: str, value: Any, configs: Mapping[str, Any]) -> SerdeF
     raise TypeError(
         f"{option} must be a serde or a function, not {value!r}, which has no method {name}"
     )
+
+
+def close_function(option: str, function: SerdeFunction | None) -> None:
+    """Call `close` of the object behind a function of `function_from`, as in Java; log its error."""
+    close = getattr(getattr(function, "__self__", None), "close", None)
+    if close is not None:
+        with LoggedErrors(lambda error: _log.error("close of the %s: %r", option, error)):
+            close()
 
 
 def _is_plug_in(value: Any, method: str) -> bool:

@@ -317,6 +317,7 @@ class Consumer(AssignedPartitions):
         if self._stop_thread is not None:
             self._stop_thread()
         self._interceptors.close()
+        self._deserialization.close()
 
     def __enter__(self) -> "Consumer":
         """Return itself."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.client import transport
-from ottla.client.config.serialization import UNFIT, function_from
+from ottla.client.config.serialization import UNFIT, close_function, function_from
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import DeserializationError
 from ottla.client.records import ConsumerRecord, DeserializedRecord
@@ -39,6 +39,11 @@ class Deserialization:
                     offset,
                 ) from error
         return records
+
+    def close(self) -> None:
+        """Close the deserializers."""
+        close_function("key.deserializer", self._key)
+        close_function("value.deserializer", self._value)
 
     def _record(self, message: Any) -> ConsumerRecord:
         topic = message.topic()

@@ -1,7 +1,8 @@
 """The consumer's options for librdkafka, with Kafka's defaults."""
 
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ _REQUEST_MS_MAX = 10_000
 _NO_GROUP = "ottla-without-group"
 _INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _IGNORED_TOPICS = "topic.blacklist"
+_NAME_OR_PATTERN = re.compile(r"\^.*|(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.DOTALL)
 
 
 def is_incremental(settings: ClientSettings) -> bool:
@@ -78,13 +80,26 @@ def first_offset(settings: ClientSettings) -> int:
 
 def names_to_subscribe(settings: ClientSettings, topics: str | Sequence[str]) -> list[str]:
     """Return the names of topics; ClientError for those that the consumer ignores."""
-    names = native_names([topics] if isinstance(topics, str) else topics)
+    names = _checked_names([topics] if isinstance(topics, str) else topics)
     internal = sorted(set(names).intersection(_INTERNAL_TOPICS))
     if internal and settings.native.get(_IGNORED_TOPICS):
         raise ClientError(
             f"cannot subscribe to {', '.join(internal)}: create the consumer with that topic, or "
             "with exclude_internal_topics=False"
         )
+    return names
+
+
+def _checked_names(topics: Iterable[Any]) -> list[str]:
+    names = native_names(topics)
+    for name in names:
+        # librdkafka would wait for such a topic for ever.
+        if not _NAME_OR_PATTERN.fullmatch(name):
+            raise ClientError(
+                f"cannot subscribe to {name!r}: the name of a topic has 1 to 249 ASCII letters, "
+                "digits, '.', '_' and '-'; for several topics use a list, for a pattern the "
+                "argument `pattern` of subscribe"
+            )
     return names
 
 
@@ -99,7 +114,7 @@ def open_consumer(
     A member of a group ignores internal topics unless they are among `topics`, its first ones, or
     `exclude.internal.topics` is false: librdkafka's patterns would match them.
     """
-    names = native_names(topics)
+    names = _checked_names(topics)
     excludes = settings.flag("exclude.internal.topics", "group.id" in settings.native)
     if excludes and not set(names).intersection(_INTERNAL_TOPICS):
         expressions = ",".join(f"^{name}$" for name in _INTERNAL_TOPICS)

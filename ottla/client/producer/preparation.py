@@ -2,10 +2,16 @@
 order.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ottla.client.config.classes import interceptors_of, partitioner_of
-from ottla.client.config.serialization import UNFIT, SerdeFunction, function_from
+from ottla.client.config.serialization import (
+    UNFIT,
+    SerdeFunction,
+    close_function,
+    function_from,
+)
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError, SerializationError
 from ottla.client.producer.interceptors import ProducerInterceptors
@@ -51,7 +57,9 @@ class Preparation:
         return not any(steps)
 
     def intercepted(self, record: ProducerRecord) -> ProducerRecord:
-        """Return what the interceptors make of a record."""
+        """Return what the interceptors make of a record; they may change its list of headers."""
+        if isinstance(record.headers, list):
+            record = replace(record, headers=list(record.headers))
         return self.interceptors.on_send(record)
 
     def is_ready(self, record: ProducerRecord) -> bool:
@@ -92,8 +100,10 @@ class Preparation:
         return PreparedRecord(topic, value, key, record.headers, partition, record.timestamp)
 
     def close(self) -> None:
-        """Close the interceptors and the partitioner."""
+        """Close the interceptors, the serializers and the partitioner."""
         self.interceptors.close()
+        close_function("key.serializer", self._key)
+        close_function("value.serializer", self._value)
         if hasattr(self.partitioner, "close"):
             self.partitioner.close()
 
