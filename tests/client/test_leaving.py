@@ -89,7 +89,12 @@ def test_close_ends_if_librdkafka_does_not_leave(
     list(itertools.islice(consumer, 10))
     stuck = threading.Event()
     inner = consumer._membership._consumer
-    consumer._membership._consumer = SimpleNamespace(consume=lambda *_: [], close=stuck.wait)
+    consumer._membership._consumer = SimpleNamespace(
+        assignment=inner.assignment,
+        pause=inner.pause,
+        consume=inner.consume,
+        close=stuck.wait,
+    )
     try:
         consumer.close()
     finally:

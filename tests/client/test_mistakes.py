@@ -131,6 +131,13 @@ def test_missing_partition_is_a_sentence(cluster: Cluster, topic: str) -> None:
         producer.send(topic, b"x", partition=99).result(20)
 
 
+@pytest.mark.parametrize("timeout", ["1", None])
+def test_timeout_of_another_type_is_explained(timeout: Any, member: Consumer) -> None:
+    """A client for Kafka may take no timeout, or milliseconds, elsewhere."""
+    with pytest.raises(TypeError, match="the timeout of poll is a number of seconds, not "):
+        member.poll(timeout)
+
+
 def test_missing_partition_of_a_topic_that_was_not_looked_up(cluster: Cluster, topic: str) -> None:
     """librdkafka reports it with the delivery, and the sentence is the same."""
     with (

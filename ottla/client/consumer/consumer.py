@@ -5,6 +5,7 @@ import re
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from types import TracebackType
 from typing import Any
 
@@ -204,6 +205,8 @@ class Consumer(AssignedPartitions):
         before it were returned.
         """
         self._check_open()
+        if not isinstance(timeout, Real):
+            raise TypeError(f"the timeout of poll is a number of seconds, not {timeout!r}")
         if self._taken < len(self._batch):
             return self.unread()
         self._between_polls()

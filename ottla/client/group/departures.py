@@ -71,8 +71,12 @@ class Departures(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Read a log line of librdkafka."""
-        line = record.getMessage()
-        if _SESSION_TIMEOUT in line:
+        if _SESSION_TIMEOUT not in record.getMessage():
+            return
+        # A member that polls too late has no session, either.
+        if self.is_late or self._late_s:
+            self.poll_came_late()
+        else:
             self.session_over()
 
     def session_over(self) -> None:

@@ -31,6 +31,19 @@ def test_session_timeout_is_read_from_the_log(departures: Departures) -> None:
     assert "answered no heartbeat" in (departures.reason or "")
 
 
+def test_session_timeout_of_a_member_that_polls_too_late_is_explained_by_it(
+    departures: Departures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka reports its session after the late poll, in a call of `close`."""
+    now = [100.0]
+    monkeypatch.setattr("ottla.client.group.departures.time.monotonic", lambda: now[0])
+    departures.polled()
+    now[0] += 61.0
+    line = "SESSTMOUT: Consumer group session timed out"
+    departures.emit(logging.LogRecord("l", logging.INFO, "", 0, line, None, None))
+    assert "poll was not called for 61.0 s" in (departures.reason or "")
+
+
 def test_removal_without_another_reason(departures: Departures) -> None:
     """The coordinator's view is reported if the client knows no reason itself."""
     departures.removed()
