@@ -171,6 +171,18 @@ def test_failed_start_leaves_no_files(tmp_path: Path, options: list[str], is_the
     assert list(tmp_path.rglob("*")) == ([data.parent, data] if is_there else [])
 
 
+def test_broker_that_cannot_print_its_ready_line_leaves_no_files(tmp_path: Path) -> None:
+    """It stops, because nothing else reports its address."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "up", "--port", "0", "--data", str(tmp_path / "data")],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "cannot write to standard output" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_failed_start_keeps_the_data_of_an_earlier_one(broker: BrokerProcess) -> None:
     """Only files that the failed start itself has created are removed."""
     assert broker.stop()[0] == 0
