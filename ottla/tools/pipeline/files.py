@@ -11,6 +11,7 @@ from ottla.base.loading import deferred
 from ottla.streams.pipelines import Checked, Pipeline, Problem, check
 from ottla.streams.pipelines.problems import ERROR
 from ottla.tools.output import Output, note
+from ottla.tools.text_files import read_text
 
 _access_with = deferred("ottla.tools.profile.client_config", "access_with")
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
@@ -40,10 +41,7 @@ def access(pipeline: Pipeline, bootstrap: str | None, command_config: str | None
 
 def read(file: Path) -> Checked:
     """Check a file."""
-    try:
-        return check(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not UTF-8 text: {error.reason}") from error
+    return check(read_text(file))
 
 
 def runnable(file: Path) -> Pipeline:
