@@ -78,8 +78,8 @@ def removed_unless_started(folders: Sequence[str]) -> Iterator[Callable[[], None
     """Remove what brokers create in the folders if their start fails; yield a function to call when
     they have started.
 
-    Only folders that are absent or empty before are cleaned up. Their files are kept if they
-    contain a topic, or if another process holds a lock there.
+    Only folders that are absent or empty before the start are cleaned up. Their files are kept if
+    they contain a topic, or if another process holds a lock there.
     """
     new = [path for path in map(Path, folders) if not path.is_dir() or not any(path.iterdir())]
     absent = [parent for path in new for parent in (path, *path.parents) if not parent.exists()]
@@ -94,10 +94,11 @@ def removed_unless_started(folders: Sequence[str]) -> Iterator[Callable[[], None
     except (OttlaError, OSError):
         if not is_started:
             # The error of the start is the one to report.
-            with contextlib.suppress(OSError):
-                for path in new:
+            for path in new:
+                with contextlib.suppress(OSError):
                     _remove_content(path)
-                for path in sorted(set(absent), key=lambda path: len(path.parts), reverse=True):
+            for path in sorted(set(absent), key=lambda path: len(path.parts), reverse=True):
+                with contextlib.suppress(OSError):
                     path.rmdir()
         raise
 

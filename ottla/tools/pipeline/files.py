@@ -11,13 +11,13 @@ from ottla.base.loading import deferred
 from ottla.streams.pipelines import Checked, Pipeline, Problem, check
 from ottla.streams.pipelines.problems import ERROR
 from ottla.tools.output import Output, note
-from ottla.tools.text_files import read_text
 
 _access_with = deferred("ottla.tools.profile.client_config", "access_with")
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
 _cluster_access = deferred("ottla.client.config.access", "ClusterAccess")
 _resolved = deferred("ottla.streams.pipelines.security", "resolved_security")
+_read_text = deferred("ottla.tools.text_files", "read_text")
 file_argument = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.yaml"
 )
@@ -41,7 +41,7 @@ def access(pipeline: Pipeline, bootstrap: str | None, command_config: str | None
 
 def read(file: Path) -> Checked:
     """Check a file."""
-    return check(read_text(file))
+    return check(_read_text(file))
 
 
 def runnable(file: Path) -> Pipeline:

@@ -33,6 +33,15 @@ def test_new_folders_and_their_parents_are_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_folder_that_was_not_created_does_not_stop_the_removal(tmp_path: Path) -> None:
+    """The start may fail before all log directories exist."""
+    first, second = tmp_path / "1", tmp_path / "2"
+    with pytest.raises(ConfigError), removed_unless_started([str(second), str(first)]):
+        _format(first)
+        raise ConfigError("no space")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folder_with_other_files_is_kept(tmp_path: Path) -> None:
     """A folder that is not empty before the start is not cleaned up."""
     (tmp_path / "old").mkdir()

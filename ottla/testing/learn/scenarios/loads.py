@@ -89,7 +89,7 @@ def unsent_records(stage: Stage) -> None:
         "partitions, for minutes, and watch the brokers meanwhile.",
         "以固定大小的消息尽快发送，测量每秒条数、MB/s，以及确认延迟的百分位（不要用平均值），然后再读回来。"
         "这里 {count} 条 {size} 字节的消息：每秒 {rates} 条，延迟的 99 百分位为 {p99_ms} 毫秒。{read} 条全部读回，每秒 {read_rate} 条。"
-        "逐条等待代价最大：速度只有不等待时的 1/{factor}。这些数字只属于这台机器；请用 kafka-producer-perf-test 和 kafka-consumer-perf-test，"
+        "逐条等待代价最大：不等待时的速度是它的 {factor} 倍。这些数字只属于这台机器；请用 kafka-producer-perf-test 和 kafka-consumer-perf-test，"
         "以自己的消息大小、acks、压缩和分区数，测量几分钟，同时观察 broker。",
     ),
 )

@@ -137,7 +137,7 @@ def _crash(
         "{repeated} again and lost {lost}. So a program that processes records before it polls again gets each at "
         "least once. A program that queues them for another thread and polls on does not: {queued} were committed "
         "({after_queue}) but not processed, and {lost_queued} were lost.",
-        "在 auto.commit.interval.ms 到期后的下一次 poll 时，提交之前的 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms} 毫秒），已提交的 offset：{after_first}：仅仅时间到期不会提交。"
+        "在 auto.commit.interval.ms 到期后的下一次 poll 时，提交之前的 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms} 毫秒），已提交的 offset：{after_first}（仅仅时间到期不会提交）。"
         "第二次 poll 提交了 {after_second} 并返回 {second}。消费者此时崩溃：另一个消费者重复读到 {repeated}，丢失的消息：{lost}。"
         "所以在下一次 poll 之前处理完消息的程序，每条至少处理一次。把消息放入队列交给另一个线程并继续 poll 的程序则不然："
         "{queued} 已提交（{after_queue}）但没有处理，丢失了 {lost_queued}。",
