@@ -53,8 +53,8 @@ class Output:
         """Print rows: as a table of `columns`, or as a JSON list with all fields of the rows.
 
         `empty` is the text that replaces an empty table. JSON escapes the characters that are not
-        ASCII if `is_ascii`. A table that is too wide for a terminal has headings of several lines, and if
-        that is not enough, its last columns are on a line below each row.
+        ASCII if `is_ascii`. A table that is too wide for a terminal has headings of several lines,
+        and if that is not enough, its last columns are on a line below each row.
         """
         if self.is_json:
             click.echo(json.dumps(list(rows), indent=2, default=str, ensure_ascii=is_ascii))
