@@ -108,15 +108,17 @@ async def _serve(node: S, on_ready: Callable[[S], None]) -> None:
         return
     tune_collector()
     importing = asyncio.ensure_future(import_deferred(RealClock()))
-    with collections_named(*node.loop_watches):
-        on_ready(node)
-        await stopped.wait()
-    importing.cancel()
     try:
-        await node.stop()
+        with collections_named(*node.loop_watches):
+            on_ready(node)
+            await stopped.wait()
     finally:
-        if node.failure is not None:
-            raise node.failure
+        importing.cancel()
+        try:
+            await node.stop()
+        finally:
+            if node.failure is not None:
+                raise node.failure
 
 
 async def _is_started(node: Service, stopped: asyncio.Event) -> bool:

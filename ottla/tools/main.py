@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -294,6 +294,7 @@ _OS_ADVICE = {
     errno.EROFS: "name a place that can be written",
 }
 
+_STANDARD_OUTPUT = "standard output"
 _BROKEN = (
     "a listener with TLS or SASL needs its options (--command-config FILE); "
     "`ottla doctor` looks for the cause"
@@ -311,7 +312,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         vars(error)["message"] = shortened(error.message)
         try:
             error.show()
-        except BrokenPipeError:
+        except OSError:
             _silence(sys.stderr)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
@@ -343,6 +344,9 @@ def explain(error: Exception) -> str:
         return f"{text}: use 1 to 249 ASCII letters, digits, '.', '_' and '-'"
     if isinstance(error, OSError) and error.filename is not None:
         advice = _OS_ADVICE.get(error.errno or 0)
+        if error.filename == _STANDARD_OUTPUT:
+            remedy = advice or "redirect it to another file"
+            return f"cannot write to standard output: {error.strerror}: {remedy}"
         return f"{error.filename}: {error.strerror}" + (f": {advice}" if advice else "")
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror
@@ -358,8 +362,10 @@ def main() -> None:
     """Entry point of the `ottla` script."""
     _open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # The name of a file may have bytes that are not UTF-8.
-        sys.stdout.reconfigure(errors="surrogateescape")
+        stream = _with_named_errors(sys.stdout)
+        # The stream that a script of Kafka replaces by its own must be the original one.
+        for name in ("stdout", "__stdout__"):
+            setattr(sys, name, stream)
     code = run()
     try:
         sys.stdout.flush()
@@ -371,6 +377,29 @@ def main() -> None:
     # At exit Python collects garbage twice; without objects to visit, that takes no time.
     gc.freeze()
     sys.exit(code)
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output, whose errors name it as errors of files name their file."""
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = _STANDARD_OUTPUT
+            raise
+
+
+def _with_named_errors(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(_StandardOutput(stream.fileno(), "wb", closefd=False)),
+        encoding=stream.encoding,
+        # The name of a file may have bytes that are not UTF-8.
+        errors="surrogateescape",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
 
 
 def _open_standard_streams() -> None:
@@ -390,13 +419,15 @@ def _open_standard_streams() -> None:
 def _fail(sentence: str, code: int = 1) -> int:
     try:
         click.echo(f"ottla: {shortened(sentence)}", err=True)
-    except BrokenPipeError:
+    except OSError:
         _silence(sys.stderr)
     return code
 
 
 def _silence(stream: TextIO) -> None:
-    """Redirect a stream, so that Python's flush at exit does not fail on the broken pipe."""
+    """Redirect a stream, so that Python's flush at exit does not fail on a broken pipe or a full
+    disk.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

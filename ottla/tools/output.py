@@ -7,6 +7,7 @@ only when it shows a progress bar: importing rich takes as long as the rest of a
 import importlib
 import json
 import os
+import re
 import select
 import sys
 import time
@@ -29,6 +30,8 @@ JSON = "json"
 _QUIET_S = 1.0
 _ROWS_AT_ONCE = 1000
 _GAP = "  "
+# Of values below their row.
+_INDENT = "    "
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _ERASE = "\x1b[2K"
 
@@ -40,14 +43,23 @@ class Output:
         self.is_json = output_format == JSON
 
     def rows(
-        self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str = ""
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        columns: Sequence[str],
+        *,
+        empty: str = "",
+        is_ascii: bool = True,
     ) -> None:
         """Print rows: as a table of `columns`, or as a JSON list with all fields of the rows.
 
-        `empty` is the text that replaces an empty table.
+        `empty` is the text that replaces an empty table. JSON escapes the characters that are not
+        ASCII if `is_ascii`. A table that is too wide for a terminal has headings of several lines,
+        and if that is not enough, its last columns are on a line below each row.
         """
         if self.is_json:
-            click.echo(json.dumps(list(rows), indent=2, default=str))
+            click.echo(json.dumps(list(rows), indent=2, default=str, ensure_ascii=is_ascii))
+        elif rows and sys.stdout.isatty():
+            click.echo(_fitted_table(rows, columns, shutil.get_terminal_size().columns))
         elif rows:
             click.echo(render_table(rows, columns))
         elif empty:
@@ -160,13 +172,84 @@ def render_table(
     least = column_widths(rows, columns)
     if widths:
         least = [max(pair) for pair in zip(least, widths, strict=True)]
-    rights = [
-        all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
-    ]
+    rights = [_is_number(rows, column) for column in columns]
     headline = _line(_titles(columns), least, rights)
     if _is_styled():
         headline = click.style(headline, bold=True)
     return "\n".join([headline, *(_line(line, least, rights) for line in cells)])
+
+
+def _fitted_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], room: int) -> str:
+    """Return a table whose lines are not longer than `room`, if its first column permits it."""
+    for count in range(len(columns), 0, -1):
+        for is_stacked in (False, True):
+            table = _Layout(rows, columns[:count], is_stacked)
+            if table.width <= room:
+                return table.text(columns[count:], room)
+    return table.text(columns[1:], room)
+
+
+class _Layout:
+    """A table of some columns; `is_stacked` breaks wide headings at their hyphens."""
+
+    def __init__(
+        self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], is_stacked: bool
+    ) -> None:
+        self._rows = rows
+        self._columns = columns
+        cells = [max(len(_cell(row.get(column))) for row in rows) for column in columns]
+        titles = [
+            _stacked(title, width) if is_stacked else [title]
+            for title, width in zip(_titles(columns), cells, strict=True)
+        ]
+        height = max(map(len, titles))
+        self._titles = [[""] * (height - len(lines)) + lines for lines in titles]
+        self._widths = [
+            max(width, *map(len, lines)) for width, lines in zip(cells, self._titles, strict=True)
+        ]
+        self.width = sum(self._widths) + len(_GAP) * (len(columns) - 1)
+
+    def text(self, folded: Sequence[str], room: int) -> str:
+        """Return the table, with the folded columns below each row."""
+        rights = [_is_number(self._rows, column) for column in self._columns]
+        lines = [
+            click.style(line, bold=True) if _is_styled() else line
+            for line in (
+                _line(titles, self._widths, rights) for titles in zip(*self._titles, strict=True)
+            )
+        ]
+        for row in self._rows:
+            cells = [_cell(row.get(column)) for column in self._columns]
+            lines += [_line(cells, self._widths, rights), *_below(row, folded, room)]
+        return "\n".join(lines)
+
+
+def _stacked(title: str, width: int) -> list[str]:
+    """Return a heading in lines that are not wider than the cells, if its words permit it."""
+    lines = [""]
+    for word in title.replace("-", "- ").split():
+        if lines[-1] and len(lines[-1] + word) > width:
+            lines.append("")
+        lines[-1] += word
+    return lines
+
+
+def _below(row: Mapping[str, Any], columns: Sequence[str], room: int) -> list[str]:
+    """Return the lines with the named values of a row, without those that are empty."""
+    lines: list[str] = []
+    for title, column in zip(_titles(columns), columns, strict=True):
+        cell = _cell(row.get(column))
+        if cell == "-":
+            continue
+        # A long list is broken after a comma.
+        for number, part in enumerate(re.findall("[^,]*,|[^,]+", cell)):
+            text = part if number else f"{title.lower()}={part}"
+            gap = "" if number else _GAP
+            if lines and len(lines[-1] + gap + text) <= room:
+                lines[-1] += gap + text
+            else:
+                lines.append(_INDENT + text)
+    return lines
 
 
 def column_widths(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[int]:
@@ -175,6 +258,10 @@ def column_widths(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
         max([len(title), *(len(_cell(row.get(column))) for row in rows)])
         for title, column in zip(_titles(columns), columns, strict=True)
     ]
+
+
+def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    return all(isinstance(row.get(column), int | float | None) for row in rows)
 
 
 def _titles(columns: Sequence[str]) -> list[str]:

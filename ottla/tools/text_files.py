@@ -1,17 +1,38 @@
 """Text files that users name on the command line."""
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from ottla.base.errors import ConfigError
 
 # The names of segments have 20 digits.
 _WHOLE = re.compile("0{0,20}([0-9]{1,19})")
+# More than any text that a pipe such as <(command) passes to a command. /dev/zero never ends.
+_SPECIAL_FILE_MIB = 64
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a file or of a pipe; ConfigError if a special file does not end."""
+    limit = _SPECIAL_FILE_MIB << 20
+    with open(path, "rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise ConfigError(
+            f"{path} is not a regular file and has more than {_SPECIAL_FILE_MIB} MiB: name a "
+            "regular file, or a pipe with less data"
+        )
+    return data
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file in UTF-8; ConfigError with the position of other bytes."""
-    data = Path(path).read_bytes()
+    """Return the text of a file in UTF-8; ConfigError with the position of other bytes, and if a
+    special file does not end.
+    """
+    data = read_bytes(path)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

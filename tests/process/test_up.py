@@ -157,6 +157,42 @@ def test_used_port_is_an_error(tmp_path: Path) -> None:
     assert "choose another port (0 selects a free one)" in sentence
 
 
+@pytest.mark.parametrize("options", [[], ["--brokers", "2"], ["--brokers", "2", "--processes"]])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_failed_start_leaves_no_files(tmp_path: Path, options: list[str], is_there: bool) -> None:
+    """A folder that was absent is absent again, and one that was empty is empty again."""
+    data = tmp_path / "new" / "data"
+    if is_there:
+        data.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        done = run_command("up", "--port", port, "--data", str(data), *options)
+    assert done.returncode == 1
+    assert list(tmp_path.rglob("*")) == ([data.parent, data] if is_there else [])
+
+
+def test_broker_that_cannot_print_its_ready_line_leaves_no_files(tmp_path: Path) -> None:
+    """It stops, because nothing else reports its address."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "up", "--port", "0", "--data", str(tmp_path / "data")],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "cannot write to standard output" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_start_keeps_the_data_of_an_earlier_one(broker: BrokerProcess) -> None:
+    """Only files that the failed start itself has created are removed."""
+    assert broker.stop()[0] == 0
+    before = sorted(path.name for path in broker.data.iterdir())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        _refusal(broker.data, "--port", str(listener.getsockname()[1]))
+    assert sorted(path.name for path in broker.data.iterdir()) == before
+    assert "meta.properties" in before
+
+
 def test_directory_in_use_is_an_error(broker: BrokerProcess) -> None:
     """A second broker on the same directory is an error; the first one is not affected."""
     sentence = _refusal(broker.data)

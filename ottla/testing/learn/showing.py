@@ -45,7 +45,8 @@ def run(output: Output, chosen: Sequence[str], *, language: str, waits: bool) ->
     # Brokers and clients that are killed on purpose need not warn about it.
     logging.getLogger("ottla").addHandler(logging.NullHandler())
     if output.is_json:
-        output.rows([_json(lesson, _alone(lesson), language) for lesson in lessons], ())
+        results = [_json(lesson, _alone(lesson), language) for lesson in lessons]
+        output.rows(results, (), is_ascii=False)
         return
     for lesson in lessons:
         _draw(lesson, language, waits=waits)
@@ -61,7 +62,7 @@ def _list(output: Output, language: str) -> None:
         for lesson in LESSONS.values()
     ]
     if output.is_json:
-        output.rows(rows, ())
+        output.rows(rows, (), is_ascii=False)
         return
     name, question = (heading.render(language) for heading in _HEADINGS)
     if sys.stdout.isatty():

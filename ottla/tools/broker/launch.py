@@ -6,7 +6,8 @@ Apart from the commands, which import no part of a broker before their arguments
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.base.loading import deferred
@@ -14,7 +15,7 @@ from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.tools.broker import layout, serving
-from ottla.tools.broker.beside import open_companion
+from ottla.tools.broker.beside import Companion, open_companion
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
@@ -115,8 +116,29 @@ def _run_broker(
     layout.refuse_cluster(data)
     companion = open_companion(option_values, data.split(",")[0], output, settings)
     zookeeper = settings.get("zookeeper.connect")
-    with serving.beside(companion, zookeeper) as on_ready:
+    folders = [*data.split(","), settings.get("coordination.dir", "")]
+    with _in_new_folders(folders, companion, zookeeper) as on_ready:
         serving.serve(Node(settings), lambda node: [node], output, line, data, on_ready)
+
+
+@contextmanager
+def _in_new_folders(
+    folders: Sequence[str], companion: Companion | None, zookeeper: str | None
+) -> Iterator[Callable[[Sequence[Node]], None]]:
+    """Yield the function to call when the brokers are ready; if it is not called, they leave no
+    files.
+    """
+    named = [folder.strip() for folder in folders if folder.strip()]
+    with (
+        layout.removed_unless_started(named) as on_started,
+        serving.beside(companion, zookeeper) as on_ready,
+    ):
+
+        def ready(nodes: Sequence[Node]) -> None:
+            on_started()
+            on_ready(nodes)
+
+        yield ready
 
 
 def _run_cluster(
@@ -130,7 +152,7 @@ def _run_cluster(
 
     cluster = LocalCluster(settings, layout.coordination(data))
     companion = open_companion(option_values, data, output, settings[0])
-    with serving.beside(companion, None) as on_ready:
+    with _in_new_folders([data], companion, None) as on_ready:
         serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)
 
 
@@ -143,4 +165,5 @@ def _run_processes(
     logging = [word for level in option_values["log_levels"] for word in ("--log-level", level)]
     companion = open_companion(option_values, data, output, settings[0])
     options = [*logging, "--log-format", option_values["log_format"]]
-    _run_apart(data, settings, options, output, line, companion)
+    with layout.removed_unless_started([data]) as on_started:
+        _run_apart(data, settings, options, output, line, companion, on_started)

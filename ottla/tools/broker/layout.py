@@ -7,13 +7,26 @@
 A single broker uses the folder itself as its log directory. The two cannot be mixed.
 """
 
+import contextlib
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.base.files import RealFileSystem
+from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools.output import note
 
 _COORDINATION = "coordination"
 _OF_ONE_BROKER = "meta.properties"
+_LOCKS = (LOCK_FILE, "cluster.lock")
+# The files of brokers that have no topic yet.
+_WITHOUT_TOPICS = re.compile(
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-offset-checkpoint"
+    r"|cluster\.(lock|journal|snapshot).*|broker[0-9]+\.properties"
+)
 
 
 def coordination(data: str) -> str:
@@ -58,3 +71,48 @@ def check_cluster(data: str, count: int) -> None:
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         note(f"{data} also has data of {', '.join(sorted(missing))}, which {verb} not started.")
+
+
+@contextlib.contextmanager
+def removed_unless_started(folders: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Remove what brokers create in the folders if their start fails; yield a function to call when
+    they have started.
+
+    Only folders that are absent or empty before the start are cleaned up. Their files are kept if
+    they contain a topic, or if another process holds a lock there.
+    """
+    new = [path for path in map(Path, folders) if not path.is_dir() or not any(path.iterdir())]
+    absent = [parent for path in new for parent in (path, *path.parents) if not parent.exists()]
+    is_started = False
+
+    def on_started() -> None:
+        nonlocal is_started
+        is_started = True
+
+    try:
+        yield on_started
+    except (OttlaError, OSError):
+        if not is_started:
+            # The error of the start is the one to report.
+            for path in new:
+                with contextlib.suppress(OSError):
+                    _remove_content(path)
+            for path in sorted(set(absent), key=lambda path: len(path.parts), reverse=True):
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+        raise
+
+
+def _remove_content(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if not path.is_dir()]
+    if not all(_WITHOUT_TOPICS.fullmatch(path.name) for path in files):
+        return
+    with ExitStack() as locks:
+        for path in files:
+            if path.name in _LOCKS:
+                locks.callback(RealFileSystem().lock(str(path)).release)
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()

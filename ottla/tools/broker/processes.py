@@ -12,7 +12,7 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,14 @@ def run(
     output: Output,
     line: StatusLine | None,
     companion: Companion | None = None,
+    on_started: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the brokers until a signal; `options` are further options of `ottla broker start`.
 
-    Raises OttlaError if one cannot be started.
+    `on_started` is called when all have started. Raises OttlaError if one cannot be started.
     """
     try:
-        asyncio.run(_Processes(data, settings, options, line).run(output, companion))
+        asyncio.run(_Processes(data, settings, options, line).run(output, companion, on_started))
     finally:
         if companion is not None:
             companion.stop()
@@ -117,7 +118,7 @@ class _Broker:
             code = await self.process.wait()
             raise OttlaError(
                 f"Broker {self.settings['node.id']} did not start (exit code {code}): see its "
-                f"message above; its settings are in {self._path}"
+                "message above"
             )
         facts = json.loads(line)
         self.bootstrap, self.cluster_id = facts["bootstrap"], facts["cluster_id"]
@@ -165,7 +166,9 @@ class _Processes:
         self._stopped = asyncio.Event()
         self._clock = RealClock()
 
-    async def run(self, output: Output, companion: Companion | None) -> None:
+    async def run(
+        self, output: Output, companion: Companion | None, on_started: Callable[[], None]
+    ) -> None:
         """Start the brokers, watch them, and stop them after a signal."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -174,6 +177,7 @@ class _Processes:
         watching: list[asyncio.Task[None]] = []
         try:
             await self._start_all()
+            on_started()
             if not self._stopped.is_set():
                 self._announce(output)
                 if companion is not None:

@@ -17,6 +17,7 @@ _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
 _cluster_access = deferred("ottla.client.config.access", "ClusterAccess")
 _resolved = deferred("ottla.streams.pipelines.security", "resolved_security")
+_read_text = deferred("ottla.tools.text_files", "read_text")
 file_argument = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.yaml"
 )
@@ -40,10 +41,7 @@ def access(pipeline: Pipeline, bootstrap: str | None, command_config: str | None
 
 def read(file: Path) -> Checked:
     """Check a file."""
-    try:
-        return check(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not UTF-8 text: {error.reason}") from error
+    return check(_read_text(file))
 
 
 def runnable(file: Path) -> Pipeline:

@@ -17,6 +17,7 @@ from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress, note
 from ottla.tools.record.lines import Splitter, iterate_messages, parse_header
 from ottla.tools.signals import StopSignals
+from ottla.tools.text_files import read_bytes
 from ottla.tools.topic_partitions import check_partition
 
 _STDIN = 0
@@ -162,7 +163,7 @@ def _messages(request: ProduceOptions, stop: StopSignals) -> Iterator[bytes]:
         yield from _lines(request.files, delimiter)
     else:
         for name in request.files:
-            yield Path(name).read_bytes()
+            yield read_bytes(name)
 
 
 class StandardInput:

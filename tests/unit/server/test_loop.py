@@ -1,6 +1,7 @@
 """The broker as a process: signals, failures, and garbage collection."""
 
 import asyncio
+import errno
 import gc
 import io
 import logging
@@ -89,6 +90,18 @@ def test_failed_start_raises(tmp_path: Path) -> None:
     """A failed start raises to the caller of `run`."""
     with pytest.raises(ConfigError, match="Cannot listen"):
         run(node(tmp_path, "PLAINTEXT://203.0.113.1:1"), lambda started: None)
+
+
+@pytest.mark.usefixtures("collector")
+def test_broker_is_stopped_if_the_ready_call_fails(tmp_path: Path) -> None:
+    """The error is raised after a clean shutdown."""
+
+    def on_ready(started: Node) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left"):
+        run(node(tmp_path / "data"), on_ready)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
 def test_garbage_collection_is_reported_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,9 @@ def test_list_is_in_the_language_of_the_terminal(capsys: pytest.CaptureFixture[s
     assert done.out.splitlines()[0].split() == ["名称", "问题"]
     assert done.err == "用 `ottla learn 名称` 运行一个课程；--step 在每一步之后等待回车。\n"
     assert main.run(["learn", "--language", "zh", "--output", "json"]) == 0
-    assert {*json.loads(capsys.readouterr().out)[0]} == {"name", "subject", "question"}
+    printed = capsys.readouterr().out
+    assert {*json.loads(printed)[0]} == {"name", "subject", "question"}
+    assert "\\u" not in printed
 
 
 def test_lesson_is_drawn_between_question_and_explanation(

@@ -292,15 +292,21 @@ def test_closed_standard_streams_are_like_dev_null(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_full_disk_is_a_sentence(ottla_cluster: Cluster) -> None:
+@pytest.mark.parametrize("line", ["topic list", "learn --list", "completion zsh", "--help"])
+def test_full_disk_is_a_sentence(line: str, ottla_cluster: Cluster) -> None:
     """The result is not complete, so the exit code is not 0."""
     ottla_cluster.create_topic("t", partitions=1)
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [*COMMAND, "topic", "list", "--bootstrap", ottla_cluster.bootstrap],
+            [*COMMAND, *line.split()],
+            env=os.environ | {"OTTLA_BOOTSTRAP": ottla_cluster.bootstrap},
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "ottla: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "ottla: cannot write to standard output: No space left on device: free some space, then "
+        "try again\n",
+    )
 
 
 _INTERRUPTED_IMPORT = """

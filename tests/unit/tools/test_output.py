@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -123,3 +124,77 @@ def test_colours_of_a_terminal_can_be_refused(
     findings = capsys.readouterr().out
     table = render_table(ROWS, ("name",))
     assert ("\x1b[" in findings, "\x1b[" in table) == (is_styled, is_styled)
+
+
+def _on_terminal(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    Output().rows(rows, columns)
+    return capsys.readouterr().out.splitlines()
+
+
+_PARTITION = {"topic": "t", "log_start_offset": 5, "owner": "client-1", "isr": [1, 2, 3]}
+
+
+def test_headings_have_several_lines_if_a_table_is_too_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A terminal would break the lines of a wider table anywhere."""
+    columns = ("topic", "log_start_offset", "owner")
+    assert _on_terminal([_PARTITION], columns, 40, monkeypatch, capsys) == [
+        "TOPIC  LOG-START-OFFSET  OWNER",
+        "t                     5  client-1",
+    ]
+    assert _on_terminal([_PARTITION], columns, 25, monkeypatch, capsys) == [
+        "         LOG-",
+        "       START-",
+        "TOPIC  OFFSET  OWNER",
+        "t           5  client-1",
+    ]
+
+
+def test_last_columns_are_below_each_row_if_a_table_is_too_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their values have names; empty ones are omitted, and long lists are broken at a comma."""
+    columns = ("topic", "log_start_offset", "owner", "isr")
+    rows = [_PARTITION, {**_PARTITION, "owner": None}]
+    assert _on_terminal(rows, columns, 18, monkeypatch, capsys) == [
+        "         LOG-",
+        "       START-",
+        "TOPIC  OFFSET",
+        "t           5",
+        "    owner=client-1",
+        "    isr=1,2,3",
+        "t           5",
+        "    isr=1,2,3",
+    ]
+    assert _on_terminal(rows[1:], columns, 12, monkeypatch, capsys)[-2:] == [
+        "    isr=1,2,",
+        "    3",
+    ]
+
+
+def test_output_that_is_no_terminal_is_never_folded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs read one line for each row."""
+    monkeypatch.setenv("COLUMNS", "10")
+    Output().rows([_PARTITION], tuple(_PARTITION))
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_json_may_have_characters_beyond_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts are readable; names of clients are escaped, which may not be valid Unicode."""
+    Output("json").rows([{"question": "为什么"}], (), is_ascii=False)
+    Output("json").rows([{"name": "\udcff"}], ())
+    printed = capsys.readouterr().out
+    assert '"为什么"' in printed
+    assert '"\\udcff"' in printed

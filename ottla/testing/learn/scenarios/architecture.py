@@ -28,7 +28,7 @@ _TRANSACTIONS = "__transaction_state"
         "the followers {followers} fetched it. A consumer group reads from the leaders: its members owned "
         "{owners}, and broker {coordinator}, the coordinator, stores their offsets. When broker {leader} died, it "
         "left /brokers/ids ({registered_after}), the controller elected broker {new_leader} as leader of the "
-        "partition, and the group read {read} from there: no broker is a single point of failure. Apache Kafka 4 has no "
+        "partition, and the group read '{read}' from there: no broker is a single point of failure. Apache Kafka 4 has no "
         "ZooKeeper: a quorum of controllers (KRaft) registers brokers and stores the metadata.",
         "broker {registered} 在 ZooKeeper（/brokers/ids）中注册，其中 broker {controller} 是 controller。topic 分为多个分区，"
         "每个分区在几个 broker 上有副本：{assignment}。生产者按 key 选择分区 {partition}，把消息发给它的 leader broker {leader}；"
@@ -97,7 +97,7 @@ def architecture(stage: Stage) -> None:
     read = stage.take(owner, 1)
     stage.show(topic, sent.partition)
     stage.say(
-        "Broker {new_leader} leads. /brokers/ids has {registered_after}. The group reads {read}.",
+        "Broker {new_leader} leads. /brokers/ids has {registered_after}. The group reads '{read}'.",
         "broker {new_leader} 成为 leader。/brokers/ids 中有 {registered_after}。消费者组读到 {read}。",
         new_leader=observation.partition_image(cluster, topic, sent.partition).leader,
         registered_after=sorted(map(int, observation.znodes(cluster, BrokerIdsNode.PATH))),

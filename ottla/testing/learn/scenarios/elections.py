@@ -143,9 +143,11 @@ def create_topic(stage: Stage) -> None:
     explanation=Text(
         "Clients ask any broker for metadata: brokers {asked} all named broker {leader}. They connect "
         "to the leader itself; there is no router, and no client reads ZooKeeper. A follower answers "
-        "{refusal}, and the client then asks for metadata again.",
+        "{refusal}, and the client then asks for metadata again. Only consumers may fetch from a follower, "
+        "if replica.selector.class selects one, as in the same rack (KIP-392).",
         "客户端向任意 broker 请求元数据：broker {asked} 都回答 leader 是 broker {leader}。客户端直接连接 leader，"
-        "没有路由层，也不读取 ZooKeeper。follower 会返回 {refusal}，客户端随后刷新元数据。",
+        "没有路由层，也不读取 ZooKeeper。follower 会返回 {refusal}，客户端随后刷新元数据。"
+        "只有消费者可以从 follower 拉取，前提是 replica.selector.class 选择了这个 follower，例如因为在同一机架（KIP-392）。",
     ),
 )
 def direct_to_leader(stage: Stage) -> None:
@@ -174,8 +176,8 @@ def direct_to_leader(stage: Stage) -> None:
         response = brokers.ask_node(follower, request, ListOffsetsResponse)
     code = ErrorCode(response.topics[0].partitions[0].error_code)
     stage.say(
-        "The same kind of request sent to follower {follower}: {refusal}.",
-        "把同类请求发给 follower {follower}：{refusal}。",
+        "A request that only the leader answers (ListOffsets), sent to follower {follower}: {refusal}.",
+        "把只有 leader 才回答的请求（ListOffsets）发给 follower {follower}：{refusal}。",
         follower=follower,
         refusal=code.name,
     )

@@ -49,10 +49,10 @@ def _numbers(partitions: Sequence[TopicPartition] | frozenset[TopicPartition]) -
         "Each partition has exactly one member of a group: c1 had {before_c1}, c2 had {before_c2}. "
         "When c2 left, the coordinator started a rebalance, and c1 had {after_c1}. It resumed at the "
         "committed offsets: {after_values} were read after the change, none twice. A rebalance starts "
-        "when a member joins, leaves or stops its heartbeats, when a subscription changes, and when a "
-        "subscribed topic gets partitions.",
+        "when a member joins, leaves, stops its heartbeats or does not poll for max.poll.interval.ms, when a "
+        "subscription changes, and when a subscribed topic gets partitions.",
         "组内每个分区只属于一个成员：c1 有 {before_c1}，c2 有 {before_c2}。c2 离开后协调者发起再均衡，c1 拥有 {after_c1}，"
-        "并从已提交的 offset 继续：之后读到 {after_values}，没有重复。成员加入、离开、心跳停止、订阅变化、或所订阅 topic 增加分区时都会触发再均衡。",
+        "并从已提交的 offset 继续：之后读到 {after_values}，没有重复。成员加入、离开、心跳停止、超过 max.poll.interval.ms 没有 poll、订阅变化，或所订阅 topic 增加分区时都会触发再均衡。",
     ),
 )
 def rebalance(stage: Stage) -> None:
@@ -202,12 +202,12 @@ def subscription(stage: Stage) -> None:
     explanation=Text(
         "With two topics of three partitions and two members: range divides each topic by itself, so "
         "the members got {range_sizes} partitions; round robin deals all partitions in turn, sorted by topic name: "
-        "{roundrobin_owned}. Sorted by hash the deal would have been {dealt_by_hash}. Cooperative sticky balances "
-        "({cooperative_sizes}), moves only what it must, and lets members read on meanwhile; sticky stops all of them. A group spans all topics that its members "
+        "{roundrobin_owned}. If it sorted by hash, as some texts say, the result would be {dealt_by_hash}. Cooperative sticky balances "
+        "({cooperative_sizes}), moves only what it must, and lets members read on meanwhile; with sticky all of them stop. A group spans all topics that its members "
         "subscribe to; it does not belong to one topic. With group.protocol=consumer (KIP-848) the "
         "coordinator assigns: {kip848_sizes}.",
         "两个 topic 各三个分区、两个成员：range 对每个 topic 单独划分，两个成员得到 {range_sizes} 个分区；"
-        "roundrobin 把所有分区按 topic 名排序后轮流分配：{roundrobin_owned}；若按 hash 排序则会是 {dealt_by_hash}。cooperative-sticky 均衡（{cooperative_sizes}）、尽量少移动，其间成员继续读取；sticky 则会让所有成员暂停。"
+        "roundrobin 把所有分区按 topic 名排序后轮流分配：{roundrobin_owned}；若像某些文章所说按 hash 排序，结果会是 {dealt_by_hash}。cooperative-sticky 均衡（{cooperative_sizes}）、尽量少移动，其间成员继续读取；sticky 则会让所有成员暂停。"
         "组覆盖其成员订阅的所有 topic，并不属于某个 topic。group.protocol=consumer（KIP-848）由协调者分配：{kip848_sizes}。",
     ),
 )
@@ -262,11 +262,11 @@ def _deal(partitions: Sequence[str]) -> dict[str, list[str]]:
         "abs(hash({group})) % {partitions} = {computed}, led by broker {leader}; FindCoordinator named "
         "broker {coordinator}. Offsets are records of that partition, not nodes in ZooKeeper (before "
         "0.9 they were). When broker {killed}, which is not the coordinator, died, the member was assigned "
-        "{assignments} time(s) in all: brokers are no reason to rebalance. When the coordinator died, broker "
+        "{assignments} time(s) in all: the death of a broker does not rebalance a group. When the coordinator died, broker "
         "{new_coordinator} took over with the same committed offset, {committed_after}.",
         "协调者是内部 topic __consumer_offsets 某个分区的 leader：abs(hash({group})) % {partitions} = {computed}，leader 是 broker {leader}；"
         "FindCoordinator 返回 broker {coordinator}。offset 是该分区中的消息，而不是 ZooKeeper 节点（0.9 之前是）。"
-        "非协调者 broker {killed} 宕机后，成员总共只被分配 {assignments} 次：broker 变化不触发再均衡。"
+        "非协调者 broker {killed} 宕机后，成员总共只被分配 {assignments} 次：broker 宕机不会触发再均衡。"
         "协调者宕机后 broker {new_coordinator} 接管，已提交的 offset 不变：{committed_after}。",
     ),
 )

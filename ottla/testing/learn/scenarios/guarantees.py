@@ -120,8 +120,8 @@ def acks_1_duplicates(stage: Stage) -> None:
     ),
     explanation=Text(
         "Not with idempotence, the default: up to 5 requests may be in flight. Without it a request "
-        "that fails and is repeated lands behind the next one: {plain}. With it the leader knows the next "
-        "sequence number and refused the request that came too early ({refusal}), so both were repeated in "
+        "that fails and is retried lands behind the next one: {plain}. With it the leader knows the next "
+        "sequence number and refused the request that came too early ({refusal}), so both were retried in "
         "order: {numbered}. A real producer with {in_flight} requests in flight kept the order of its records "
         "through the same failure: {kept}. More than 5 are refused: {limit}.",
         "开启幂等（默认）时不需要：最多可以有 5 个在途请求。不幂等时，失败后重试的请求会落在下一个请求之后：{plain}。"
@@ -140,7 +140,7 @@ def in_flight(stage: Stage) -> None:
     _accept(stage, plain, _batch("A"))
     stage.show(plain)
     stage.say(
-        "A and B are in flight. A is rejected with NOT_ENOUGH_REPLICAS, B is stored, A is repeated: "
+        "A and B are in flight. A is rejected with NOT_ENOUGH_REPLICAS, B is stored, A is retried: "
         "{plain}.",
         "A 和 B 都在途。A 以 NOT_ENOUGH_REPLICAS 被拒绝，B 已存储，A 重试：{plain}。",
         plain=stage.values(plain),

@@ -131,13 +131,13 @@ def _crash(
         "enable.auto.commit：offset 是在处理之前还是之后提交的？",
     ),
     explanation=Text(
-        "At the next poll, for the records that the poll before it returned. After the first poll had returned "
-        "{first}, the committed offsets were: {after_first}, though auto.commit.interval.ms ({interval_ms} ms) had passed; the "
+        "At the next poll after auto.commit.interval.ms, for the records that earlier polls returned. After the first poll had returned "
+        "{first}, the committed offsets were: {after_first}, though auto.commit.interval.ms ({interval_ms} ms) had passed: time alone commits nothing. The "
         "second poll committed {after_second} and returned {second}. The consumer crashed there: another one read "
         "{repeated} again and lost {lost}. So a program that processes records before it polls again gets each at "
         "least once. A program that queues them for another thread and polls on does not: {queued} were committed "
         "({after_queue}) but not processed, and {lost_queued} were lost.",
-        "在下一次 poll 时，提交上一次 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms} 毫秒），已提交的 offset：{after_first}；"
+        "在 auto.commit.interval.ms 到期后的下一次 poll 时，提交之前的 poll 返回的消息。第一次 poll 返回 {first} 后，虽然已超过 auto.commit.interval.ms（{interval_ms} 毫秒），已提交的 offset：{after_first}（仅仅时间到期不会提交）。"
         "第二次 poll 提交了 {after_second} 并返回 {second}。消费者此时崩溃：另一个消费者重复读到 {repeated}，丢失的消息：{lost}。"
         "所以在下一次 poll 之前处理完消息的程序，每条至少处理一次。把消息放入队列交给另一个线程并继续 poll 的程序则不然："
         "{queued} 已提交（{after_queue}）但没有处理，丢失了 {lost_queued}。",
@@ -231,12 +231,12 @@ def _texts(records: Iterable[ConsumerRecord]) -> list[str]:
     explanation=Text(
         "auto.offset.reset applies only if the group has no committed offset, or one that no longer "
         "exists. A new group with earliest read {earliest}; with latest, the default, it read "
-        "{latest}: only what was sent after it joined. A group with the committed offset {committed} "
-        "read {with_commit} in spite of earliest. The console consumer makes a new group each time, "
-        "with latest unless --from-beginning is given.",
+        "{latest}: only what was sent after it had looked up the end of the log. A group with the committed offset {committed} "
+        "read {with_commit} in spite of earliest. The console consumer makes a new group each time unless "
+        "--group is given, and starts at latest unless --from-beginning is given.",
         "只有组没有已提交 offset（或该 offset 已不存在）时 auto.offset.reset 才生效。新组用 earliest 读到 {earliest}；"
-        "用默认的 latest 读到 {latest}：只有加入之后发送的。已提交 offset {committed} 的组即使设置 earliest 也读到 {with_commit}。"
-        "控制台消费者每次都新建一个组，默认 latest，除非指定 --from-beginning。",
+        "用默认的 latest 读到 {latest}：只有在它查询日志末端之后发送的。已提交 offset {committed} 的组即使设置 earliest 也读到 {with_commit}。"
+        "控制台消费者除非指定 --group，否则每次都新建一个组；除非指定 --from-beginning，否则从 latest 开始。",
     ),
 )
 def offset_reset(stage: Stage) -> None:

@@ -119,15 +119,15 @@ def send_path(stage: Stage) -> None:
     "order",
     question=Text(
         "Does Kafka keep the order of records?",
-        "Kafka 如何保证消息顺序？",
+        "Kafka 能保证消息的顺序吗？",
     ),
     explanation=Text(
         "Within a partition, yes: each key's records were read as they were sent ({by_key}), because "
-        "a key always has the same partition ({places}). Across partitions there is no order: sent "
+        "a key has the same partition ({places}) as long as no partitions are added. Across partitions there is no order: sent "
         "{sent}, read {read}. A global order needs one partition. With idempotence, the default, up "
         "to five requests in flight keep the order; max.in.flight.requests.per.connection=1 is needed "
         "only without it (lesson in-flight).",
-        "分区内保证：每个 key 的消息按发送顺序读出（{by_key}），因为同一个 key 总在同一分区（{places}）。"
+        "分区内保证：每个 key 的消息按发送顺序读出（{by_key}），因为只要不增加分区，同一个 key 总在同一分区（{places}）。"
         "跨分区没有顺序：发送 {sent}，读到 {read}。全局有序需要只有一个分区。开启幂等（默认）时，5 个以内的在途请求保持顺序；"
         "只有不幂等时才需要 max.in.flight.requests.per.connection=1（见课程 in-flight）。",
     ),
@@ -169,11 +169,11 @@ def order(stage: Stage) -> None:
     explanation=Text(
         "The producer. With a key: toPositive(murmur2(key)) % partitions, computed here as {computed} "
         "and found as {found}, in Java's clients and in Ottla's; librdkafka computes CRC-32 unless its option "
-        "partitioner is murmur2_random. Without a key: sticky, one partition "
+        "partitioner is murmur2 or murmur2_random. Without a key: sticky, one partition "
         "for a batch ({sticky} partition for one batch of {count}), which makes larger batches than "
         "round robin. An explicit partition overrides both.",
         "由生产者决定。有 key 时：toPositive(murmur2(key)) % 分区数，这里计算得 {computed}，实际为 {found}；Java 和 Ottla 的客户端都这样计算，"
-        "librdkafka 默认用 CRC-32，除非设置 partitioner=murmur2_random。"
+        "librdkafka 默认用 CRC-32，除非设置 partitioner=murmur2 或 murmur2_random。"
         "没有 key 时：粘性分区，一个批次一个分区（{count} 条的一个批次在 {sticky} 个分区），批次比轮询更大。显式指定分区优先。",
     ),
 )
@@ -272,11 +272,11 @@ def _retry(stage: Stage, noun: str, **settings: Any) -> list[str]:
     explanation=Text(
         "Records travel and are stored in batches: {single} records that were sent one by one took {batches_one} "
         "batches, {count} records with linger.ms=50 took {batches_many}. The broker appends a batch as it came, in one "
-        "sequential write, and sends it from the page cache without copying it (sendfile). Compression "
+        "sequential write, and sends it from the page cache without copying it (sendfile; not with TLS). Compression "
         "works on a batch: {bytes_plain} bytes became {bytes_compressed} with zstd. This producer sent "
         "{rate} records/s just now.",
         "消息按批次传输和存储：逐条发送的 {single} 条消息用了 {batches_one} 个批次，linger.ms=50 时 {count} 条消息用了 {batches_many} 个。"
-        "broker 原样顺序追加批次，并用 sendfile 从页缓存零拷贝发送。压缩以批次为单位：{bytes_plain} 字节用 zstd 压缩为 {bytes_compressed}。"
+        "broker 原样顺序追加批次，并用 sendfile 从页缓存零拷贝发送（使用 TLS 时除外）。压缩以批次为单位：{bytes_plain} 字节用 zstd 压缩为 {bytes_compressed}。"
         "刚才生产者的速率为每秒 {rate} 条。",
     ),
 )
@@ -316,7 +316,7 @@ def why_fast(stage: Stage) -> None:
         ],
     )
     stage.say(
-        "{count} records: {batches_many} batches, {bytes_plain} bytes; compressed {bytes_compressed}.",
+        "{count} records: {batches_many} batch(es), {bytes_plain} bytes; compressed {bytes_compressed}.",
         "{count} 条消息：{batches_many} 个批次，{bytes_plain} 字节；压缩后 {bytes_compressed} 字节。",
         count=count,
         single=20,

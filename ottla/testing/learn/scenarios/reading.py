@@ -172,7 +172,7 @@ def one_partition(stage: Stage) -> None:
     explanation=Text(
         "Consumers pull, at their own pace: a paused consumer received {while_paused} record(s) while {sent} "
         "were stored, and then read {after_resume}. An idle consumer does not spin: the broker holds "
-        "its Fetch request until there are fetch.min.bytes or fetch.max.wait.ms have passed. In {seconds} s "
+        "its Fetch request until fetch.min.bytes are available or fetch.max.wait.ms have passed. In {seconds} s "
         "without records it sent {fetches} fetch(es). Followers pull in the same way.",
         "消费者按自己的节奏拉取：暂停的消费者在存入 {sent} 条消息期间收到 {while_paused} 条，之后读到 {after_resume}。"
         "空闲的消费者不会空转：broker 会挂起 Fetch 请求，直到满足 fetch.min.bytes 或 fetch.max.wait.ms 到期。"

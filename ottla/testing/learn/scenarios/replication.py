@@ -152,9 +152,9 @@ def acks_all(stage: Stage) -> None:
         "With acks=0 the broker sends no response at all, so the future completes without an offset "
         "({offset_with_0}), even for a record of {size} bytes that the broker rejected: the log "
         "still ends at {end_with_0}. With acks=1 the same record fails with {error}. The limit is "
-        "max.message.bytes ({limit} here), a limit for a batch.",
+        "max.message.bytes ({limit} here), a limit for a batch after compression.",
         "acks=0 时 broker 完全不返回响应，future 完成但没有 offset（{offset_with_0}），即使 broker 拒绝了这条 {size} 字节的消息："
-        "日志末端仍是 {end_with_0}。acks=1 时同一条消息以 {error} 失败。限制是 max.message.bytes（这里为 {limit}），针对一个批次。",
+        "日志末端仍是 {end_with_0}。acks=1 时同一条消息以 {error} 失败。限制是 max.message.bytes（这里为 {limit}），针对压缩后的一个批次。",
     ),
 )
 def acks_0(stage: Stage) -> None:
@@ -260,11 +260,11 @@ def _produced(stage: Stage, followers: list[int]) -> int:
         "AR is every assigned replica ({assigned}), ISR the ones that keep up, OSR the rest. Broker "
         "{failed} left the ISR ({isr_during}) when its session with ZooKeeper ended; a live but slow "
         "one leaves after replica.lag.time.max.ms ({lag_ms} ms) without catching up. These are the "
-        "two liveness conditions (lesson slow-replica). After its restart it fetched what it had missed and joined the ISR "
-        "({isr_after}) by itself. replica.lag.max.messages was removed in 0.9.",
+        "two liveness conditions (lesson slow-replica). After its restart broker {failed} fetched what it had missed, and "
+        "joined the ISR ({isr_after}) by itself. replica.lag.max.messages was removed in 0.9.",
         "AR 是全部分配的副本（{assigned}），ISR 是跟得上的副本，OSR 是其余副本。broker {failed} 与 ZooKeeper 的会话结束后离开 ISR"
         "（{isr_during}）；存活但落后的副本在 replica.lag.time.max.ms（{lag_ms} ms）内没有追上也会离开。这就是两个存活条件（见课程 slow-replica）。"
-        "重启后它拉取缺失的消息，并自动重新加入 ISR（{isr_after}）。replica.lag.max.messages 在 0.9 已移除。",
+        "broker {failed} 重启后拉取缺失的消息，并自动重新加入 ISR（{isr_after}）。replica.lag.max.messages 在 0.9 已移除。",
     ),
 )
 def isr(stage: Stage) -> None:

@@ -20,13 +20,14 @@ SUBJECT = Subject("storage")
         "A folder <topic>-<partition> ({folder}) has segments, named by the offset of their first record in "
         "20 digits: {bases}. Offset {wanted} is in the segment with the largest base offset that is not "
         "larger: {segment}. Its sparse .index gives a position to start from, and .timeindex does so for "
-        "times; the broker scans batches from there. The indexes of the newest segment are in memory until it is full. "
-        "A .snapshot has the sequences of producers, leader-epoch-checkpoint, written with the first flush, the "
-        "first offset of each leader epoch. Deletion removes whole old segments.",
+        "times; the broker scans batches from there. This broker keeps the indexes of the newest segment in memory "
+        "until the segment is full. A .snapshot file has the sequence numbers of producers. The file "
+        "leader-epoch-checkpoint, written with the first flush here, has the first offset of each leader epoch. "
+        "Retention deletes whole segments, the oldest first.",
         "目录 <topic>-<partition>（{folder}）中有若干段文件，以其第一条消息的 offset 命名（20 位）：{bases}。"
         "offset {wanted} 位于基准 offset 不大于它的最大段：{segment}。稀疏索引 .index 给出起始位置，.timeindex 用于按时间查找，"
-        "broker 从那里开始扫描批次。最新的段写满之前，它的索引在内存中。.snapshot 保存各生产者的序号；首次刷盘时写入的 "
-        "leader-epoch-checkpoint 保存每个 leader epoch 的起始 offset。删除以整个旧段为单位。",
+        "broker 从那里开始扫描批次。这个 broker 在最新的段写满之前把它的索引放在内存中。.snapshot 保存各生产者的序号；"
+        "leader-epoch-checkpoint（这里在首次刷盘时写入）保存每个 leader epoch 的起始 offset。过期删除以整个段为单位，从最旧的段开始。",
     ),
 )
 def log_directory(stage: Stage) -> None:
