@@ -167,7 +167,8 @@ class EventsOfConsumer:
     def report_end(self, *, is_stopped: bool = False) -> None:
         """Report that the partitions are revoked, and the end; the consumer is closed.
 
-        In Java a signal starts the shutdown (`is_stopped`), or else the exit after the end.
+        A Java program that a signal stops (`is_stopped`) reports the request first. Otherwise the
+        exit of the program is the request.
         """
         if self._mine:
             self._change(set())

@@ -13,7 +13,6 @@ from ottla.client.config.refused_options import UnknownOption
 from ottla.client.errors import HandshakeFailed
 from ottla.client.security.options import security_of
 from ottla.tools.measuring.unreachable import repeated_warning
-from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import EmptyAddress, NoSuchFile, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
@@ -51,8 +50,8 @@ def check_bootstrap(text: str) -> None:
     """Raise UsageError unless every address has a port (ToolsUtils.validateBootstrapServer)."""
     if not text.strip():
         raise UsageError("Error while validating the bootstrap address\n")
-    # The Java client rejects empty addresses in the middle, and at the end.
-    if not all(_ADDRESS.fullmatch(part.strip()) for part in java_split(",", text)):
+    # A comma at the end is an error of the Java client.
+    if not all(_ADDRESS.fullmatch(part.strip()) for part in text.rstrip(",").split(",")):
         raise UsageError("Please provide valid host:port like host1:9091,host2:9092\n ")
 
 

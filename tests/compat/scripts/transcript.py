@@ -4,7 +4,7 @@ A transcript is a text file. A line starts with one of these marks; the commands
 
     $ kafka-topics --bootstrap-server $B --list     a command; see the words below
     < a line                                        its standard input
-    << a\\rb\\xff                                    bytes of it behind the lines, with escapes
+    << a\\rb\\xff                                    bytes that follow these lines, with escapes
     > a line                                        its standard output
     ! a line                                        its standard error
     = 1                                             its exit code, unless it is 0
@@ -86,8 +86,8 @@ _CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", 
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
 # SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection. A log has
-# the reason of a failed handshake, and the error of a console consumer. A tool reads a plan in one form, prints the stack trace of the
-# failure and continues with the other form.
+# the reason of a failed handshake, and the error of a console consumer. A tool reads a plan in one
+# form, prints the stack trace of the failure and continues with the other form.
 _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
     r"|Connecting to |WATCHER::|WatchedEvent state:SyncConnected type:None |WatchedEvent state:Sasl"

@@ -1,8 +1,8 @@
 """`kafka-console-consumer` (org.apache.kafka.tools.consumer.ConsoleConsumer).
 
 Without `--group` the script joins no group: it reads all partitions itself, which starts at once
-and leaves nothing behind. Apache Kafka's tool joins a group with a random name. As there, an error of
-the cluster ends the script with exit code 0; a wrong setting has exit code 1.
+and leaves nothing behind. Apache Kafka's tool joins a group with a random name. As there, an error
+of the cluster ends the script with exit code 0, and a wrong setting with exit code 1.
 
 Not done: without a group, partitions that are added while the script runs are not read.
 """

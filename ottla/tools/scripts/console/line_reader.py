@@ -1,5 +1,6 @@
 """Lines as records (org.apache.kafka.tools.LineMessageReader)."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -86,6 +87,13 @@ class LineReader:
         return None if text == self._null else text.encode()
 
     def _check(self) -> None:
+        try:
+            re.compile(self._headers_separator)
+        except re.error as error:
+            raise LineError(
+                f"headers.separator '{self._headers_separator}' is not a valid regular expression: "
+                f"{error}"
+            ) from None
         separators = {
             "headers.delimiter": self._headers_delimiter,
             "headers.separator": self._headers_separator,

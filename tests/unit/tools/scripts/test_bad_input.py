@@ -15,7 +15,7 @@ from ottla.tools.main import run
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.console.formatter import DefaultFormatter
 from ottla.tools.scripts.console.java_lines import java_lines
-from ottla.tools.scripts.console.line_reader import LineReader
+from ottla.tools.scripts.console.line_reader import LineError, LineReader
 from ottla.tools.scripts.json_files import read_json
 from ottla.tools.text_files import read_text
 from ottla.tools.zookeeper import shell
@@ -300,6 +300,12 @@ def test_bytes_that_are_not_utf8_become_replacement_characters() -> None:
     record = LineReader({"parse.headers": "true"}).read(line)
     assert record.headers == [("na\ufffdme", "v\ufffd".encode())]
     assert record.value == "value\ufffd".encode()
+
+
+def test_separator_of_headers_that_is_no_regular_expression() -> None:
+    """Java compiles it, too; the sentence has the reason."""
+    with pytest.raises(LineError, match="not a valid regular expression: nothing to repeat"):
+        LineReader({"headers.separator": "*"})
 
 
 def test_carriage_return_ends_a_line_also_between_two_reads() -> None:
