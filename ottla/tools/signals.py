@@ -33,6 +33,11 @@ class StopSignals:
         self._wake_read = self._wake_write = self._former_fd = -1
         self._former: dict[signal.Signals, signal.Handlers | object] = {}
 
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a Java program that the signal ends; 0 without a signal."""
+        return 128 + self.number if self.number else 0
+
     def read(self, descriptor: int, size: int) -> bytes:
         """Return the available bytes; empty at the end of the input or after a stop was requested."""
         if not self.requested:

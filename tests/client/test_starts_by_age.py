@@ -85,7 +85,7 @@ def test_the_console_consumer_starts_at_records_of_the_age(
     assert sorted(capsys.readouterr().out.split()) == ["10", "11"]
     assert entry.run("kafka-console-consumer", [*words, by_age, "--group", topic]) == 1
     assert "kafka-consumer-groups --reset-offsets --by-duration" in capsys.readouterr().err
-    assert entry.run("kafka-console-consumer", [*words, "auto.offset.reset=none"]) == 1
+    assert entry.run("kafka-console-consumer", [*words, "auto.offset.reset=none"]) == 0
     assert f"no reset policy for partitions: [{topic}-0, {topic}-1" in capsys.readouterr().err
 
 

@@ -164,12 +164,17 @@ class EventsOfConsumer:
                 else:
                     self._commit(consumer, positions)
 
-    def report_end(self) -> None:
-        """Report that the partitions are revoked, and the end; the consumer is closed."""
+    def report_end(self, *, is_stopped: bool = False) -> None:
+        """Report that the partitions are revoked, and the end; the consumer is closed.
+
+        A Java program that a signal stops (`is_stopped`) reports the request first. Otherwise the
+        exit of the program is the request.
+        """
         if self._mine:
             self._change(set())
-        self._on_event("shutdown_complete")
-        self._on_event("shutdown_requested")
+        names = ("shutdown_complete", "shutdown_requested")
+        for name in reversed(names) if is_stopped else names:
+            self._on_event(name)
 
     def _change(self, partitions: set[TopicPartition]) -> None:
         mine = self._mine

@@ -1,7 +1,7 @@
 """Command lines as argparse4j reads them, the library under `kafka-cluster` and some other tools.
 
 Options may have a short form (`-b host:port`, `-bhost:port`). Arguments are converted at once.
-Other words are errors. Options may be before or behind the subcommand here.
+Other words are errors. `subcommands` checks which options precede the subcommand.
 """
 
 from collections.abc import Callable, Mapping, Sequence

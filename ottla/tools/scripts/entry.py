@@ -13,7 +13,7 @@ from types import ModuleType
 from ottla.base.errors import OttlaError
 from ottla.base.loading import load_module
 from ottla.tools.scripts import argparse4j
-from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.exits import Exit, NoSuchFile, UsageError
 from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse, split_output
 from ottla.tools.scripts.printing import err, ignore_closed_pipes, out, sentences_as_json
 from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, Script
@@ -53,6 +53,8 @@ def run(name: str, command_line: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except NoSuchFile as error:
+        err(f"java.nio.file.NoSuchFileException: {error}")
     except OttlaError as error:
         err(f"{_bare(name)}: {error}")
     except OSError as error:

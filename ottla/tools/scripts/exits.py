@@ -1,4 +1,6 @@
-"""How a script ends early: with a usage error, or with an exit code."""
+"""How a script ends early: with an exit code, a usage error, or a file that does not exist."""
+
+from ottla.base.errors import OttlaError
 
 
 class Exit(Exception):
@@ -19,3 +21,11 @@ class UsageError(ValueError):
     def __init__(self, message: str, *, is_parse_error: bool = False) -> None:
         super().__init__(message)
         self.is_parse_error = is_parse_error
+
+
+class NoSuchFile(OttlaError):
+    """A file of options does not exist; the message is its name, as that of Java's exception."""
+
+
+class EmptyAddress(OttlaError):
+    """A list of addresses has an empty one."""

@@ -13,7 +13,7 @@ from ottla.client.config.refused_options import UnknownOption
 from ottla.client.errors import HandshakeFailed
 from ottla.client.security.options import security_of
 from ottla.tools.measuring.unreachable import repeated_warning
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import EmptyAddress, NoSuchFile, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
 from ottla.tools.text_files import read_text
@@ -31,6 +31,14 @@ _APACHES_WORDS = "we wanted an endpoint of type CONTROLLER"
 _NO_CONTROLLERS = "Use --bootstrap-server: Ottla's cluster has no KRaft controllers."
 
 
+def read_client_file(name: str | None, *, keeps_spaces: bool = False) -> dict[str, str]:
+    """Return the entries of a properties file, none for None. Raises NoSuchFile."""
+    try:
+        return read_properties(name, keeps_spaces=keeps_spaces) if name else {}
+    except FileNotFoundError as error:
+        raise NoSuchFile(name) from error
+
+
 def read_properties(name: str, *, keeps_spaces: bool = False) -> dict[str, str]:
     """Return the entries of a Java properties file; with `keeps_spaces`, values may end with
     spaces.
@@ -42,7 +50,8 @@ def check_bootstrap(text: str) -> None:
     """Raise UsageError unless every address has a port (ToolsUtils.validateBootstrapServer)."""
     if not text.strip():
         raise UsageError("Error while validating the bootstrap address\n")
-    if not all(_ADDRESS.fullmatch(part.strip()) for part in text.split(",")):
+    # A comma at the end is an error of the Java client.
+    if not all(_ADDRESS.fullmatch(part.strip()) for part in text.rstrip(",").split(",")):
         raise UsageError("Please provide valid host:port like host1:9091,host2:9092\n ")
 
 
@@ -75,9 +84,14 @@ def open_tolerantly(opened: Callable[[Mapping[str, str]], T], settings: Mapping[
 
 
 def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
-    """Return the entries of --command-config."""
-    name = options[f"{prefix}command-config"]
-    return read_properties(name) if name else {}
+    """Return the entries of --command-config. Raises NoSuchFile."""
+    return read_client_file(options[f"{prefix}command-config"])
+
+
+def check_addresses(text: str) -> None:
+    """Raise EmptyAddress if there is an empty address, as the Java client does."""
+    if text and not all(part.strip() for part in text.split(",")):
+        raise EmptyAddress("Configuration 'bootstrap.servers' values must not be empty.")
 
 
 @contextmanager
@@ -89,6 +103,8 @@ def cluster(
     """
     settings = client_settings(options) if "command-config" in options else {}
     controllers = options["bootstrap-controller"] if bootstrap is None else None
+    if controllers is None:
+        check_addresses(bootstrap or str(options["bootstrap-server"]))
     brokers = (
         Brokers(bootstrap or str(options["bootstrap-server"]))
         if controllers is None

@@ -1,18 +1,25 @@
 """Tools with a subcommand, which argparse4j reads: `kafka-cluster cluster-id --bootstrap-server …`."""
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.flags import COMMON, Options
 from ottla.tools.scripts.printing import out
 
 
 def first_as_option(
-    command_line: Sequence[str], known: Sequence[str], with_value: Sequence[str]
+    command_line: Sequence[str],
+    known: Sequence[str],
+    with_value: Sequence[str],
+    *,
+    of_tool: Sequence[str] | None = None,
 ) -> list[str]:
     """Move the subcommand, wherever it is, into the option `--action`.
 
-    UsageError if the first word that is no option is no subcommand.
+    `of_tool` are the options that must precede the subcommand; all others must follow it. By
+    default both may do either. UsageError if the first word that is no option is no subcommand, or
+    if an option is on the wrong side.
     """
     skips = False
     for at, word in enumerate(command_line):
@@ -25,13 +32,34 @@ def first_as_option(
                 word.startswith("--") and any(option.startswith(name) for option in with_value)
             )
         elif word in known:
-            return ["--action", word, *command_line[:at], *command_line[at + 1 :]]
+            before, behind = command_line[:at], command_line[at + 1 :]
+            if of_tool is not None:
+                _check_sides(before, behind, of_tool)
+            return ["--action", word, *before, *behind]
         else:
             listed = ", ".join(f"'{action}'" for action in known)
             raise UsageError(
                 f"invalid choice: '{word}' (choose from {listed})", is_parse_error=True
             )
     return list(command_line)
+
+
+def _check_sides(before: Sequence[str], behind: Sequence[str], of_tool: Sequence[str]) -> None:
+    """Raise UsageError for an option on the wrong side of the subcommand."""
+    for word in before:
+        name = word[2:].partition("=")[0]
+        if word.startswith("--") and not any(
+            option.startswith(name) for option in (*of_tool, *COMMON)
+        ):
+            _refuse(word)
+    for word in behind:
+        if word.startswith("--") and word[2:].partition("=")[0] in of_tool:
+            _refuse(word)
+
+
+def _refuse(word: str) -> NoReturn:
+    text = f"unrecognized arguments: '{word.partition('=')[0]}'"
+    raise UsageError(text, is_parse_error=True)
 
 
 def action_of(options: Options) -> str:

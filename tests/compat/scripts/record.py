@@ -124,7 +124,7 @@ class Tools:
         code: int | None
         if "E" in command.marks:
             code, out, errors = _until_copied(line, places)
-        elif script not in ALONE and not command.stdin and not java_options:
+        elif script not in ALONE and not command.input and not java_options:
             code, out, errors = self._shared(script, words)
         else:
             code, out, errors = _alone(line, command)
@@ -153,15 +153,9 @@ class Tools:
 
 
 def _alone(line: list[str], command: Command) -> tuple[int, str, str]:
-    done = subprocess.run(
-        line,
-        input="".join(f"{text}\n" for text in command.stdin),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    done = subprocess.run(line, input=command.input, capture_output=True, timeout=60, check=False)
+    out, errors = (data.decode().replace("\r\n", "\n") for data in (done.stdout, done.stderr))
+    return done.returncode, out, errors
 
 
 def _until_copied(line: list[str], places: Places) -> tuple[int, str, str]:

@@ -51,7 +51,7 @@ def test_output_against_apache_kafka_is_that_of_its_tools(
             monkeypatch.setenv("KAFKA_OPTS", places.fill(command.java_options))
             deadline = time.monotonic() + _PATIENCE_S
             while True:
-                done = run_script(own_words(command, places), command.stdin, monkeypatch)
+                done = run_script(own_words(command, places), command.input, monkeypatch)
                 places.remember_tokens(done.out)
                 unequal = compare(command, done, places)
                 if not unequal or not _may_repeat(command, done) or time.monotonic() > deadline:

@@ -24,7 +24,7 @@ def test_output_is_that_of_apache_kafkas_tool(monkeypatch: pytest.MonkeyPatch) -
         at = ("--bootstrap-server", cluster.bootstrap)
         line = java.command(java.kafka_class_path(MODERN), CLASSES[_NAME], *at)
         theirs = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
-        ours = run_script([_NAME, *at], [], monkeypatch)
+        ours = run_script([_NAME, *at], b"", monkeypatch)
     assert _by_broker(ours.out) == _by_broker(theirs.stdout)
     assert (ours.code, ours.errors) == (0, "")
 

@@ -85,7 +85,8 @@ def test_session_of_the_course(addresses: tuple[str, str], monkeypatch: pytest.M
     """Every line works on both brokers and prints what the notes show."""
     for line, stdin, expected in _LINES:
         fields = line.replace("$Z", addresses[0]).replace("$B", addresses[1]).split()
-        done = run_script(fields, stdin, monkeypatch)
+        data = "".join(f"{text}\n" for text in stdin).encode()
+        done = run_script(fields, data, monkeypatch)
         printed = sorted(text for text in done.out.splitlines() if text.strip())
         printed = [text for text in printed if not text.startswith("__")]
         assert (done.code, printed) == (0, sorted(expected)), (line, done)

@@ -40,9 +40,8 @@ class Done(NamedTuple):
     errors: str
 
 
-def run_script(command_line: list[str], stdin: list[str], monkeypatch: pytest.MonkeyPatch) -> Done:
+def run_script(command_line: list[str], data: bytes, monkeypatch: pytest.MonkeyPatch) -> Done:
     """Run a script in this process."""
-    data = "".join(f"{line}\n" for line in stdin).encode()
     with monkeypatch.context() as patch:
         streams = {
             name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
@@ -107,7 +106,7 @@ def test_output_is_that_of_apache_kafka(
                 continue
             command.prepare(places)
             monkeypatch.setenv("KAFKA_OPTS", places.fill(command.java_options))
-            done = run_script(own_words(command, places), command.stdin, monkeypatch)
+            done = run_script(own_words(command, places), command.input, monkeypatch)
             places.remember_tokens(done.out)
             differences += compare(command, done, places)
     assert not differences, "\n".join(differences)

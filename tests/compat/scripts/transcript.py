@@ -4,6 +4,7 @@ A transcript is a text file. A line starts with one of these marks; the commands
 
     $ kafka-topics --bootstrap-server $B --list     a command; see the words below
     < a line                                        its standard input
+    << a\\rb\\xff                                    bytes that follow these lines, with escapes
     > a line                                        its standard output
     ! a line                                        its standard error
     = 1                                             its exit code, unless it is 0
@@ -85,13 +86,14 @@ _CREATED_TOKEN = re.compile(r"^Created delegation token with tokenId : (\S+)$", 
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
 # SLF4J reports two loggers on the class path. ZooKeeper's shell reports its connection. A log has
-# the reason of a failed handshake. A tool reads a plan in one form, prints the stack trace of the
-# failure and continues with the other form.
+# the reason of a failed handshake, and the error of a console consumer. A tool reads a plan in one
+# form, prints the stack trace of the failure and continues with the other form.
 _OF_THE_CLIENT = re.compile(
     r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
     r"|Connecting to |WATCHER::|WatchedEvent state:SyncConnected type:None |WatchedEvent state:Sasl"
-    r"|ERROR Connection to "
-    r"|(?:com\.fasterxml\S+ )?Cannot deserialize value of type"
+    r"|ERROR Connection to |ERROR Error processing message, terminating consumer process: "
+    r"|ERROR Unknown error when running consumer: "
+    r"|(?:com\.fasterxml\S+ )?Cannot deserialize value of type|Too many entries: |Numeric value \("
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 # The width of a number, and of a column with numbers, differs in each run.
@@ -160,11 +162,17 @@ class Command:
     version: str = MODERN
     java_options: str = ""
     stdin: list[str] = field(default_factory=list)
+    stdin_bytes: bytes = b""
     files: list[tuple[str, str]] = field(default_factory=list)
     actions: list[str] = field(default_factory=list)
     out: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     code: int = 0
+
+    @property
+    def input(self) -> bytes:
+        """The standard input."""
+        return "".join(f"{line}\n" for line in self.stdin).encode() + self.stdin_bytes
 
     def command_line(self, places: Places) -> list[str]:
         """Return the command line for one run as a list."""
@@ -237,6 +245,10 @@ def read(path: Path) -> Transcript:
             version = rest
         elif mark == "opts":
             java_options = rest
+        elif mark == "<<":
+            commands[-1].stdin_bytes += (
+                rest.encode("latin-1").decode("unicode_escape").encode("latin-1")
+            )
         elif mark in "<>!" and mark:
             command = commands[-1]
             {"<": command.stdin, ">": command.out, "!": command.errors}[mark].append(rest)

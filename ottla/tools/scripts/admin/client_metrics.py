@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from ottla.base.errors import OttlaError
 from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import NoSuchFile, UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.java_errors import java_message
 from ottla.tools.scripts.printing import as_json, err, out
@@ -60,6 +60,9 @@ def run(options: Options) -> int:
     try:
         with cluster(options) as brokers:
             actions[next(name for name in _ACTIONS if name in options)](brokers, options)
+    except NoSuchFile:
+        # Apache Kafka's tool does not expect it.
+        raise
     except OttlaError as error:
         out(f"Error while executing client metrics command : {java_message(error)}")
         return 1

@@ -48,7 +48,7 @@ SPEC = Spec(
 
 def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(command_line, _ACTIONS, _WITH_VALUE)
+    return first_as_option(command_line, _ACTIONS, _WITH_VALUE, of_tool=())
 
 
 def run(options: Options) -> int:

@@ -9,7 +9,7 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.admin import config_requests, quotas
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.admin.java_split import java_split
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import NoSuchFile, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -100,7 +100,9 @@ def run(options: Options) -> int:
         return 1
     except OttlaError as error:
         err(f"Error while executing config command with args '{typed}'")
-        err(java_exception(error))
+        # The name alone is the message of Java's exception.
+        prefix = "java.nio.file.NoSuchFileException: " if isinstance(error, NoSuchFile) else ""
+        err(f"{prefix}{java_exception(error)}")
         return 1
     kind, name = entities.types[0], entities.names[0]
     if name:

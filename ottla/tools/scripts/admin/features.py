@@ -63,6 +63,7 @@ HELP_CODE = 0
 _OLD_DESCRIBE = "--describe"
 _LOCAL = ("version-mapping", "feature-dependencies")
 _ENDPOINTS = ("server", "controller")
+_OF_TOOL = ("bootstrap-server", "bootstrap-controller", "command-config")
 _BOTH = "argument --bootstrap-controller: not allowed with argument --bootstrap-server"
 _NEITHER = "You must specify either --bootstrap-controller or --bootstrap-server."
 
@@ -75,14 +76,8 @@ def rewrite(command_line: list[str]) -> list[str]:
     return first_as_option(
         command_line,
         _ACTIONS,
-        (
-            "bootstrap-server",
-            "bootstrap-controller",
-            "command-config",
-            "feature",
-            "metadata",
-            "release-version",
-        ),
+        (*_OF_TOOL, "feature", "metadata", "release-version"),
+        of_tool=_OF_TOOL,
     )
 
 

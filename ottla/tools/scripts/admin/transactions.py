@@ -8,6 +8,7 @@ from ottla.client.admin import transactions as admin
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin import hanging
 from ottla.tools.scripts.argparse4j import require
+from ottla.tools.scripts.exits import NoSuchFile
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -52,7 +53,7 @@ SPEC = Spec(
     },
     program="kafka-transactions.sh",
 )
-_VALUED = ("bootstrap-server", "command-config")
+_OF_TOOL = ("bootstrap-server", "command-config")
 Rows = list[list[object]]
 Table = tuple[list[str], Rows]
 _REQUIRED = {
@@ -67,7 +68,7 @@ _REQUIRED = {
 
 def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(command_line, _ACTIONS, _VALUED)
+    return first_as_option(command_line, _ACTIONS, _OF_TOOL, of_tool=_OF_TOOL)
 
 
 def run(options: Options) -> int:
@@ -78,6 +79,10 @@ def run(options: Options) -> int:
     try:
         with cluster(options) as brokers:
             result = _RUN[action](brokers, options)
+    except NoSuchFile as error:
+        reason = f"Failed to load admin client properties: {error}"
+        err(f"{reason}. Enable debug logging for additional detail.")
+        return 1
     except OttlaError as error:
         err(java_message(error))
         return 1

@@ -165,7 +165,7 @@ def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[st
         mirror.run(stop, lambda _: None)
     if options.is_json:
         as_json({"records": mirror.copied, "groups": mirror.moved_groups})
-    return 0
+    return stop.exit_code
 
 
 def _start(reset: str) -> Position:

@@ -1,8 +1,8 @@
 """`kafka-console-consumer` (org.apache.kafka.tools.consumer.ConsoleConsumer).
 
 Without `--group` the script joins no group: it reads all partitions itself, which starts at once
-and leaves nothing behind. Apache Kafka's tool joins a group with a random name. A failure is an
-error with exit code 1; Apache Kafka's tool logs it and succeeds.
+and leaves nothing behind. Apache Kafka's tool joins a group with a random name. As there, an error
+of the cluster ends the script with exit code 0, and a wrong setting with exit code 1.
 
 Not done: without a group, partitions that are added while the script runs are not read.
 """
@@ -12,12 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.librdkafka import librdkafka_settings
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, HandshakeFailed, NotReachable
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.raw.consumer import ConsumedRecord, RecordConsumer
 from ottla.client.security.options import security_of
@@ -25,7 +25,7 @@ from ottla.client.transport import TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.included import IncludedTopics, without_blacklist
 from ottla.tools.scripts.console.missing_topics import await_topic, await_topic_of_group
-from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.exits import EmptyAddress, Exit, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -43,9 +43,10 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import begin_json, err, has_reader, out
 from ottla.tools.scripts.session import (
+    check_addresses,
     log_handshake,
     open_tolerantly,
-    read_properties,
+    read_client_file,
     unreachable_warning,
 )
 from ottla.tools.signals import StopSignals
@@ -98,6 +99,9 @@ _DEPRECATED = {
     "consumer.config": "command-config",
 }
 _POLL_S = 0.1
+# As the logger of Apache Kafka's tool, which ends with exit code 0 after an error of a poll.
+_NOT_STARTED = "ERROR Unknown error when running consumer:"
+_ENDED = "ERROR Error processing message, terminating consumer process:"
 _AT_ONCE = 500
 
 
@@ -117,14 +121,17 @@ def run(options: Options) -> int:
     try:
         with StopSignals() as stop:
             _read(options, properties, copy, stop)
-            if stop.requested:
-                # As a Java program that a signal ends.
-                copy.code = 128 + stop.number
+            copy.code = stop.exit_code
+    except ConfigError as error:
+        err(f"{_NOT_STARTED} {error}")
+        return 1
     except OttlaError as error:
         log_handshake(error)
         names = str(options["topic"] or options["include"])
-        err(java_exception(of_records(error, names, properties.get("group.id"))))
-        copy.code = 1
+        if isinstance(error, NotReachable) and not isinstance(error, HandshakeFailed):
+            # Apache Kafka's tool waits for a broker without end.
+            copy.code = 1
+        err(f"{_ENDED} {java_exception(of_records(error, names, properties.get('group.id')))}")
     sys.stdout.flush()
     err(f"Processed a total of {copy.count} messages")
     if "enable-systest-events" in options and not options.is_json:
@@ -180,7 +187,7 @@ def _offset(options: Options) -> int:
 
 def _properties(options: Options) -> dict[str, str]:
     name = options["command-config"] or options["consumer.config"]
-    from_file = read_properties(name) if name else {}
+    from_file = read_client_file(name)
     from_flags = pairs([*options.all("consumer-property"), *options.all("command-property")])
     groups = {source["group.id"] for source in (from_file, from_flags) if "group.id" in source}
     if options["group"] is not None:
@@ -213,7 +220,7 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _formatter_properties(options: Options) -> dict[str, str]:
     name = options["formatter-config"]
-    properties = read_properties(name, keeps_spaces=True) if name else {}
+    properties = read_client_file(name, keeps_spaces=True)
     properties |= pairs([*options.all("property"), *options.all("formatter-property")])
     for part in ("key", "value"):
         if options[f"{part}-deserializer"]:
@@ -251,6 +258,7 @@ class _Copy:
                 sys.stdout.buffer.write(self._write(record))
             except OttlaError as error:
                 if not self._skips:
+                    self.code = 1
                     raise
                 err(f"Error processing message, skipping this message: {error}")
             self.positions[record.topic, record.partition] = record.offset + 1
@@ -258,6 +266,10 @@ class _Copy:
 
 def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
     group = properties.get("group.id")
+    try:
+        check_addresses(options["bootstrap-server"])
+    except EmptyAddress as error:
+        raise ConfigError(str(error)) from error
     included = None
     if "include" in options:
         included = IncludedTopics(options["include"], options["bootstrap-server"], properties)
@@ -276,15 +288,23 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
         return not stop.requested and (deadline is None or time.monotonic() < deadline)
 
     starts = {} if joins else _starts(options, properties, goes_on)
+    if not joins and not starts:
+        return
     if joins and group is None:
         group = f"console-consumer-{time.time_ns() % 100_000}"
         settings["enable.auto.commit"] = "false"
     sys.stdout.flush()
     warn = unreachable_warning(bootstrap)
-    with open_tolerantly(
-        lambda known: open_record_consumer(bootstrap, group_id=group, settings=known, on_down=warn),
-        settings,
-    ) as consumer:
+    try:
+        opened = open_tolerantly(
+            lambda known: open_record_consumer(
+                bootstrap, group_id=group, settings=known, on_down=warn
+            ),
+            settings,
+        )
+    except OttlaError as error:
+        raise ConfigError(str(error)) from error
+    with opened as consumer:
         if joins:
             exists = (
                 await_topic_of_group(bootstrap, options["topic"], properties, goes_on)
@@ -328,8 +348,9 @@ def _copy(
 def _starts(
     options: Options, properties: Mapping[str, str], goes_on: Callable[[], bool]
 ) -> dict[TopicPartition, int]:
-    """Return the start of each partition; waits for a topic that does not exist yet, and reads it
-    from its beginning: the first record is newer than this script.
+    """Return the start of each partition; waits for a topic or a partition that does not exist yet.
+
+    That is read from its beginning: the first record is newer than this script.
     """
     name = options["topic"]
     if "partition" in options and _offset(options) >= 0:
@@ -345,8 +366,14 @@ def _starts(
             return {}
         if "partition" not in options:
             return _reset(brokers, keys, "earliest" if is_new and reset != "none" else reset)
-        start = _EARLIEST if is_new else _offset(options)
-        return _listed(brokers, [(name, options["partition"])], start)
+        key = (name, options["partition"])
+        while key not in keys:
+            if not goes_on():
+                return {}
+            is_new = True
+            time.sleep(_POLL_S)
+            keys, _ = await_topic(brokers, name, properties, goes_on)
+        return _listed(brokers, [key], _EARLIEST if is_new else _offset(options))
 
 
 def _reset(brokers: Brokers, keys: list[TopicPartition], reset: str) -> dict[TopicPartition, int]:

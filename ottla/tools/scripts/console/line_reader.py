@@ -1,9 +1,11 @@
 """Lines as records (org.apache.kafka.tools.LineMessageReader)."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.base.errors import OttlaError
+from ottla.tools.scripts.admin.java_split import java_split
 
 Header = tuple[str, bytes | None]
 
@@ -67,7 +69,7 @@ class LineReader:
 
     def _headers(self, text: str) -> list[Header]:
         result: list[Header] = []
-        for pair in text.split(self._headers_separator):
+        for pair in java_split(self._headers_separator, text):
             name, match, value = pair.partition(self._headers_key_separator)
             if not match and not self._ignores_errors:
                 raise LineError(
@@ -78,15 +80,20 @@ class LineReader:
                     f"Header keys should not be equal to the null marker '{self._null}' as they "
                     "can't be null"
                 )
-            # As Java decodes the line.
-            text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            result.append((text, self._bytes(value) if match else None))
+            result.append((name, self._bytes(value) if match else None))
         return result
 
     def _bytes(self, text: str) -> bytes | None:
-        return None if text == self._null else text.encode("utf-8", "surrogateescape")
+        return None if text == self._null else text.encode()
 
     def _check(self) -> None:
+        try:
+            re.compile(self._headers_separator)
+        except re.error as error:
+            raise LineError(
+                f"headers.separator '{self._headers_separator}' is not a valid regular expression: "
+                f"{error}"
+            ) from None
         separators = {
             "headers.delimiter": self._headers_delimiter,
             "headers.separator": self._headers_separator,

@@ -8,12 +8,14 @@ Not done: `--line-reader` knows only Apache Kafka's own reader; `--max-block-ms`
 
 import sys
 from collections.abc import Iterator
+from typing import cast
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.raw.producer import RecordProducer
+from ottla.tools.scripts.console.java_lines import Stream, java_lines
 from ottla.tools.scripts.console.line_reader import LineError, LineReader
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import EmptyAddress, NoSuchFile, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -30,10 +32,11 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.java_errors import java_exception, of_records
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import (
+    check_addresses,
     check_bootstrap,
     log_handshake,
     open_tolerantly,
-    read_properties,
+    read_client_file,
     unreachable_warning,
 )
 
@@ -104,8 +107,11 @@ def run(options: Options) -> int:
     check_bootstrap(options["bootstrap-server"] or "")
     _check_generations(options)
     try:
+        check_addresses(options["bootstrap-server"])
         return _send_lines(options)
-    except (ConfigError, LineError) as error:
+    except NoSuchFile:
+        raise
+    except (ConfigError, EmptyAddress, LineError) as error:
         err(str(error))
     except OttlaError as error:
         log_handshake(error)
@@ -157,26 +163,26 @@ def _send_lines(options: Options) -> int:
 
 def _lines() -> Iterator[str]:
     has_prompt = sys.stdin.isatty() and sys.stdout.isatty()
-    stream = sys.stdin.buffer
+    lines = java_lines(cast(Stream, sys.stdin.buffer))
     while True:
         if has_prompt:
             sys.stdout.write(">")
             sys.stdout.flush()
-        line = stream.readline()
-        if not line:
+        line = next(lines, None)
+        if line is None:
             return
-        yield line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        yield line
 
 
 def _reader_properties(options: Options) -> dict[str, str]:
     name = options["reader-config"]
     from_flags = pairs([*options.all("property"), *options.all("reader-property")])
-    return {**(read_properties(name, keeps_spaces=True) if name else {}), **from_flags}
+    return {**read_client_file(name, keeps_spaces=True), **from_flags}
 
 
 def _settings(options: Options) -> dict[str, str]:
     name = options["command-config"] or options["producer.config"]
-    properties = read_properties(name) if name else {}
+    properties = read_client_file(name)
     properties |= pairs([*options.all("producer-property"), *options.all("command-property")])
     codec = "none"
     if "compression-codec" in options:

@@ -2,7 +2,7 @@
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import groups
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import NoSuchFile, UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.groups.running import NO_BROKERS
 from ottla.tools.scripts.java_errors import is_authentication, java_message
@@ -43,6 +43,9 @@ def run(options: Options) -> int:
             selected = [
                 group for group in groups.list_groups(brokers) if _is_wanted(group, options, kind)
             ]
+    except NoSuchFile:
+        # Apache Kafka's tool does not expect it.
+        raise
     except OttlaError as error:
         reason = NO_BROKERS if is_authentication(error) else java_message(error)
         out(f"Error while executing groups command : {reason}")

@@ -1,6 +1,5 @@
 """`kafka-consumer-groups --reset-offsets`."""
 
-import csv
 import datetime
 import re
 import time
@@ -13,7 +12,8 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.durations import parse_duration
 from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import Options, integer, long
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.groups.plan_file import rows_of
 from ottla.tools.scripts.groups.running import all_groups, runtime_exception, takes
 from ottla.tools.scripts.java_order import hash_order, partition_hash
 from ottla.tools.scripts.printing import as_json, left, out
@@ -224,8 +224,18 @@ def check_partitions(brokers: Brokers, keys: Sequence[TopicPartition]) -> None:
     """Raise OttlaError unless the partitions exist and have leaders."""
     leaders: dict[TopicPartition, int] = {}
     with runtime_exception():
-        for name in dict.fromkeys(name for name, _ in keys):
-            leaders |= _leaders(brokers, name)
+        # The first partition of each topic, which an error names.
+        for name, partition in {key[0]: key for key in reversed(keys)}.values():
+            try:
+                leaders |= _leaders(brokers, name)
+            except ApiError as error:
+                if error.code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
+                    raise
+                sentence = (
+                    f"Failed to fetch metadata for partition {name}-{partition} due to invalid "
+                    f"topic `{name}`"
+                )
+                raise ApiError(error.code, sentence) from error
     _refuse([key for key in keys if key not in leaders], "do not exist")
     _refuse([key for key in keys if leaders[key] < 0], "have no leader")
 
@@ -302,20 +312,11 @@ def _from_file(options: Options, group: str) -> Plan:
     except OSError as error:
         sentence = f"java.io.IOException: Unable to read file {options['from-file']}"
         raise OttlaError(sentence) from error
-    for number, line in enumerate(text.rstrip("\r\n").splitlines(), 1):
-        try:
-            row = next(csv.reader([line]))
-            topic, partition, offset = row[-3:]
-            key, target = (topic.strip(), integer(partition.strip())), long(offset.strip())
-        except (ValueError, csv.Error, StopIteration):
-            raise OttlaError(
-                f"line {number} of {options['from-file']} is not topic,partition,offset: {line!r}"
-            ) from None
-        if target < 0:
+    for owner, key, offset in rows_of(text, options.all("group")):
+        if offset < 0:
             raise UsageError("Invalid negative offset")
-        owner = group if len(row) == 3 and len(options.all("group")) == 1 else row[0]
         if owner == group:
-            plan[key] = target
+            plan[key] = offset
     if not plan:
         out(f"\nError: No reset plan for group {group} found")
     return plan

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
-from ottla.client.errors import HandshakeFailed, Unsupported
-from ottla.tools.scripts.exits import UsageError
+from ottla.client.errors import HandshakeFailed, TimedOut, Unsupported
+from ottla.tools.scripts.exits import NoSuchFile, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.java_errors import is_authentication, java_exception, java_message
 from ottla.tools.scripts.printing import err, out
@@ -31,12 +31,16 @@ def execute(options: Options, action: Action, kind: str, *, error_code: int = 0)
     """
     try:
         with cluster(options) as brokers:
+            if options["timeout"] <= 0:
+                raise _no_time(options, kind)
             brokers.timeout_s = options["timeout"] / 1000
             action(brokers, options)
+    except NoSuchFile as error:
+        failure: Exception = OttlaError(f"java.nio.file.NoSuchFileException: {error}")
     except UsageError as error:
         if error_code or not error.is_parse_error:
             raise
-        failure: Exception = error
+        failure = error
     except ValueError as error:
         raise UsageError(str(error)) from error
     except OttlaError as error:
@@ -45,6 +49,15 @@ def execute(options: Options, action: Action, kind: str, *, error_code: int = 0)
         return 0
     print_error(f"Executing {kind} group command failed due to {java_message(failure)}")
     return error_code
+
+
+def _no_time(options: Options, kind: str) -> OttlaError:
+    """Return the error of the Java client if a request has no time at all."""
+    if "list" in options:
+        return OttlaError(f"{_RUNTIME}org.apache.kafka.common.KafkaException: {NO_BROKERS}")
+    call = f"describe{kind.capitalize()}Groups(api=FIND_COORDINATOR)"
+    error = java_exception(TimedOut(f"Timed out waiting for a node assignment. Call: {call}"))
+    return OttlaError(f"{_RUNTIME}{error}" if "reset-offsets" in options else error)
 
 
 def on_parse_error(error: UsageError) -> int:

@@ -65,8 +65,8 @@ def run(options: Options) -> int:
     except OttlaError as error:
         err(str(error))
         return 1
-    events.report_end()
-    return 0
+    events.report_end(is_stopped=stop.requested)
+    return stop.exit_code
 
 
 def _properties(options: Options) -> dict[str, str]:

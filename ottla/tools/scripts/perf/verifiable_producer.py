@@ -82,4 +82,4 @@ def run(options: Options) -> int:
         err(str(error))
         return 1
     numbers.report_totals()
-    return 0
+    return stop.exit_code

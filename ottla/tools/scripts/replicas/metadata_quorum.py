@@ -58,6 +58,7 @@ SPEC = Spec(
     program="kafka-metadata-quorum",
 )
 HELP_CODE = 0
+_OF_TOOL = ("bootstrap-server", "bootstrap-controller", "command-config")
 
 _HEADS = (
     "NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp",
@@ -72,7 +73,7 @@ _APIS = {
 
 def rewrite(command_line: list[str]) -> list[str]:
     """Read the subcommand as an option."""
-    return first_as_option(command_line, _ACTIONS, _WITH_VALUE)
+    return first_as_option(command_line, _ACTIONS, _WITH_VALUE, of_tool=_OF_TOOL)
 
 
 def run(options: Options) -> int:

@@ -89,7 +89,7 @@ def run(options: Options) -> int:
     except OttlaError as error:
         err(str(error))
         return 1
-    return 0
+    return stop.exit_code
 
 
 class _Different(Exception):

@@ -255,7 +255,7 @@ def test_replica_verification_reports_until_stopped(
         "--report-interval-ms",
         "0",
     ]
-    assert entry.run("kafka-replica-verification", arguments) == 0
+    assert entry.run("kafka-replica-verification", arguments) == 130
     started, lag = capsys.readouterr().out.splitlines()
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}: "
     assert re.fullmatch(f"{moment}verification process is started", started)
@@ -367,7 +367,7 @@ def test_replica_verification_of_several_topics(
 
     monkeypatch.setattr(verification.Verification, "report_if_due", stop)
     line = ["--broker-list", ottla_cluster.bootstrap, "--report-interval-ms", "0"]
-    assert entry.run("kafka-replica-verification", [*line, "--topics-include", topics]) == 0
+    assert entry.run("kafka-replica-verification", [*line, "--topics-include", topics]) == 130
     assert capsys.readouterr().out.endswith("among 2 partitions\n")
 
 
@@ -449,7 +449,7 @@ def test_mirror_maker_copies_topics_that_match_later(
     monkeypatch.setattr(Mirror, "_copy_some", then_create_and_stop)
     with Cluster() as target:
         files = _mirror_files(ottla_cluster, target, tmp_path, "metadata.max.age.ms=100\n")
-        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders.*"]) == 0
+        assert entry.run("kafka-mirror-maker", [*files, "--include", "orders.*"]) == 130
         assert read_all(target, "orders-2") == [b"a", b"b"]
     errors = capsys.readouterr().err
     assert "No topic matches orders.* yet." in errors

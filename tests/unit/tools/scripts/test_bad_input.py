@@ -14,7 +14,8 @@ from ottla.testing import Cluster
 from ottla.tools.main import run
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.console.formatter import DefaultFormatter
-from ottla.tools.scripts.console.line_reader import LineReader
+from ottla.tools.scripts.console.java_lines import java_lines
+from ottla.tools.scripts.console.line_reader import LineError, LineReader
 from ottla.tools.scripts.json_files import read_json
 from ottla.tools.text_files import read_text
 from ottla.tools.zookeeper import shell
@@ -158,15 +159,26 @@ def test_group_seek_to_a_file_that_is_not_utf8(
     assert "byte 0xfc is not UTF-8" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("line", ["", "o", "o,x,1", "o,0,9223372036854775808", "o,2147483648,1"])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", "No content to map due to end-of-input"),
+        (
+            "o,x,1",
+            'Cannot deserialize value of type `int` from String "x": not a valid `int` value',
+        ),
+        ("o,0,9223372036854775808", "Numeric value (9223372036854775808) out of range of long"),
+        ("o,2147483648,1", "Numeric value (2147483648) out of range of int"),
+        ("o,0,1,2", "Too many entries: expected at most 3"),
+    ],
+)
 def test_reset_from_a_file_with_a_line_of_another_form(
-    line: str, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    line: str, reason: str, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The sentence has the number of the line; no offset is committed."""
+    """The sentence is that of the Java tool; no offset is committed."""
     file = tmp_path / "plan.csv"
     file.write_text(f"o,0,2\n{line}\no,0,1\n")
-    errors = _refused([*_RESET, str(file)], cluster, capsys)
-    assert f"line 2 of {file} is not topic,partition,offset: '{line}'" in errors
+    assert reason in _refused([*_RESET, str(file)], cluster, capsys)
     with cluster.admin() as brokers:
         assert offsets.committed_offsets(brokers, "g") == {}
 
@@ -282,11 +294,33 @@ def test_interrupted_zookeeper_shell(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_header_name_that_is_not_utf8_has_replacement_characters() -> None:
-    """Java decodes them so; librdkafka's binding would end the console producer."""
-    line = b"na\xffme:v\xff\tvalue".decode("utf-8", "surrogateescape")
-    reader = LineReader({"parse.headers": "true"})
-    assert reader.read(line).headers == [("na\ufffdme", b"v\xff")]
+def test_bytes_that_are_not_utf8_become_replacement_characters() -> None:
+    """Java decodes standard input so; librdkafka's binding cannot send other names of headers."""
+    (line,) = java_lines(io.BytesIO(b"na\xffme:v\xff\tvalue\xed\xa0\x80"))
+    record = LineReader({"parse.headers": "true"}).read(line)
+    assert record.headers == [("na\ufffdme", "v\ufffd".encode())]
+    assert record.value == "value\ufffd".encode()
+
+
+def test_separator_of_headers_that_is_no_regular_expression() -> None:
+    """Java compiles it, too; the sentence has the reason."""
+    with pytest.raises(LineError, match="not a valid regular expression: nothing to repeat"):
+        LineReader({"headers.separator": "*"})
+
+
+def test_carriage_return_ends_a_line_also_between_two_reads() -> None:
+    """The line is returned before the next bytes arrive, and a line feed behind it is skipped."""
+    chunks = [b"a\r", b"\n", b"b", b"c\r", b"\r\n", b"\nd"]
+    waiting = list(chunks)
+
+    class Parts:
+        def read1(self, size: int, /) -> bytes:
+            return waiting.pop(0) if waiting else b""
+
+    lines = java_lines(Parts())
+    assert next(lines) == "a"
+    assert waiting == chunks[1:]
+    assert list(lines) == ["bc", "", "", "d"]
 
 
 @pytest.mark.parametrize("topic", ["x" * 250, "a b", "é"], ids=["long", "space", "letter"])
@@ -309,6 +343,7 @@ def test_invalid_name_of_a_topic_is_the_sentence_of_the_java_client(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\n")))
     script, *words = line.split()
     address = ["--bootstrap-server", cluster.bootstrap, "--topic", topic]
-    assert entry.run(script, [*words, *address]) == 1
+    # Apache Kafka's consumer logs the error, and succeeds.
+    assert entry.run(script, [*words, *address]) == (script == "kafka-console-producer")
     sentence = f"org.apache.kafka.common.errors.InvalidTopicException: Invalid topics: [{topic}]"
     assert sentence in capsys.readouterr().err
