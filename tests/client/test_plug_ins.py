@@ -104,7 +104,7 @@ class Closing:
 
 
 async def test_serializers_are_closed_with_their_client() -> None:
-    """As in Java; an error of one is logged, and keeps nothing from being closed."""
+    """Java does that, too. An error of one is logged, and keeps nothing from being closed."""
     key, value = Closing(), Closing()
     address = "127.0.0.1:1"
     with Producer(bootstrap_servers=address, key_serializer=key, value_serializer=value):

@@ -69,7 +69,7 @@ def test_folder_with_a_topic_is_kept(tmp_path: Path) -> None:
 
 
 def test_folder_that_another_process_has_locked_is_kept(tmp_path: Path) -> None:
-    """Of two brokers that start at the same time in one folder, the second one removes nothing."""
+    """If two brokers start in one folder at the same time, the second one removes nothing."""
     data = tmp_path / "data"
     with pytest.raises(ConfigError), removed_unless_started([str(data)]):
         _format(data)

@@ -164,7 +164,7 @@ class Observing(membership.RebalanceListener):
 
 @pytest.mark.parametrize("has_own_member", [False, True])
 def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
-    """librdkafka does not answer `assign` after its group has ended; the listener is not called.
+    """A group that has ended does not answer `assign`; the listener is not called.
 
     All partitions are paused, so that no record is fetched to be dropped.
     """

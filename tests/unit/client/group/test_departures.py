@@ -34,7 +34,7 @@ def test_session_timeout_is_read_from_the_log(departures: Departures) -> None:
 def test_session_timeout_of_a_member_that_polls_too_late_is_explained_by_it(
     departures: Departures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """librdkafka reports its session after the late poll, in a call of `close`."""
+    """The log has the end of the session after the late poll, in a call of `close`."""
     now = [100.0]
     monkeypatch.setattr("ottla.client.group.departures.time.monotonic", lambda: now[0])
     departures.polled()
