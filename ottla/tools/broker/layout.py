@@ -9,16 +9,18 @@ A single broker uses the folder itself as its log directory. The two cannot be m
 
 import contextlib
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.files import RealFileSystem
+from ottla.base.loading import deferred
 from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools.output import note
 
+# Only a failed start imports it.
+_rmtree = deferred("shutil", "rmtree")
 _COORDINATION = "coordination"
 _OF_ONE_BROKER = "meta.properties"
 _LOCKS = (LOCK_FILE, "cluster.lock")
@@ -113,6 +115,6 @@ def _remove_content(folder: Path) -> None:
                 locks.callback(RealFileSystem().lock(str(path)).release)
         for path in folder.iterdir():
             if path.is_dir():
-                shutil.rmtree(path)
+                _rmtree(path)
             else:
                 path.unlink()
