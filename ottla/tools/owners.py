@@ -1,6 +1,7 @@
 """The process that uses a directory, by the lock that it holds, and how it is stopped."""
 
 import os
+import select
 import signal
 import time
 
@@ -9,6 +10,8 @@ from ottla.base.files import RealFileSystem
 from ottla.storage.files.checkpoints import LOCK_FILE
 
 _POLL_SECONDS = 0.05
+# A process that continues after it has closed its directory, as a test's does, is not waited for.
+_EXIT_SECONDS = 5.0
 
 
 def owner_of(directory: str) -> int | None:
@@ -33,7 +36,7 @@ def owner_of(directory: str) -> int | None:
 
 
 def stop_owner(directory: str, process_id: int, name: str, timeout: float) -> None:
-    """Ask the owner of a directory to stop, and wait until it has released the lock.
+    """Ask the owner of a directory to stop, and wait until it has released the lock and ended.
 
     OttlaError, with the `name` of the owner, if it belongs to another user or takes too long.
     """
@@ -46,6 +49,28 @@ def stop_owner(directory: str, process_id: int, name: str, timeout: float) -> No
                 "its log, wait longer with --timeout, or end it with `kill -9`"
             )
         time.sleep(_POLL_SECONDS)
+    await_process_end(process_id, min(_EXIT_SECONDS, max(0.0, deadline - time.monotonic())))
+
+
+def await_process_end(process_id: int, timeout: float) -> bool:
+    """Wait until a process has ended with all its threads; return False after `timeout` seconds.
+
+    Its lock and its command line are gone a moment before: until then its ports are in use, and a
+    second signal would kill it. Without process descriptors (on systems other than Linux) it
+    does not wait.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return True
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return True
+    try:
+        end = select.poll()
+        end.register(descriptor, select.POLLIN)
+        return bool(end.poll(timeout * 1000))
+    finally:
+        os.close(descriptor)
 
 
 def terminate(process_id: int) -> None:

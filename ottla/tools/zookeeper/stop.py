@@ -8,10 +8,8 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools import options
 from ottla.tools.daemons import ZOOKEEPER, stop_daemons
 from ottla.tools.output import Output
-from ottla.tools.owners import owner_of, stop_owner
+from ottla.tools.owners import await_process_end, owner_of, stop_owner
 from ottla.tools.zookeeper.java_server import DEFAULT_DATA
-
-_POLL_SECONDS = 0.05
 
 
 @click.command("stop")
@@ -49,10 +47,8 @@ def command(output: Output, data: str | None, timeout: float) -> None:
 def _await_end(process_ids: list[int], timeout: float) -> None:
     deadline = time.monotonic() + timeout
     for number in process_ids:
-        while ZOOKEEPER.is_process(number):
-            if time.monotonic() > deadline:
-                raise OttlaError(
-                    f"ZooKeeper (process {number}) has not stopped within {timeout:g} s: wait "
-                    "longer with --timeout, or end it with `kill -9`"
-                )
-            time.sleep(_POLL_SECONDS)
+        if not await_process_end(number, max(0.0, deadline - time.monotonic())):
+            raise OttlaError(
+                f"ZooKeeper (process {number}) has not stopped within {timeout:g} s: wait "
+                "longer with --timeout, or end it with `kill -9`"
+            )
