@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -117,9 +118,10 @@ def settle(bootstrap: str) -> None:
     deadline = time.monotonic() + 60
     while True:
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        cluster = admin.list_topics(timeout=30)
-        if cluster.brokers and cluster.controller_id >= 0:
-            return
+        with suppress(KafkaException):
+            cluster = admin.list_topics(timeout=30)
+            if cluster.brokers and cluster.controller_id >= 0:
+                return
         assert time.monotonic() < deadline
         admin.poll(0.2)
 
