@@ -10,8 +10,10 @@ from ottla.base.files import RealFileSystem
 from ottla.storage.files.checkpoints import LOCK_FILE
 
 _POLL_SECONDS = 0.05
-# A process that continues after it has closed its directory, as a test's does, is not waited for.
+# A process may continue after it has closed its directory, as a test's does.
 _EXIT_SECONDS = 5.0
+# The system takes a number of ms with 32 bits.
+_POLL_SECONDS_MAX = 2_000_000.0
 
 
 def owner_of(directory: str) -> int | None:
@@ -68,7 +70,7 @@ def await_process_end(process_id: int, timeout: float) -> bool:
     try:
         end = select.poll()
         end.register(descriptor, select.POLLIN)
-        return bool(end.poll(timeout * 1000))
+        return bool(end.poll(min(timeout, _POLL_SECONDS_MAX) * 1000))
     finally:
         os.close(descriptor)
 
