@@ -366,9 +366,17 @@ def fill(bootstrap: str, value: bytes, count: int) -> None:
     confluent_produce(bootstrap, value, count)
 
 
+def _chosen(words: argparse.Namespace) -> dict[str, dict[str, Run]]:
+    chosen = {
+        style: {name: run for name, run in STYLES[style].items() if name in words.clients}
+        for style in words.styles
+    }
+    return {style: clients for style, clients in chosen.items() if clients}
+
+
 def measure(bootstrap: str, size: int, words: argparse.Namespace) -> list[str]:
     """Run every client in turn, `rounds` times, and return lines with the medians."""
-    count, styles = words.count, {name: STYLES[name] for name in words.styles or STYLES}
+    count, styles = words.count, _chosen(words)
     value = b"x" * size
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     costs: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -402,7 +410,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--styles", nargs="*", choices=STYLES, help="default: all")
+    names = sorted({name for clients in STYLES.values() for name in clients})
+    parser.add_argument("--styles", nargs="+", choices=STYLES, default=list(STYLES))
+    parser.add_argument("--clients", nargs="+", choices=names, default=names)
     parser.add_argument("--save", type=Path, help="write the report to this file, too")
     options = parser.parse_args()
     report = [f"python -m bench.python_clients {' '.join(map(repr, sys.argv[1:]))}"]
