@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
-from ottla.client.config.connections import connection_options
+from ottla.client.config.access import connection_options
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
 from ottla.client.transport import open_producer
 

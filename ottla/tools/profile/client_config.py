@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.client.brokers import Brokers
-from ottla.client.config.access import ClusterAccess
-from ottla.client.config.connections import connection_options
+from ottla.client.config.access import ClusterAccess, connection_options
 from ottla.client.config.properties import parse_properties
 from ottla.client.security.options import SECURITY_OPTIONS, security_of, security_options
 from ottla.tools.text_files import read_text

@@ -27,5 +27,5 @@ class NoSuchFile(OttlaError):
     """A file of options does not exist; the message is its name, as that of Java's exception."""
 
 
-class EmptyAddress(OttlaError):
-    """A list of addresses has an empty one."""
+class RejectedOption(OttlaError):
+    """An option that the Java client rejects before it connects, as its ConfigException."""

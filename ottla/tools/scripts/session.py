@@ -5,24 +5,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.loading import deferred_module
 from ottla.client.brokers import Brokers, Controllers
+from ottla.client.config.names import Role
 from ottla.client.config.properties import parse_properties
 from ottla.client.config.refused_options import UnknownOption
 from ottla.client.errors import HandshakeFailed
 from ottla.client.security.options import security_of
 from ottla.tools.measuring.unreachable import repeated_warning
-from ottla.tools.scripts.exits import EmptyAddress, NoSuchFile, UsageError
+from ottla.tools.scripts.exits import NoSuchFile, RejectedOption, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err
 from ottla.tools.text_files import read_text
 
-# Only scripts that move records need it.
+# Only scripts that move records need the first, only those with a file the second.
 if TYPE_CHECKING:
     from ottla.client import transport
+    from ottla.client.config import definitions
 else:
     transport = deferred_module("ottla.client.transport")
+    definitions = deferred_module("ottla.client.config.definitions")
 
 T = TypeVar("T")
 _ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
@@ -89,9 +92,16 @@ def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
 
 
 def check_addresses(text: str) -> None:
-    """Raise EmptyAddress if there is an empty address, as the Java client does."""
+    """Raise RejectedOption if there is an empty address, as the Java client does."""
     if text and not all(part.strip() for part in text.split(",")):
-        raise EmptyAddress("Configuration 'bootstrap.servers' values must not be empty.")
+        raise RejectedOption("Configuration 'bootstrap.servers' values must not be empty.")
+
+
+def _check_options(settings: Mapping[str, str]) -> None:
+    try:
+        definitions.check_options(Role.ADMIN, settings)
+    except ConfigError as error:
+        raise RejectedOption(str(error)) from error
 
 
 @contextmanager
@@ -111,6 +121,8 @@ def cluster(
         else Controllers(str(controllers))
     )
     brokers.client_id = settings.get("client.id", client_id)
+    if settings:
+        _check_options(settings)
     brokers.security = security_of(settings)
     with brokers:
         try:

@@ -12,7 +12,7 @@ from ottla.client.admin.apache import delegation_tokens as admin
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.access.tokens import hmac_of, hmac_text, principal_parts, row_of
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import RejectedOption, UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec, long
 from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.printing import as_json, err, java_list, left, out
@@ -71,7 +71,7 @@ def run(options: Options) -> int:
     try:
         with cluster(options) as brokers:
             actions[action](brokers, options)
-    except ApiError as error:
+    except (ApiError, RejectedOption) as error:
         err(java_exception(error))
         return 1
     except UsageError:

@@ -14,7 +14,7 @@ from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin import topic_description
 from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.admin.topic_requests import add_partitions, create
-from ottla.tools.scripts.exits import EmptyAddress, NoSuchFile, UsageError
+from ottla.tools.scripts.exits import NoSuchFile, RejectedOption, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -99,7 +99,7 @@ def run(options: Options) -> int:
     except NoSuchFile:
         # Apache Kafka's tool does not expect it.
         raise
-    except EmptyAddress as error:
+    except RejectedOption as error:
         err(str(error))
         return 1
     except (OttlaError, ValueError) as error:

@@ -22,7 +22,9 @@ from ottla.base.loading import deferred, deferred_module
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.choices import reset_age_ms
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.client.security.options import security_of, security_options
 from ottla.tools.positions import Anchor, Position
 from ottla.tools.scripts.admin.topics import topic_pattern
@@ -39,7 +41,6 @@ from ottla.tools.scripts.flags import (
 from ottla.tools.scripts.printing import as_json, err
 from ottla.tools.scripts.session import read_properties
 from ottla.tools.signals import PATIENCE_S, StopSignals
-from ottla.tools.text_files import is_number
 
 # Errors of the command line do not load librdkafka.
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def run(options: Options) -> int:
     if "partition.assignment.strategy" not in consumer:
         err(_WARNING)
     try:
+        check_options(Role.PRODUCER, producer)
+        check_options(Role.CONSUMER, consumer)
         return _mirror_topics(options, consumer, producer)
     except OttlaError as error:
         err(str(error))
@@ -182,10 +185,8 @@ def _start(reset: str) -> Position:
 
 def _refresh_s(consumer: Mapping[str, str]) -> float:
     """Return the interval of metadata.max.age.ms, in which Apache Kafka's consumer finds topics."""
-    text = consumer.get("metadata.max.age.ms", _METADATA_MAX_AGE_MS)
-    if not is_number(text, 64):
-        raise UsageError(f"metadata.max.age.ms={text} is no number of milliseconds")
-    return max(int(text), _REFRESH_MIN_MS) / 1000
+    age_ms = int(consumer.get("metadata.max.age.ms", _METADATA_MAX_AGE_MS))
+    return max(age_ms, _REFRESH_MIN_MS) / 1000
 
 
 def _routes(options: Options, source: Brokers, *, is_same: bool) -> "list[routes.Route]":

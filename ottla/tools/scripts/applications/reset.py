@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.exits import RejectedOption, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -86,6 +86,8 @@ def run(options: Options) -> int:
             reset.print_json()
     except _Refused as error:
         return _print_error(str(error))
+    except RejectedOption as error:
+        return _print_error(f"org.apache.kafka.common.config.ConfigException: {error}")
     except OttlaError as error:
         worded = java_exception(error)
         is_response = worded.startswith("org.apache.kafka.")

@@ -16,7 +16,9 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
 from ottla.client.config.choices import reset_age_ms
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.client.errors import ClientError, HandshakeFailed, NotReachable
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.raw.consumer import ConsumedRecord, RecordConsumer
@@ -25,7 +27,7 @@ from ottla.client.transport import TopicPartition
 from ottla.tools.scripts.console.formatter import Format, format_as_json, formatter
 from ottla.tools.scripts.console.included import IncludedTopics, without_blacklist
 from ottla.tools.scripts.console.missing_topics import await_topic, await_topic_of_group
-from ottla.tools.scripts.exits import EmptyAddress, Exit, UsageError
+from ottla.tools.scripts.exits import Exit, RejectedOption, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -268,8 +270,9 @@ def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: St
     group = properties.get("group.id")
     try:
         check_addresses(options["bootstrap-server"])
-    except EmptyAddress as error:
+    except RejectedOption as error:
         raise ConfigError(str(error)) from error
+    check_options(Role.CONSUMER, properties)
     included = None
     if "include" in options:
         included = IncludedTopics(options["include"], options["bootstrap-server"], properties)

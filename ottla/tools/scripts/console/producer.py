@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from typing import cast
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.client.raw.producer import RecordProducer
 from ottla.tools.scripts.console.java_lines import Stream, java_lines
 from ottla.tools.scripts.console.line_reader import LineError, LineReader
-from ottla.tools.scripts.exits import EmptyAddress, NoSuchFile, UsageError
+from ottla.tools.scripts.exits import NoSuchFile, RejectedOption, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -111,7 +113,7 @@ def run(options: Options) -> int:
         return _send_lines(options)
     except NoSuchFile:
         raise
-    except (ConfigError, EmptyAddress, LineError) as error:
+    except (ConfigError, RejectedOption, LineError) as error:
         err(str(error))
     except OttlaError as error:
         log_handshake(error)
@@ -204,4 +206,5 @@ def _settings(options: Options) -> dict[str, str]:
         value = options[flag]
         if value is not None and (flag in options or key not in properties):
             properties[key] = str(value)
+    check_options(Role.PRODUCER, properties)
     return librdkafka_settings(properties)

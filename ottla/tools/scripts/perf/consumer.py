@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.consuming import Amount, ConsumerRun, rates
@@ -134,6 +136,7 @@ class _Measurement:
         """Read until the number of records or the timeout is reached."""
         options, progress = self._options, self.progress
         properties = self._properties()
+        check_options(Role.CONSUMER, properties)
         settings: dict[str, Any] = librdkafka_settings(properties)
         group, self.client_id = settings.pop("group.id"), properties["client.id"]
         statistics = ClientStatistics() if "print-metrics" in options else None
@@ -173,13 +176,15 @@ class _Measurement:
         options = self._options
         name = options["command-config"]
         return {
-            "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
             "client.id": "perf-consumer-client",
+            **(read_properties(name) if name else {}),
+            **pairs(options.all("command-property")),
+            # As in Kafka, options have precedence over properties.
+            "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
             "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
             "max.partition.fetch.bytes": str(options["fetch-size"]),
             "receive.buffer.bytes": str(options["socket-buffer-size"]),
-            **(read_properties(name) if name else {}),
-            **pairs(options.all("command-property")),
+            "check.crcs": "false",
         }
 
     def total(self) -> str:

@@ -5,7 +5,9 @@ back.
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.security.options import security_of
@@ -92,6 +94,8 @@ def run(options: Options) -> int:
 def _measure(options: Options) -> list[float]:
     name = options["command-config"]
     config = read_properties(name) if name else {}
+    for role in (Role.CONSUMER, Role.PRODUCER, Role.ADMIN):
+        check_options(role, config)
     properties = librdkafka_settings(config)
     topic, bootstrap = options["topic"], options["bootstrap-server"]
     ends = _ends(Brokers(bootstrap, security=security_of(config)), topic)

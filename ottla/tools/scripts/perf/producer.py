@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.latencies import MB, Window
 from ottla.tools.measuring.measured_producer import MeasuredProducer
@@ -123,6 +125,7 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
         options["reporting-interval"] / 1000,
         _print_window,
     )
+    check_options(Role.PRODUCER, properties)
     settings: dict[str, Any] = librdkafka_settings(properties)
     statistics = ClientStatistics() if "print-metrics" in options else None
     if statistics is not None:

@@ -1,7 +1,9 @@
 """`kafka-verifiable-consumer` (org.apache.kafka.tools.VerifiableConsumer)."""
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.tools.measuring.verifiable import EventsOfConsumer
 from ottla.tools.scripts.argparse4j import require
@@ -41,6 +43,12 @@ def run(options: Options) -> int:
     require(options, "bootstrap-server", "topic", "group-id")
     read_deprecated_file(options, "consumer.config")
     event = event_printer(is_endless=options["max-messages"] < 0)
+    properties = _properties(options)
+    try:
+        check_options(Role.CONSUMER, properties)
+    except ConfigError as error:
+        err(str(error))
+        return 1
     event("startup_complete")
     events = EventsOfConsumer(
         event, is_verbose="verbose" in options, stores="enable-autocommit" in options
@@ -48,7 +56,6 @@ def run(options: Options) -> int:
     bootstrap = options["bootstrap-server"]
     warn = unreachable_warning(bootstrap)
     try:
-        properties = _properties(options)
         with (
             StopSignals() as stop,
             open_tolerantly(

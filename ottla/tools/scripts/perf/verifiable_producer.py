@@ -1,7 +1,9 @@
 """`kafka-verifiable-producer` (org.apache.kafka.tools.VerifiableProducer)."""
 
 from ottla.base.errors import OttlaError
+from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
+from ottla.client.config.names import Role
 from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.verifiable import NumbersPlan, NumbersRun
 from ottla.tools.scripts.argparse4j import require, require_one
@@ -57,9 +59,8 @@ def run(options: Options) -> int:
         create_time=options["message-create-time"],
     )
     name = options["command-config"]
-    settings = librdkafka_settings(
-        {**(read_properties(name) if name else {}), "acks": str(options["acks"]), "linger.ms": "0"}
-    )
+    properties = read_properties(name) if name else {}
+    properties |= {"acks": str(options["acks"]), "linger.ms": "0"}
     bootstrap = options["bootstrap-server"]
 
     def described(error: OttlaError) -> tuple[str, str]:
@@ -68,6 +69,8 @@ def run(options: Options) -> int:
     numbers = NumbersRun(plan, event_printer(is_endless=options["max-messages"] < 0), described)
     warn = unreachable_warning(bootstrap)
     try:
+        check_options(Role.PRODUCER, properties)
+        settings = librdkafka_settings(properties)
         with (
             StopSignals(patience_s=PATIENCE_S) as stop,
             open_tolerantly(

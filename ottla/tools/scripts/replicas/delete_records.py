@@ -28,8 +28,8 @@ def run(options: Options) -> int:
     """Delete the records before the offsets of a file."""
     options.require("bootstrap-server", "offset-json-file")
     try:
-        offsets = read_offsets(options["offset-json-file"])
         with cluster(options) as brokers:
+            offsets = read_offsets(options["offset-json-file"])
             if not options.is_json:
                 out("Executing records delete operation")
             results: dict[tuple[str, int], int | str] = {}

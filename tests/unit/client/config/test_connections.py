@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.client.config.connections import connection_options
+from ottla.client.config.access import connection_options
 
 _JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SASL = {
