@@ -9,7 +9,7 @@ import asyncio
 import logging
 from asyncio import get_running_loop
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
@@ -23,6 +23,7 @@ from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.delivery import AsyncDelivery
+from ottla.client.producer.flushes import Flushes, Produce
 from ottla.client.producer.futures import OnDelivery
 from ottla.client.producer.parts import open_parts
 from ottla.client.producer.preparation import (
@@ -69,7 +70,8 @@ class AsyncProducer:
         self._parts = parts = open_parts(config, settings)
         self._producer, self._preparation = parts.producer, parts.preparation
         self._transactions = parts.transactions
-        self._produce = self._producer.produce
+        self._flushes = Flushes(self._producer, self._replace_produce)
+        self._produce = self._flushes.native
         self._new_future = AsyncDelivery.class_for(parts.errors)
         self._is_plain = self._preparation.is_plain
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -127,8 +129,17 @@ class AsyncProducer:
     async def flush(self, timeout: float | None = None) -> None:
         """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
         s.
+
+        Records that other tasks send meanwhile are not waited for.
         """
+        with self._flushes.begun() as flush:
+            await self._flush(timeout, partial(self._flushes.unacknowledged, flush))
+
+    async def _flush(
+        self, timeout: float | None, remaining_records: Callable[[], int] | None = None
+    ) -> None:
         self._check_open()
+        count = remaining_records or self._producer.__len__
         deadline = None if timeout is None else self._now() + timeout
         while unacknowledged := len(self._producer):
             if deadline is not None and self._now() > deadline:
@@ -138,6 +149,8 @@ class AsyncProducer:
             # librdkafka stops lingering while a flush is under way; 1 ms at most blocks the loop.
             try:
                 self._producer.flush(0.001)
+                if count() <= 0:
+                    return
             except transport.LibrdkafkaError as error:
                 self._parts.errors.stopped(error.args[0])
                 raise transport.translate(error.args[0]) from error
@@ -176,7 +189,7 @@ class AsyncProducer:
     async def commit_transaction(self) -> None:
         """Commit the transaction; TransactionAborted if it was aborted instead."""
         self._check_transactional()
-        await self.flush()
+        await self._flush(None)
         try:
             await asyncio.to_thread(self._transactions.commit)
         except BaseException:
@@ -187,7 +200,7 @@ class AsyncProducer:
         """Abort the transaction; its records are never visible to read_committed consumers."""
         self._check_transactional()
         # Records are completed first, so that the thread below has no report to serve.
-        await self.flush()
+        await self._flush(None)
         await asyncio.to_thread(self._transactions.abort)
 
     async def send_offsets(
@@ -209,13 +222,13 @@ class AsyncProducer:
             return
         is_interrupted = False
         # Otherwise tasks that send all the time would keep it from ending.
-        self._is_plain, self._produce = True, _closed
+        self._refuse_records()
         try:
             if self._transactions.is_open:
                 with not_aborted:
                     await self.abort_transaction()
             with self._parts.errors.logged_if_fatal():
-                await self.flush(timeout)
+                await self._flush(timeout)
         except asyncio.CancelledError:
             is_interrupted = True
             raise
@@ -243,7 +256,7 @@ class AsyncProducer:
                 if self._transactions.is_open:
                     await self._abandon()
                 else:
-                    await self.flush(transport.INTERRUPTED_S)
+                    await self._flush(transport.INTERRUPTED_S)
             except TimedOut:
                 _log.warning(INTERRUPTED, len(self._producer))
             finally:
@@ -252,10 +265,18 @@ class AsyncProducer:
     def _stop(self, *, is_interrupted: bool) -> None:
         self._is_closed = True
         self._unclosed.detach()
-        self._is_plain, self._produce = True, _closed
+        self._refuse_records()
         if self._ticker is not None:
             self._ticker.cancel()
         self._parts.close(is_interrupted=is_interrupted)
+
+    def _refuse_records(self) -> None:
+        with self._flushes.lock:
+            self._is_plain, self._produce = True, _closed
+
+    def _replace_produce(self, former: Produce, new: Produce) -> None:
+        if self._produce is former:
+            self._produce = new
 
     async def _abandon(self) -> None:
         self._producer.purge()

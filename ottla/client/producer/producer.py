@@ -1,8 +1,9 @@
 """The producer, for threads: `send` returns a future, callbacks run in the thread that serves them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +13,7 @@ from ottla.client.config.forks import FORKED, call_after_fork
 from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
+from ottla.client.producer.flushes import Flushes, Produce
 from ottla.client.producer.futures import DeliveryFuture, OnDelivery
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.parts import open_parts
@@ -62,7 +64,8 @@ class Producer:
         self._parts = parts = open_parts(config, settings)
         self._producer, self._preparation = parts.producer, parts.preparation
         self._transactions = parts.transactions
-        self._produce = self._producer.produce
+        self._flushes = Flushes(self._producer, self._replace_produce)
+        self._produce = self._flushes.native
         self._server = ReportServer(self._producer, parts.errors)
         self._new_future = DeliveryFuture.class_for(self._server, parts.errors)
         self._is_plain = self._preparation.is_plain
@@ -121,15 +124,19 @@ class Producer:
         """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
         s.
 
-        Errors of single records are in their futures.
+        Records that other threads send meanwhile are not waited for. Errors of single records are
+        in their futures.
         """
         self._check_open()
-        self._flush(timeout)
+        with self._flushes.begun() as flush:
+            self._flush(timeout, partial(self._flushes.unacknowledged, flush))
         # Another thread may have closed it meanwhile.
         self._check_open()
 
-    def _flush(self, timeout: float | None) -> None:
-        unacknowledged = self._server.flush(timeout)
+    def _flush(
+        self, timeout: float | None, remaining_records: Callable[[], int] | None = None
+    ) -> None:
+        unacknowledged = self._server.flush(timeout, remaining_records)
         if unacknowledged:
             raise TimedOut(f"{unacknowledged} records were not acknowledged within {timeout:g} s")
 
@@ -204,7 +211,7 @@ class Producer:
         self._server.check_thread("close()")
         is_interrupted = False
         # Otherwise threads that send all the time would keep it from ending.
-        self._is_plain, self._produce = True, _closed
+        self._refuse_records()
         try:
             if self._transactions.is_open:
                 with not_aborted:
@@ -249,9 +256,17 @@ class Producer:
     def _stop(self, *, is_interrupted: bool) -> None:
         self._is_closed = True
         self._unclosed.detach()
-        self._is_plain, self._produce = True, _closed
+        self._refuse_records()
         self._server.close()
         self._parts.close(is_interrupted=is_interrupted)
+
+    def _refuse_records(self) -> None:
+        with self._flushes.lock:
+            self._is_plain, self._produce = True, _closed
+
+    def _replace_produce(self, former: Produce, new: Produce) -> None:
+        if self._produce is former:
+            self._produce = new
 
     def _send_prepared(self, sent: ProducerRecord, future: DeliveryFuture) -> None:
         preparation = self._preparation

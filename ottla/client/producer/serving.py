@@ -8,7 +8,7 @@ alone, as in the Java client, would compete with the sender for Python's lock at
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -119,21 +119,33 @@ class ReportServer:
         """Wait a short time for the thread that serves reports."""
         time.sleep(_TICK_S / 10)
 
-    def flush(self, timeout_s: float | None) -> int:
-        """Send everything now and serve its reports; return the number of unacknowledged records."""
+    def flush(
+        self, timeout_s: float | None, remaining_records: Callable[[], int] | None = None
+    ) -> int:
+        """Send everything now and serve its reports; return the number of unacknowledged records.
+
+        `remaining_records` serves reports, and counts the records that are waited for: by default
+        all, also those that other threads send meanwhile.
+        """
         self.check_thread("flush()")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._is_closed and (unacknowledged := len(self._producer)):
             remaining = _STEP_S if deadline is None else deadline - time.monotonic()
             try:
                 with self.exclusive(), self.user_code:
-                    # librdkafka counts its events, too, such as errors: zero seconds serve them.
-                    self._producer.flush(max(0.0, min(_STEP_S, remaining)))
+                    # librdkafka counts its events, too, such as errors: zero seconds serve them. It
+                    # waits for all records.
+                    step = _STEP_S if remaining_records is None else _TICK_S
+                    self._producer.flush(max(0.0, min(step, remaining)))
                     unacknowledged = len(self._producer)
+                    if unacknowledged and remaining_records is not None:
+                        unacknowledged = remaining_records()
             except transport.LibrdkafkaError as error:
                 self._errors.stopped(error.args[0])
                 raise transport.translate(error.args[0]) from error
             self._errors.log()
+            if unacknowledged <= 0:
+                return 0
             if remaining <= 0:
                 return unacknowledged
         return 0
