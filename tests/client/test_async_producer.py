@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections import deque
 from typing import Any
 
 import pytest
@@ -50,25 +49,6 @@ async def test_pipeline_is_that_of_the_producer(cluster: Cluster, topic: str) ->
     assert calls == [(metadata, None)]
     assert [offset for offset, _ in recorder.results] == [0, -1]
     assert [record.value for record in records_of(cluster, topic)] == [b"x!"]
-
-
-async def test_a_flush_does_not_wait_for_later_records(cluster: Cluster, topic: str) -> None:
-    """It ends although another task always has unacknowledged records."""
-    stopped = asyncio.Event()
-
-    async def send_on() -> None:
-        sent = deque([await producer.send(topic, b"later") for _ in range(1000)])
-        while not stopped.is_set():
-            sent.append(await producer.send(topic, b"later"))
-            await sent.popleft()
-
-    async with producer_of(cluster) as producer:
-        later = asyncio.create_task(send_on())
-        first = await producer.send(topic, b"first")
-        await producer.flush(20)
-        assert first.done()
-        stopped.set()
-        await later
 
 
 async def test_errors_are_in_the_future(cluster: Cluster, topic: str) -> None:

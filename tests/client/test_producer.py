@@ -453,23 +453,6 @@ def test_waiting_in_a_callback_is_an_error(
         assert f"{call} in a callback would wait for itself" in caplog.text
 
 
-def test_a_flush_does_not_wait_for_later_records(cluster: Cluster, topic: str) -> None:
-    """It ends although another record follows each one that is acknowledged, and counts no other."""
-    stopped = threading.Event()
-
-    def send_next(*_: object) -> None:
-        if not stopped.is_set():
-            producer.send(topic, b"later", on_delivery=send_next)
-
-    # The first record waits for the flush.
-    with producer_of(cluster, linger_ms=60_000) as producer:
-        first = producer.send(topic, b"first", on_delivery=send_next)
-        producer.flush(20)
-        assert first.done()
-        stopped.set()
-    assert {record.value for record in records_of(cluster, topic)} == {b"first", b"later"}
-
-
 def test_timestamps_that_librdkafka_would_change_are_refused(cluster: Cluster, topic: str) -> None:
     """librdkafka replaces a timestamp of 0 by the time of the call."""
     with producer_of(cluster) as plain, producer_of(cluster, key_serializer="string") as prepared:

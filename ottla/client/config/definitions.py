@@ -28,7 +28,7 @@ _GZIP_DEFAULT = -1
 def check_options(role: Role, options: Mapping[str, str]) -> None:
     """Raise ConfigError, in the words of Kafka's ConfigDef, for the first wrong value of a client.
 
-    Unknown options, and those of other clients, are not looked at.
+    It ignores unknown options, and those of other clients.
     """
     for name, check in _DEFINITIONS[role].items():
         if name in options:

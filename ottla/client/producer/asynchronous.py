@@ -130,7 +130,7 @@ class AsyncProducer:
         """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
         s.
 
-        Records that other tasks send meanwhile are not waited for.
+        It does not wait for records that other tasks send meanwhile.
         """
         with self._flushes.begun() as flush:
             await self._flush(timeout, partial(self._flushes.unacknowledged, flush))

@@ -1,8 +1,8 @@
 """The records that a flush waits for: those that were sent before it began (KafkaProducer.flush).
 
-librdkafka's flush ends when no record at all is unacknowledged. That may never be the case while
-other threads or tasks keep sending. So records that are sent during a flush are counted until
-their delivery reports. At other times a record takes no detour.
+librdkafka's flush ends when the producer has no unacknowledged record at all. While other threads
+or tasks keep sending, that may never happen. So a flush counts the records that follow, and their
+delivery reports. At other times a record takes no detour.
 """
 
 import threading
@@ -15,13 +15,13 @@ Produce = Callable[..., None]
 """librdkafka's `produce`: topic, value, key, partition, callback and, optionally, the callback once
 more, timestamp and headers.
 """
-# A callback that runs while others are paused may wait for a thread that sends.
+# A callback that runs in this pause may wait for a thread that sends.
 _PAUSE_S_MAX = 0.02
 
 
 @dataclass(slots=True)
 class Flush:
-    """One flush: the number of records sent since it began, and of reports of these records."""
+    """One flush: the number of later records, and of the reports of these."""
 
     sent: int = 0
     reported: int = 0
@@ -51,7 +51,7 @@ class Flushes:
 
     def __init__(self, producer: Any, replace: Callable[[Produce, Produce], None]) -> None:
         self.lock = threading.RLock()
-        """Held while the function is replaced: a producer that closes replaces it, too.
+        """Protects the replacement: a producer that closes replaces the function, too.
 
         A signal handler may send a record while this thread holds it.
         """

@@ -124,7 +124,7 @@ class Producer:
         """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
         s.
 
-        Records that other threads send meanwhile are not waited for. Errors of single records are
+        It does not wait for records that other threads send meanwhile. Errors of single records are
         in their futures.
         """
         self._check_open()

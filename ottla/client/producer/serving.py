@@ -124,8 +124,8 @@ class ReportServer:
     ) -> int:
         """Send everything now and serve its reports; return the number of unacknowledged records.
 
-        `remaining_records` serves reports, and counts the records that are waited for: by default
-        all, also those that other threads send meanwhile.
+        `remaining_records` serves reports, and counts the records to wait for: by default all, also
+        those that other threads send meanwhile.
         """
         self.check_thread("flush()")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s

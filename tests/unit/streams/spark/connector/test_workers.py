@@ -30,7 +30,8 @@ def test_a_reused_worker_does_not_collect_modules(monkeypatch: pytest.MonkeyPatc
     freeze_objects()
     # Threads of other tests may have freed a few meanwhile.
     assert gc.get_freeze_count() > objects_count * 0.99
-    assert len(gc.get_objects()) < objects_count / 100
+    # Threads of other tests create some.
+    assert len(gc.get_objects()) < objects_count / 10
 
 
 def test_a_users_program_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
