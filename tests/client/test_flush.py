@@ -41,7 +41,7 @@ async def test_a_flush_of_the_asyncio_producer_does_not_wait_for_later_records(
     async with test_async_producer.producer_of(cluster) as producer:
         later = asyncio.create_task(send_on())
         first = await producer.send(topic, b"first")
-        await producer.flush(20)
+        await producer.flush(5)
         assert first.done()
         stopped.set()
         await later
