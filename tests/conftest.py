@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
-from xdist.workermanage import WorkerController
+
+from tests.runs import recorder
+from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
 
 # The time of an example depends more on the machine than on the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +24,18 @@ settings.load_profile("ottla")
 # starts, too. Tests interrupt programs, and their own process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the tests."""
+    recorder.pytest_addoption(parser)
+    parser.addoption("--nightly", action="store_true", help="run the tests marked `nightly`, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record the time of each test."""
+    recorder.pytest_configure(config)
+
 
 # The time limit of a test raises an exception in Python, which code in C does not notice. This long
 # after the limit the process ends with the stacks of its threads, and the remaining tests run in
@@ -41,21 +55,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
-
-
-# These tests use both cores, or measure times that other tests would change: one process runs them,
-# one after the other.
-_ONE_BY_ONE = (
-    "tests/spark/",
-    "tests/robustness/",
-    "tests/process/test_sink_restarts.py",
-    "tests/compat/test_quotas.py",
-)
-
-
-# These tests wait for other programs much of the time: they run while another process runs those
-# above, and tests that only compute remain for the end.
-_WAITING = ("tests/client/", "tests/compat/", "tests/console/", "tests/process/")
 
 
 # Each of these tests takes a second or two, and together minutes: `make quick` leaves them out.
@@ -93,57 +92,25 @@ _SLOW = (
 )
 
 
-# These tests share the parsed files of the whole repository.
-_LAWS = "tests/law/"
-
-
-class _ByFile(LoadScopeScheduling):
-    """Assigns whole files to processes."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_LAWS):
-            return _LAWS
-        return "" if nodeid.startswith(_ONE_BY_ONE) else nodeid.partition("::")[0]
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        """Return the test that ended its process; another process runs those behind it only.
-
-        Completed files are forgotten: assigned once more, they would be empty, and a process that
-        is given nothing to run waits for more forever, with its last test not run.
-        """
-        units = self.assigned_work[node]
-        tests = [(unit, nodeid) for unit in units.values() for nodeid in unit if not unit[nodeid]]
-        ended_by = tests[0][1] if tests else None
-        for unit, nodeid in tests[:1]:
-            unit[nodeid] = True
-        self.assigned_work[node] = {
-            scope: unit for scope, unit in units.items() if not all(unit.values())
-        }
-        super().remove_node(node)
-        return ended_by
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Return the scheduler that assigns tests to the processes of `make test`."""
-    return _ByFile(config, log)
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark slow tests; run the longest tests first if several processes run the tests."""
+    """Mark slow tests, leave out nightly ones, and sort files if several processes run them."""
+    if not config.getoption("nightly"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        left_out = set(nightly)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if item.nodeid.startswith(_SLOW):
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
-        items.sort(key=_rank)
-
-
-def _rank(item: pytest.Item) -> int:
-    """Return 0 for the tests that run one by one, 1 for those that wait, and 2 for the others."""
-    if item.nodeid.startswith(_ONE_BY_ONE):
-        return 0
-    return 1 if item.nodeid.startswith(_WAITING) else 2
+        longest_first(items, recorded_seconds())
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -179,7 +179,7 @@ def test_kafka_python_requests_reassignments_and_elections(
 TOOLS = "org.apache.kafka.tools"
 
 
-@pytest.fixture(params=["3.9.2", "4.3.0"])
+@pytest.fixture(params=java.VERSIONS)
 def tool(cluster: Cluster, request: pytest.FixtureRequest) -> "Tool":
     """Return Kafka's tools of one version."""
     return Tool(cluster, request.param)

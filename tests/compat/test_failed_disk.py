@@ -51,6 +51,7 @@ def test_ottla_responds_as_kafka_does(tmp_path: Path) -> None:
 
 @pytest.mark.compat
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.nightly("tests/compat/test_failed_disk.py::test_ottla_responds_as_kafka_does")
 @pytest.mark.parametrize("version", RECORDED)
 def test_kafka_still_has_recorded_responses(tmp_path: Path, version: str) -> None:
     """Apache Kafka still has the recorded responses."""

@@ -245,7 +245,10 @@ def address(tmp_path: Path) -> Iterator[str]:
         yield running
 
 
-@pytest.mark.parametrize("first", ["ottla", "kafka"])
+# Each broker follows the other one in both cases.
+@pytest.mark.parametrize(
+    "first", ["kafka", pytest.param("ottla", marks=pytest.mark.nightly("[kafka]"))]
+)
 def test_ottla_and_kafka_take_turns_with_a_directory(
     first: str, tmp_path: Path, address: str
 ) -> None:

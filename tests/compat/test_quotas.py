@@ -208,7 +208,7 @@ def test_quotas_survive_a_restart() -> None:
 Configs = Callable[..., str]
 
 
-@pytest.fixture(params=["3.9.2", "4.3.0"])
+@pytest.fixture(params=java.VERSIONS)
 def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
     """Return kafka-configs of one version."""
 

@@ -216,7 +216,7 @@ def test_abandoned_transaction_is_aborted_after_timeout(tmp_path: Path) -> None:
 
 @needs_java
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.0"])
+@pytest.mark.parametrize("version", java.VERSIONS)
 def test_java_producer_commits_transaction_after_transaction(
     cluster: Cluster, version: str
 ) -> None:

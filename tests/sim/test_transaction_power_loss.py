@@ -11,6 +11,7 @@ from .one_transaction import Scenario, played
 
 # From the first partition to the last marker; the scenario makes fewer changes than that.
 CHANGES = range(1, 65)
+_SOME = f"{__name__.replace('.', '/')}.py::"
 EVERYTHING = (["1"], ["1"], 1)
 NOTHING: tuple[list[str], list[str], int] = ([], [], -1)
 
@@ -41,7 +42,7 @@ def test_transaction_is_atomic_after_power_loss_at_any_step(is_commit: bool) -> 
 
 @pytest.mark.parametrize(
     "changes",
-    [CHANGES[::4], pytest.param(CHANGES, marks=pytest.mark.slow)],
+    [CHANGES[::4], pytest.param(CHANGES, marks=pytest.mark.nightly(_SOME))],
     ids=["some", "all"],
 )
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])

@@ -33,8 +33,23 @@ def _may_repeat(command: Command, done: Done) -> bool:
     return only_reads or (done.code != 0 and may_fail)
 
 
-# Without kafka-jmx: a Java broker serves its beans over RMI, which only Java speaks.
-@pytest.mark.parametrize("subject", [name for name in TRANSCRIPTS if name != "jmx"])
+_REPLAY = "tests/compat/scripts/test_replay.py::test_output_is_that_of_apache_kafka[{}]"
+
+
+def _subjects() -> list[object]:
+    """Return all subjects, of which `make test` plays `topics` only.
+
+    The replay of the same transcript to Ottla fails for the same faults of the scripts. kafka-jmx is
+    missing: a Java broker serves its beans over RMI, which only Java speaks.
+    """
+    names = [name for name in TRANSCRIPTS if name not in ("jmx", "topics")]
+    nightly = [
+        pytest.param(name, marks=pytest.mark.nightly(_REPLAY.format(name))) for name in names
+    ]
+    return ["topics", *nightly]
+
+
+@pytest.mark.parametrize("subject", _subjects())
 def test_output_against_apache_kafka_is_that_of_its_tools(
     subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,10 @@ _LINES: list[tuple[str, list[str], list[str]]] = [
 ]
 
 
-@pytest.fixture(name="addresses", params=["Ottla", "Apache Kafka"])
+@pytest.fixture(
+    name="addresses",
+    params=["Ottla", pytest.param("Apache Kafka", marks=pytest.mark.nightly("[Ottla]"))],
+)
 def _addresses(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """Return the addresses of a ZooKeeper and of the broker that is registered there."""
     with zookeeper.running(tmp_path / "zookeeper") as ensemble:
