@@ -43,53 +43,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-# These tests use both cores, or measure times that other tests would change: one process runs them,
-# one after the other.
+# The files with the marker `alone`: one process runs them, one after the other. The scheduler sees
+# the ids of tests only, not their markers, so the files are listed here, too.
 _ONE_BY_ONE = (
     "tests/spark/",
     "tests/robustness/",
     "tests/process/test_sink_restarts.py",
     "tests/compat/test_quotas.py",
-)
-
-
-# These tests wait for other programs much of the time: they run while another process runs those
-# above, and tests that only compute remain for the end.
-_WAITING = ("tests/client/", "tests/compat/", "tests/console/", "tests/process/")
-
-
-# Each of these tests takes a second or two, and together minutes: `make quick` leaves them out.
-_SLOW = (
-    "tests/compat/",
-    "tests/console/",
-    "tests/process/",
-    "tests/sim/",
-    "tests/spark/",
-    "tests/client/test_chaos.py",
-    "tests/client/test_group_assignors.py",
-    "tests/client/test_leaving.py",
-    "tests/client/test_listeners.py",
-    "tests/client/test_membership.py",
-    "tests/client/test_notes.py",
-    "tests/client/test_restarts.py",
-    "tests/client/test_retries.py",
-    "tests/client/test_starts.py",
-    "tests/client/test_starts_by_age.py",
-    "tests/streams/test_any_micro_batches.py",
-    "tests/streams/test_staged_batches.py",
-    "tests/unit/console/sql/test_queries.py",
-    "tests/unit/storage/log/test_damage.py",
-    "tests/unit/testing/learn/test_lessons.py",
-    "tests/unit/tools/test_bad_values.py",
-    "tests/unit/tools/test_cluster_move.py",
-    "tests/unit/tools/test_denied.py",
-    "tests/unit/tools/test_explain.py",
-    "tests/unit/tools/test_group.py",
-    "tests/unit/tools/test_imports.py",
-    "tests/unit/tools/test_mirror.py",
-    "tests/unit/tools/test_perf.py",
-    "tests/unit/tools/scripts/",
-    "tests/unit/tools/test_streams_reset.py",
 )
 
 
@@ -131,19 +91,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark slow tests; run the longest tests first if several processes run the tests."""
-    for item in items:
-        if item.nodeid.startswith(_SLOW):
-            item.add_marker(pytest.mark.slow)
+    """Run the tests that one process runs first if several processes run the tests."""
     if hasattr(config, "workerinput"):
         items.sort(key=_rank)
 
 
 def _rank(item: pytest.Item) -> int:
-    """Return 0 for the tests that run one by one, 1 for those that wait, and 2 for the others."""
-    if item.nodeid.startswith(_ONE_BY_ONE):
-        return 0
-    return 1 if item.nodeid.startswith(_WAITING) else 2
+    """Return 0 for the tests that run one by one, and 1 for the others."""
+    return 0 if item.get_closest_marker("alone") else 1
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -18,7 +18,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 CLIENT_METRICS = 16

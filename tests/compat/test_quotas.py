@@ -20,7 +20,7 @@ from ottla.wire.messages.alter_client_quotas import (
 )
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.alone]
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 MEGABYTE = 1_000_000

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from ottla.testing import Cluster
 from tests.compat import kafka_python_client
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _TOPIC = "orders"
 _PARTITIONS = 3

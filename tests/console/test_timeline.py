@@ -19,6 +19,8 @@ from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_several_brokers import wait_for
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"metrics.listener": "127.0.0.1:0", "zookeeper.session.timeout.ms": "1000"}
 _PATIENCE_S = 20.0
 

@@ -24,6 +24,8 @@ from tests.compat.scripts.transcript import (
     without_brokers_words,
 )
 
+pytestmark = pytest.mark.slow
+
 TRANSCRIPTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 _OPTIONS = {
     "offsets.topic.num.partitions": "1",
