@@ -56,7 +56,7 @@ def advertised(cluster: Cluster) -> set[int]:
 
 def pushed(cluster: Cluster) -> list[Pushed]:
     """Return the stored payloads."""
-    return cluster._live_nodes()[0].broker.client_metrics.pushed()
+    return cluster.node(cluster.live_brokers[0]).broker.client_metrics.pushed()
 
 
 def names(payload: bytes, prefix: str) -> set[str]:

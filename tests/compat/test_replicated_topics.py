@@ -229,7 +229,7 @@ def _wait_for_another_leader(running: Cluster, leader: int) -> None:
     deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
     others = [broker for broker in running.brokers if broker != leader]
     while time.monotonic() < deadline:
-        known = running._running[others[0]].node.broker.image.topic(_TOPIC)
+        known = running.node(others[0]).broker.image.topic(_TOPIC)
         if known is not None and known.partitions[0].leader in others:
             return
         pause.wait(0.02)

@@ -37,7 +37,7 @@ def settings_of(cluster: Cluster) -> ClusterSettings:
     """Return the settings of a cluster with the HTTP ports of its live brokers."""
     urls = {}
     for broker in cluster.live_brokers:
-        address = cluster._running[broker].node.monitoring_address
+        address = cluster.node(broker).monitoring_address
         assert address is not None
         urls[broker] = f"http://{address[0]}:{address[1]}"
     return ClusterSettings("local", cluster.bootstrap, http_urls=urls)

@@ -25,7 +25,7 @@ def three() -> Iterator[Cluster]:
 
 def node(running: Cluster, broker: int) -> Node:
     """Return a broker of a cluster."""
-    return running._running[broker].node
+    return running.node(broker)
 
 
 def wait(condition: Callable[[], bool]) -> None:

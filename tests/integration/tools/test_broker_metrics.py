@@ -21,7 +21,7 @@ def _served() -> Iterator[Cluster]:
 
 
 def _ports(cluster: Cluster) -> dict[int, tuple[str, int]]:
-    ports = {number: cluster._running[number].node.monitoring_address for number in cluster.brokers}
+    ports = {number: cluster.node(number).monitoring_address for number in cluster.brokers}
     return {number: address for number, address in ports.items() if address is not None}
 
 

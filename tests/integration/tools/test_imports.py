@@ -53,7 +53,7 @@ _MODULES_OF = {"streams reset": 90, "pipeline check": 70}
 def _verbs() -> list[str]:
     verbs = [name for name, verb in main.root.verbs.items() if verb.module]
     return verbs + [
-        f"{noun} {name}" for noun, group in main._GROUPS.items() for name in group.verbs
+        f"{noun} {name}" for noun, group in main.GROUPS.items() for name in group.verbs
     ]
 
 

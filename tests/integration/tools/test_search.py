@@ -40,7 +40,7 @@ def search(
     """Return a function that searches with a command line."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", searched.bootstrap)
     known = {
-        number: searched._running[number].node.monitoring_address for number in searched.brokers
+        number: searched.node(number).monitoring_address for number in searched.brokers
     }
     monkeypatch.setattr("ottla.tools.search.running.addresses", lambda brokers: known)
     extra = ["--local"] if request.param == "by reading" else []
@@ -151,7 +151,7 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
     """Partitions that a broker does not lead any more are searched in the next round."""
     monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
     known = {
-        number: searched._running[number].node.monitoring_address for number in searched.brokers
+        number: searched.node(number).monitoring_address for number in searched.brokers
     }
     numbers: list[int] = []
     search = remote.Search(

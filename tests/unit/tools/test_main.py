@@ -25,7 +25,7 @@ def nowhere() -> str:
 def _commands(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     result = []
     for name in group.verbs:
-        inner = main._GROUPS.get(name) if group is main.root else None
+        inner = main.GROUPS.get(name) if group is main.root else None
         result += _commands(inner, (*path, name)) if inner else [(*path, name)]
     return result
 
@@ -43,7 +43,7 @@ def test_every_command_has_help(
     ]
 
 
-@pytest.mark.parametrize("noun", ["", *main._GROUPS, "scripts"])
+@pytest.mark.parametrize("noun", ["", *main.GROUPS, "scripts"])
 def test_list_of_commands_has_whole_sentences(
     noun: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

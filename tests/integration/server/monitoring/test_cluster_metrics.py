@@ -52,7 +52,7 @@ class Scrape:
 
 def url(cluster: Cluster, broker: int, path: str = "/metrics") -> str:
     """Return the address of a page of a broker's monitoring."""
-    address = cluster._running[broker].node.monitoring_address
+    address = cluster.node(broker).monitoring_address
     assert address is not None
     return f"http://{address[0]}:{address[1]}{path}"
 

@@ -31,7 +31,7 @@ def _served() -> Iterator[Cluster]:
 @pytest.fixture(name="jmx")
 def _jmx(served: Cluster, capsys: pytest.CaptureFixture[str]) -> Jmx:
     """Return a function that runs `kafka-jmx` against the broker."""
-    address = served._running[served.brokers[0]].node.monitoring_address
+    address = served.node(served.brokers[0]).monitoring_address
     assert address is not None
 
     def run(*command_line: str) -> tuple[int, list[str], list[str]]:

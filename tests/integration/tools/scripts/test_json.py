@@ -54,7 +54,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                "transaction.state.log.num.partitions": "1", "metrics.listener": "127.0.0.1:0"}  # fmt: skip
     folder = tmp_path_factory.mktemp("files")
     with Cluster(options=options) as cluster:
-        address = cluster._running[cluster.brokers[0]].node.monitoring_address
+        address = cluster.node(cluster.brokers[0]).monitoring_address
         assert address is not None
         cluster.create_topic("a", partitions=1)
         produce(cluster, "a", [b"1", b"2", b"3"])
