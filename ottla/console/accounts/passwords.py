@@ -12,6 +12,7 @@ import hmac
 import secrets
 import threading
 
+# The parameters N, r and p of scrypt for new passwords.
 COST, BLOCK, PARALLEL = 2**15, 8, 3
 _SALT_BYTES = 16
 _MEMORY = 64 * 1024 * 1024

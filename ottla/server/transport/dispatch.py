@@ -343,6 +343,11 @@ class Dispatcher:
             route.probe.took(context.started_at, self._now())
 
     def add_route(self, key: int, version: int) -> Route | None:
+        """Create the route of an API and version on its first use.
+
+        Returns None for an unknown version of ApiVersions. Raises ProtocolError for other unknown
+        versions, and for an API that is not served.
+        """
         row = self._rows.get(key)
         if row is None:
             raise ProtocolError(f"API {key} is not served")

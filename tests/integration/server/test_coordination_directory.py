@@ -7,6 +7,7 @@ import pytest
 
 from ottla.base.errors import OttlaError
 from ottla.server.node import Node
+from tests.folders import contents
 
 
 def _node(*folders: Path, **options: str) -> Node:
@@ -23,14 +24,6 @@ async def _run_once(*folders: Path, **options: str) -> None:
     node = _node(*folders, **options)
     await node.start()
     await node.stop()
-
-
-def contents(parent: Path) -> dict[str, bytes | None]:
-    """Return the content of each file below a folder, and None for each folder."""
-    return {
-        str(path.relative_to(parent)): path.read_bytes() if path.is_file() else None
-        for path in sorted(parent.rglob("*"))
-    }
 
 
 def lose_tree(folder: Path) -> None:

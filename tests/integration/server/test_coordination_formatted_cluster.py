@@ -14,7 +14,8 @@ from ottla.cluster.options.option_tables import parse_broker_settings
 from ottla.server.coordination.formatted_cluster import Format, Formatted, format_directories
 from ottla.server.node import Node
 from ottla.storage.directories import formatting
-from tests.integration.server.test_coordination_directory import contents, lose_tree
+from tests.folders import contents
+from tests.integration.server.test_coordination_directory import lose_tree
 
 
 def _settings(*folders: Path, **options: str) -> dict[str, str]:

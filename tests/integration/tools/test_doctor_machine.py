@@ -1,4 +1,4 @@
-"""Doctor: log directories that a running broker holds."""
+"""Doctor: log directories that a running broker holds, and programs that are examined."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.testing import Cluster
-from ottla.tools.doctor import machine
+from ottla.tools.doctor import libraries, machine
 from ottla.tools.doctor.findings import State
 from tests.unit.tools.test_doctor_machine import examined
 
@@ -50,3 +50,19 @@ def test_owner_of_the_data_is_reported(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_bytes(b"garbage\n")
     finding = examined(tmp_path)["data in"]
     assert (finding.state, "backup" in finding.remedy) == (State.FAIL, True)
+
+
+def test_libraries_are_listed_with_their_versions() -> None:
+    """Only installed libraries are listed."""
+    findings = {finding.check: finding for finding in libraries.examine()}
+    assert findings["confluent-kafka"].state is State.OK
+    assert findings["python"].found.startswith("3.")
+
+
+def test_java_home_without_java_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark would use this directory."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    finding = libraries._java()
+    assert (finding.state, "Unset JAVA_HOME" in finding.remedy) == (State.WARN, True)

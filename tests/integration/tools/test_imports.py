@@ -52,9 +52,7 @@ _MODULES_OF = {"streams reset": 90, "pipeline check": 70}
 
 def _verbs() -> list[str]:
     verbs = [name for name, verb in main.root.verbs.items() if verb.module]
-    return verbs + [
-        f"{noun} {name}" for noun, group in main.GROUPS.items() for name in group.verbs
-    ]
+    return verbs + [f"{noun} {name}" for noun, group in main.GROUPS.items() for name in group.verbs]
 
 
 def _imported(line: str) -> set[str]:

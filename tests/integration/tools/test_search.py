@@ -39,9 +39,7 @@ def search(
 ) -> Any:
     """Return a function that searches with a command line."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", searched.bootstrap)
-    known = {
-        number: searched.node(number).monitoring_address for number in searched.brokers
-    }
+    known = {number: searched.node(number).monitoring_address for number in searched.brokers}
     monkeypatch.setattr("ottla.tools.search.running.addresses", lambda brokers: known)
     extra = ["--local"] if request.param == "by reading" else []
     return lambda *command_line: run("topic", "search", *command_line, *extra)
@@ -150,9 +148,7 @@ def test_addresses_come_from_the_brokers(searched: Cluster, monkeypatch: Any) ->
 def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any) -> None:
     """Partitions that a broker does not lead any more are searched in the next round."""
     monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
-    known = {
-        number: searched.node(number).monitoring_address for number in searched.brokers
-    }
+    known = {number: searched.node(number).monitoring_address for number in searched.brokers}
     numbers: list[int] = []
     search = remote.Search(
         topic="orders", ranges=dict.fromkeys(range(4), (0, 10)), filters=Filters(value="refund")

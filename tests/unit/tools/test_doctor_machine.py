@@ -114,22 +114,6 @@ def test_log_directories_come_from_the_broker_settings() -> None:
     assert machine.directories(None, {}, "x") == [Path("x")]
 
 
-def test_libraries_are_listed_with_their_versions() -> None:
-    """Only installed libraries are listed."""
-    findings = {finding.check: finding for finding in libraries.examine()}
-    assert findings["confluent-kafka"].state is State.OK
-    assert findings["python"].found.startswith("3.")
-
-
-def test_java_home_without_java_is_reported(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Spark would use this directory."""
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    finding = libraries._java()
-    assert (finding.state, "Unset JAVA_HOME" in finding.remedy) == (State.WARN, True)
-
-
 def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Java is neither on the machine nor installed from PyPI."""
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ottla.tools.main import run
-from tests.integration.server.test_coordination_directory import contents
+from tests.folders import contents
 
 _CONFIG = "process.roles=broker,controller\nnode.id=7\nlog.dirs={0}/one,{0}/two\n"
 

@@ -8,8 +8,9 @@ from ottla.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
-from tests.integration.server.monitoring.test_metrics import SETTINGS, get, parse
+from tests.integration.server.monitoring.test_metrics import SETTINGS, get
 from tests.integration.server.test_node import Yard
+from tests.unit.server.monitoring.exposition import parse
 from tests.unit.server.telemetry.test_otlp import GAUGE, SUM, payload
 
 

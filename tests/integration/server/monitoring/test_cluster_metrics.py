@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.testing import Cluster
-from tests.integration.server.monitoring.test_metrics import Samples, parse
+from tests.unit.server.monitoring.exposition import Samples, parse
 
 OPTIONS = {
     "metrics.listener": "127.0.0.1:0",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.tools.scripts.test_json import LINES
+from tests.unit.tools.scripts.lines import LINES
 from tests.unit.tools.scripts.test_unreachable import WAITING
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from ottla.metrics.exposition import render
 from ottla.server.telemetry.clients import Pushed
 from ottla.server.telemetry.otlp import Figure
 from ottla.server.telemetry.shown import ClientFamilies, client_json, metric_name, readable
-from tests.integration.server.monitoring.test_metrics import parse
+from tests.unit.server.monitoring.exposition import parse
 from tests.unit.server.telemetry.test_otlp import GAUGE, SUM, attribute, fixed, nested, payload
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.tools.scripts import entry
-from tests.integration.tools.scripts.test_json import LINES
+from tests.unit.tools.scripts.lines import LINES
 
 pytestmark = pytest.mark.slow
 
