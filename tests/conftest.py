@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.runs import recorder
+from tests.runs import nightly, recorder
 from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
 
 # The time of an example depends more on the machine than on the code.
@@ -57,41 +57,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-# Each of these tests takes a second or two, and together minutes: `make quick` leaves them out.
-_SLOW = (
-    "tests/compat/",
-    "tests/console/",
-    "tests/process/",
-    "tests/sim/",
-    "tests/spark/",
-    "tests/client/test_chaos.py",
-    "tests/client/test_group_assignors.py",
-    "tests/client/test_leaving.py",
-    "tests/client/test_listeners.py",
-    "tests/client/test_membership.py",
-    "tests/client/test_notes.py",
-    "tests/client/test_restarts.py",
-    "tests/client/test_retries.py",
-    "tests/client/test_starts.py",
-    "tests/client/test_starts_by_age.py",
-    "tests/streams/test_any_micro_batches.py",
-    "tests/streams/test_staged_batches.py",
-    "tests/unit/console/sql/test_queries.py",
-    "tests/unit/storage/log/test_damage.py",
-    "tests/unit/testing/learn/test_lessons.py",
-    "tests/unit/tools/test_bad_values.py",
-    "tests/unit/tools/test_cluster_move.py",
-    "tests/unit/tools/test_denied.py",
-    "tests/unit/tools/test_explain.py",
-    "tests/unit/tools/test_group.py",
-    "tests/unit/tools/test_imports.py",
-    "tests/unit/tools/test_mirror.py",
-    "tests/unit/tools/test_perf.py",
-    "tests/unit/tools/scripts/",
-    "tests/unit/tools/test_streams_reset.py",
-)
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Return the scheduler that assigns tests to the processes of `make test`."""
@@ -100,15 +65,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark slow tests, leave out nightly ones, and sort files if several processes run them."""
-    if not config.getoption("nightly"):
-        nightly = [item for item in items if item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=nightly)
-        left_out = set(nightly)
-        items[:] = [item for item in items if item not in left_out]
-    for item in items:
-        if item.nodeid.startswith(_SLOW):
-            item.add_marker(pytest.mark.slow)
+    """Leave out nightly tests, and run the longest files first if several processes run them."""
+    nightly.leave_out(config, items)
     if hasattr(config, "workerinput"):
         longest_first(items, recorded_seconds())
 

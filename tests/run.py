@@ -17,6 +17,7 @@ import pytest
 from tests import durations
 from tests.runs import failures
 
+TESTS = Path(__file__).parent
 RESULTS = Path("out")
 REPEATED = RESULTS / "repeated"
 FLAKY_MAX = 3
@@ -28,6 +29,7 @@ _ONE_BY_ONE = ("-n", "0", "--last-failed", "--last-failed-no-failures", "none")
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests; return the exit code."""
+    _write_bytecode()
     code = _pytest(arguments, RESULTS)
     first = failures.load(RESULTS)
     if code != pytest.ExitCode.TESTS_FAILED or not first.tests:
@@ -47,6 +49,23 @@ def main(arguments: Sequence[str]) -> int:
         failures.append_flaky(RESULTS, flaky)
         _print_flaky(flaky)
     return exit_code(first, flaky)
+
+
+def _write_bytecode() -> None:
+    """Write the bytecode of the tests, half of them in each of two processes, if there is none.
+
+    Otherwise each of the processes that run tests would rewrite the assertions of all of them.
+    """
+    if any(TESTS.rglob(f"conftest.*-pytest-{pytest.__version__}.pyc")):
+        return
+    files = sorted(str(path) for path in TESTS.rglob("test_*.py"))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0"]
+    halves = [
+        subprocess.Popen([*command, *half], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for half in (files[::2], files[1::2])
+    ]
+    for process in halves:
+        process.wait()
 
 
 def exit_code(first: failures.Failures, flaky: Mapping[str, str]) -> int:

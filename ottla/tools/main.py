@@ -210,12 +210,12 @@ def _group(noun: str) -> LazyGroup:
     )
 
 
-_GROUPS = {noun: _group(noun) for noun in _NOUNS}
+GROUPS = {noun: _group(noun) for noun in _NOUNS}
 
 
 def _noun(name: str) -> Verb:
     """Return the row of a group in the list of all commands."""
-    return Verb("", _GROUPS[name].help or "")
+    return Verb("", GROUPS[name].help or "")
 
 
 class _Root(LazyGroup):
@@ -223,7 +223,7 @@ class _Root(LazyGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a noun's group or import a command."""
-        return _GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
+        return GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
 
 
 root = click.version_option(ottla.__version__, message="ottla %(version)s")(

@@ -244,7 +244,7 @@ class KafkaNode:
         self.start_with(*_archive_options(self.class_path.partition(os.pathsep)[0]))
 
     def start_with(self, *java_options: str) -> None:
-        """Start it with these options of Java, and without the folder of its logging configuration."""
+        """Start it with these options of Java, but not with the folder of its logging options."""
         if not self.data.exists():
             arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
             run(self.class_path, "kafka.tools.StorageTool", *arguments)

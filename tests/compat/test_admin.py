@@ -22,7 +22,7 @@ from kafka.errors import InvalidConfigurationError, TopicAlreadyExistsError
 from ottla.testing.cluster import Cluster
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

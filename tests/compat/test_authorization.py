@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow,
 ]
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 

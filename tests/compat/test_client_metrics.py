@@ -18,7 +18,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 CLIENT_METRICS = 16
@@ -56,7 +56,7 @@ def advertised(cluster: Cluster) -> set[int]:
 
 def pushed(cluster: Cluster) -> list[Pushed]:
     """Return the stored payloads."""
-    return cluster._live_nodes()[0].broker.client_metrics.pushed()
+    return cluster.node(cluster.live_brokers[0]).broker.client_metrics.pushed()
 
 
 def names(payload: bytes, prefix: str) -> set[str]:

@@ -26,7 +26,7 @@ from tests.compat.scripts import record, test_replay
 from tests.compat.scripts.test_replay import Done, compare
 from tests.compat.scripts.transcript import FOLDER, read
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 
 _MODULES = "org.apache.kafka.common.security"

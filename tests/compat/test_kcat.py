@@ -10,6 +10,7 @@ from ottla.testing.process import BrokerProcess
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed"),
+    pytest.mark.slow,
 ]
 
 

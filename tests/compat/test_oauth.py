@@ -21,7 +21,7 @@ from ottla.testing import Cluster
 from tests.compat import java
 from tests.identity_provider import CLIENT, SECRET, IdentityProvider
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 KEY, FOREIGN = RSAKey.generate_key(2048, {"kid": "k"}), RSAKey.generate_key(2048, {"kid": "k"})
 _MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

@@ -20,7 +20,7 @@ from ottla.wire.messages.alter_client_quotas import (
 )
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.alone]
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 MEGABYTE = 1_000_000
@@ -199,7 +199,7 @@ def test_quotas_survive_a_restart() -> None:
     with Cluster() as cluster:
         limit(cluster, {"user": None, "client-id": "app"}, producer_byte_rate=5.0)
         cluster.restart()
-        quotas = cluster._live_nodes()[0].broker.quotas
+        quotas = cluster.node(cluster.live_brokers[0]).broker.quotas
         actual = quotas.client("ANONYMOUS", "app")
         assert actual is not None and actual.produce is not None
         assert actual.produce.limit == 5

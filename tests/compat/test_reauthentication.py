@@ -19,7 +19,7 @@ from ottla.server.authentication.identity import ClientLogin
 from ottla.testing import Cluster
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _LIFETIME_MS = 2000

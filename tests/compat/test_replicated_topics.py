@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from ottla.testing import Cluster
 from tests.compat import kafka_python_client
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _TOPIC = "orders"
 _PARTITIONS = 3
@@ -229,7 +229,7 @@ def _wait_for_another_leader(running: Cluster, leader: int) -> None:
     deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
     others = [broker for broker in running.brokers if broker != leader]
     while time.monotonic() < deadline:
-        known = running._running[others[0]].node.broker.image.topic(_TOPIC)
+        known = running.node(others[0]).broker.image.topic(_TOPIC)
         if known is not None and known.partitions[0].leader in others:
             return
         pause.wait(0.02)

@@ -244,8 +244,8 @@ def console(kafka: Secured) -> Iterator[ConsoleServer]:
     """Return a console of the same cluster by TLS and a certificate, by SASL, with a wrong
     password, and in plain text at the port of SASL.
     """
-    former = passwords._COST, passwords._PARALLEL
-    passwords._COST, passwords._PARALLEL = 16, 1
+    former = passwords.COST, passwords.PARALLEL
+    passwords.COST, passwords.PARALLEL = 16, 1
     login = kafka.settings("SASL_SSL", "SCRAM-SHA-512")
     wrong = login | {"sasl.jaas.config": login["sasl.jaas.config"].replace("b,c=d", "b,c=e")}
     clusters = {"certified": kafka.certified(), "local": login, "wrong": wrong, "plain": {}}
@@ -267,7 +267,7 @@ def console(kafka: Secured) -> Iterator[ConsoleServer]:
         yield server
     finally:
         server.stop()
-        passwords._COST, passwords._PARALLEL = former
+        passwords.COST, passwords.PARALLEL = former
 
 
 def call(session: ConsoleSession, method: str, path: str, body: Any = None) -> Any:

@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow,
 ]
 
 PASSWORD = "a,b=c"

@@ -11,7 +11,7 @@ from ottla.testing.cluster import Cluster
 from tests.compat import java
 from tests.compat.reading import everything
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 PATIENCE_S = 30.0

@@ -13,7 +13,7 @@ from ottla.testing.cluster import Cluster
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 # KRaft APIs that its tools send to brokers: DescribeQuorum, UnregisterBroker, AddRaftVoter,

@@ -33,8 +33,8 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def console(cluster: Cluster) -> Iterator[ConsoleServer]:
     """Return a console of the cluster, on a free port, with a user of each role."""
-    former = passwords._COST, passwords._PARALLEL
-    passwords._COST, passwords._PARALLEL = 16, 1
+    former = passwords.COST, passwords.PARALLEL
+    passwords.COST, passwords.PARALLEL = 16, 1
     settings = ConsoleSettings(
         (ClusterSettings("local", cluster.bootstrap),),
         ":memory:",
@@ -50,7 +50,7 @@ def console(cluster: Cluster) -> Iterator[ConsoleServer]:
         server.console.users.create(role.label, PASSWORD, role, must_change=False)
     yield server
     server.stop()
-    passwords._COST, passwords._PARALLEL = former
+    passwords.COST, passwords.PARALLEL = former
 
 
 @pytest.fixture

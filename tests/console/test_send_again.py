@@ -13,6 +13,8 @@ from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 MESSAGE = "/c/local/topics/orders/messages/0/1"
 FORM = "/c/local/topics/orders/produce?from=0:1"
 FIELDS = {"value_format": "text", "value": "v"}

@@ -10,6 +10,8 @@ from ottla.console.server import ConsoleServer
 from tests.console.conftest import HOSTILE
 from tests.console.session import PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 SQL = "SELECT _partition, count(*) AS n FROM orders WHERE _time > now() - INTERVAL 1 DAY GROUP BY 1"
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 
+pytestmark = pytest.mark.slow
+
 
 def _best_seconds(words: list[str]) -> float:
     """Return the least CPU time of the command, which other processes do not increase."""

@@ -15,6 +15,8 @@ from ottla.testing.process import COMMAND, run_command
 from tests.certificates import self_signed
 from tests.console.session import ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 _ADDRESS = re.compile(
     r"The console is on (http://127\.0\.0\.1:\d+): log in as admin with the one-time password (\S+)\n"
 )

@@ -9,6 +9,8 @@ import pytest
 
 from ottla.testing.process import BrokerProcess
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS = 12
 KILLS = 3
 RECORDS_BETWEEN_KILLS = 4000

@@ -14,6 +14,8 @@ from ottla.tools.broker.processes import free_port
 from ottla.tools.main import run
 from tests.process.test_zookeeper import why_not
 
+pytestmark = pytest.mark.slow
+
 # The settings of config/server.properties of 4.3.0, which has further comments.
 _KRAFT = """
 process.roles=broker,controller

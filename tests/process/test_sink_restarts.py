@@ -27,7 +27,7 @@ from ottla.testing.process import BrokerProcess
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_encoding import Rows
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 RESTARTS = 8
 TASKS = 2

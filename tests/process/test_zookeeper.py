@@ -36,6 +36,7 @@ def why_not() -> str | None:
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.slow,
 ]
 
 

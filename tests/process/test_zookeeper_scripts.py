@@ -17,6 +17,7 @@ from tests.process.test_zookeeper import why_not
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.slow,
 ]
 _SCRIPT = "from ottla.tools.scripts.entry import main; main({!r})"
 _START_S = 60

@@ -28,7 +28,7 @@ from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemet
 from tests.robustness import bombs
 from tests.robustness.conftest import Start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 RSS_MIB_MAX = 64.0
 PAUSE_MS_MAX = 100.0

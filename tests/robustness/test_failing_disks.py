@@ -16,7 +16,7 @@ from ottla.client.brokers import Brokers
 from ottla.testing.process import BrokerProcess
 from tests.robustness.disks import DeafDisk, FailingDisk, FullDisk, failing_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 # Far more than is needed to reach the failure.
 RECORDS = 600

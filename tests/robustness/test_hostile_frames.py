@@ -10,6 +10,8 @@ from tests.robustness.attack import ANSWERED, CLOSED, SETTINGS
 from tests.robustness.conftest import Start
 from tests.robustness.hostile import api_names, valid_requests
 
+pytestmark = pytest.mark.alone
+
 
 def complaints(start: Start, cases: int, seed: int) -> list[str]:
     """Send cases; return the exceeded limits."""

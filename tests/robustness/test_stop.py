@@ -27,6 +27,8 @@ from ottla.wire.messages.join_group import (
 )
 from tests.robustness import bombs
 
+pytestmark = pytest.mark.alone
+
 MIB = 1024 * 1024
 LATEST = -1
 CLEAN_MARK = ".kafka_cleanshutdown"

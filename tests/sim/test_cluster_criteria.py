@@ -14,6 +14,8 @@ from ottla.testing.sim.cluster.scenario import Fault, Schedule, parse
 
 from .cluster import SESSION_SECONDS
 
+pytestmark = pytest.mark.slow
+
 SEED = 7
 CLUSTER = """
 summary = "Directed faults."

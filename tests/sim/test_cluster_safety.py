@@ -16,6 +16,8 @@ from ottla.testing.sim.cluster.scenario import KINDS, RECOVERY_SECONDS_MAX, load
 
 from .campaign import NAMES, SCENARIOS, Run, play
 
+pytestmark = pytest.mark.slow
+
 QUICK_SEEDS = 1
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "4"))
 # Runs of campaigns that have found a fault.

@@ -13,6 +13,8 @@ from ottla.server.produce.admission import Admission
 
 from .many_transactions import INPUTS, OUTPUTS, WORKERS, Scenario, played
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = sorted(f"{worker}:{number}" for worker in range(WORKERS) for number in range(INPUTS))
 
 

@@ -18,6 +18,8 @@ from ottla.testing.sim.files import SimFile
 
 from .one_broker import simulate
 
+pytestmark = pytest.mark.slow
+
 FIRST_SEED = int(os.environ.get("OTTLA_SIM_FIRST_SEED", "1"))
 QUICK_SEEDS = 5
 # Each seed of a test looks for the same faults: those of `make test` find the planted ones, too.

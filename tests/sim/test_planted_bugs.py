@@ -8,6 +8,8 @@ import pytest
 
 from .planted import PLANTED, SEEDS_MAX, finding, play
 
+pytestmark = pytest.mark.slow
+
 # Three of a second each: replication, durability, and the fence between controllers.
 QUICK = ("truncate_to_high_watermark", "count_unflushed_records", "accept_stale_controllers")
 NEARBY = 10

@@ -9,6 +9,8 @@ from ottla.coordinators.txn.shard import TransactionShard
 
 from .one_transaction import Scenario, played
 
+pytestmark = pytest.mark.slow
+
 # From the first partition to the last marker; the scenario makes fewer changes than that.
 CHANGES = range(1, 65)
 _SOME = f"{__name__.replace('.', '/')}.py::"

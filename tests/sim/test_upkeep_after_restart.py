@@ -20,6 +20,8 @@ from ottla.wire.records.records import Record, encode_batch
 from .cluster import SimCluster
 from .one_transaction import SETTINGS
 
+pytestmark = pytest.mark.slow
+
 AGE_MS = 600_000
 MIB = 1024 * 1024
 UPKEEP = {

@@ -13,6 +13,8 @@ from ottla.streams import KafkaStreams, StreamsBuilder
 from ottla.streams.settings.application import AppSettings
 from tests.certificates import self_signed
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
 
 

@@ -15,7 +15,7 @@ from tests.spark import scenarios
 from tests.streams.staged import CLOCK, StagedRun
 from tests.streams.transcripts import NAMES, line, transcript
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 _ROUNDS = 2
 # A micro-batch of all scenarios takes 2 s of CPU. tests/streams/test_staged.py replays all events

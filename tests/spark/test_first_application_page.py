@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-application.md"
 _FILE = re.compile(r"[Ss]ave (?:this|it) as `(\w+\.py)`.*?```python\n(.*?)```", re.DOTALL)
 

@@ -38,7 +38,7 @@ from tests.spark.processes import (
 )
 
 # Several JVMs start in sequence, which alone takes a minute on a busy machine.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.alone]
 
 PARTITIONS = 2
 WORDS = 10

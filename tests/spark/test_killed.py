@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(1200 if IS_CAMPAIGN else 300),
+    pytest.mark.alone,
 ]
 
 # A worker is killed before and after the driver; `make campaign` plays four such rounds.

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 MODES = ("644", "600", "755", "700", "444", "1777")
 
 

@@ -43,7 +43,7 @@ from ottla.streams.task.task import TaskSettings
 from ottla.testing.cluster import Cluster
 from tests.spark import generated, scenarios
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 _HANDLERS = ExceptionHandlers(
     LogAndContinueExceptionHandler(),

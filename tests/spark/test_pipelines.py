@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 from ottla.client.table import read_table
 from ottla.testing.cluster import Cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 COUNT = 5000
 

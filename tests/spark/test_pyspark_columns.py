@@ -13,7 +13,7 @@ from ottla.streams.expressions.columns import Column, OfSpark
 from ottla.streams.expressions.pyspark_columns import of_pyspark
 from ottla.streams.expressions.spark_functions import LAZY, LOOSE, STRICT
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 _SCHEMA = (
     "key string, value struct<i: bigint, j: bigint, n: int, x: double, y: double, s: string, t: string, "

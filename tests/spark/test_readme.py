@@ -10,6 +10,8 @@ from confluent_kafka import Producer
 
 from ottla.testing import Cluster
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 

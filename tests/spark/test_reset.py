@@ -18,7 +18,7 @@ from ottla.testing.cluster import Cluster
 from ottla.tools import main
 from tests.spark import scenarios
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
 _TEXT, _NUMBER = Serdes.string(), Serdes.long()
 _START = 1_700_000_000_000

@@ -198,7 +198,7 @@ class Dispatcher:
         if len(frame) < _PREFIX_BYTES:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id = _PREFIX.unpack_from(frame)
-        route = self._routes.get(key << 16 | version) or self._add_route(key, version)
+        route = self._routes.get(key << 16 | version) or self.add_route(key, version)
         if route is None:
             connection.send(_fallback(correlation_id, self._rows[key]))
             return
@@ -342,7 +342,12 @@ class Dispatcher:
         if context.started_at:
             route.probe.took(context.started_at, self._now())
 
-    def _add_route(self, key: int, version: int) -> Route | None:
+    def add_route(self, key: int, version: int) -> Route | None:
+        """Create the route of an API and version on its first use.
+
+        Returns None for an unknown version of ApiVersions. Raises ProtocolError for other unknown
+        versions, and for an API that is not served.
+        """
         row = self._rows.get(key)
         if row is None:
             raise ProtocolError(f"API {key} is not served")

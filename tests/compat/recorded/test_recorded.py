@@ -9,6 +9,8 @@ from ottla.wire.api_keys import APIS
 from tests.compat.recorded import ours, transcript
 from tests.compat.recorded.record import FOLDER
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 # These transcripts wait for timeouts.
 SLOW = frozenset({"consumer_groups_interval", "consumer_groups_limits", "groups_join", "telemetry"})

@@ -39,8 +39,8 @@ _REPLAY = "tests/compat/scripts/test_replay.py::test_output_is_that_of_apache_ka
 def _subjects() -> list[object]:
     """Return all subjects, of which `make test` plays `topics` only.
 
-    The replay of the same transcript to Ottla fails for the same faults of the scripts. kafka-jmx is
-    missing: a Java broker serves its beans over RMI, which only Java speaks.
+    The replay of the same transcript to Ottla fails for the same faults of the scripts. kafka-jmx
+    is missing: a Java broker serves its beans over RMI, which only Java speaks.
     """
     names = [name for name in TRANSCRIPTS if name not in ("jmx", "topics")]
     nightly = [

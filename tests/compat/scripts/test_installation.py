@@ -11,6 +11,8 @@ import pytest
 
 from ottla.tools.scripts.table import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 _ROOT = Path(__file__).parents[3]
 
 

@@ -24,6 +24,8 @@ from tests.compat.scripts.transcript import (
     without_brokers_words,
 )
 
+pytestmark = pytest.mark.slow
+
 TRANSCRIPTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 _OPTIONS = {
     "offsets.topic.num.partitions": "1",
@@ -73,7 +75,7 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         if transcript.uses("$C"):
             second = stack.enter_context(Cluster(options=_OPTIONS)).bootstrap
         if transcript.uses("$J"):
-            address = cluster._running[cluster.brokers[0]].node.monitoring_address
+            address = cluster.node(cluster.brokers[0]).monitoring_address
             assert address is not None
             jmx_url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
         ensemble = ""

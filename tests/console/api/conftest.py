@@ -32,15 +32,15 @@ def console(cluster: Cluster) -> Iterator[Console]:
         ClusterSettings("frozen", cluster.bootstrap, is_read_only=True),
     )
     # Each request logs in: the cost of a password's hash is that of production otherwise.
-    former = passwords._COST, passwords._PARALLEL
-    passwords._COST, passwords._PARALLEL = 16, 1
+    former = passwords.COST, passwords.PARALLEL
+    passwords.COST, passwords.PARALLEL = 16, 1
     opened = open_console(ConsoleSettings(clusters, ":memory:", first_password=PASSWORD))
     for name, role in (("vera", Role.VIEWER), ("ed", Role.EDITOR), ("ada", Role.ADMIN)):
         opened.users.create(name, PASSWORD, role, must_change=False)
     opened.users.create("newcomer", PASSWORD, Role.VIEWER, must_change=True)
     yield opened
     opened.close()
-    passwords._COST, passwords._PARALLEL = former
+    passwords.COST, passwords.PARALLEL = former
 
 
 @pytest.fixture(scope="module")

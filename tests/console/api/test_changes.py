@@ -11,6 +11,8 @@ from ottla.console.state import Console
 from ottla.testing import Cluster
 from tests.console.api.conftest import ClientOf
 
+pytestmark = pytest.mark.slow
+
 _LOCAL = "/api/v1/clusters/local"
 _PATIENCE_S = 20.0
 

@@ -52,7 +52,7 @@ def test_a_file_without_durations_is_refused(tmp_path: Path) -> None:
     """The sentence names the file."""
     path = tmp_path / "other.json"
     path.write_text("{}")
-    with pytest.raises(SystemExit, match="cannot read durations from '.*other.json'"):
+    with pytest.raises(SystemExit, match=r"cannot read durations from '.*other\.json'"):
         durations.load(path)
 
 
@@ -69,7 +69,7 @@ def test_the_comparison_starts_with_the_largest_change() -> None:
     new = Durations(50.0, 60.0, tests={"tests/spark/test_app.py::test_one": Cost(1, 2.0, 1.0)})
     lines = durations.comparison(RUN, new)
     assert lines[0].startswith("wall time 1 min 40 s -> 0 min 50 s")
-    assert lines[3].split() == "25.0 -> 2.0 19.0 -> 1.0 spark".split()
+    assert lines[3].split() == ["25.0", "->", "2.0", "19.0", "->", "1.0", "spark"]
     first_test = lines.index(next(line for line in lines if line.endswith("test_one")))
     assert lines[first_test].split()[:3] == ["20.0", "->", "2.0"]
 

@@ -27,8 +27,8 @@ SETTINGS = ConsoleSettings(
 
 @pytest.fixture(autouse=True)
 def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "_COST", 16)
-    monkeypatch.setattr(passwords, "_PARALLEL", 1)
+    monkeypatch.setattr(passwords, "COST", 16)
+    monkeypatch.setattr(passwords, "PARALLEL", 1)
 
 
 @pytest.fixture

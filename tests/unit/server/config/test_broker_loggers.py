@@ -8,7 +8,6 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.config import broker_loggers
-from ottla.testing.cluster import Cluster
 
 NAME = "ottla.server.config.broker_loggers"
 
@@ -105,12 +104,3 @@ def test_levels_are_restored() -> None:
     assert chosen.level == logging.WARNING
     assert logging.getLogger(new).level == logging.NOTSET
     chosen.setLevel(logging.NOTSET)
-
-
-def test_stopping_broker_restores_the_levels() -> None:
-    """A broker that stops restores them, as between two tests with a fixture."""
-    chosen = logging.getLogger(NAME)
-    with Cluster():
-        broker_loggers.alter(change(NAME, "ERROR"), validate_only=False)
-        assert chosen.level == logging.ERROR
-    assert chosen.level == logging.NOTSET
