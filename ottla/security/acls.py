@@ -10,7 +10,6 @@ from typing import NamedTuple
 from ottla.base.errors import ProtocolError
 
 WILDCARD = "*"
-WILDCARD_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
 
 

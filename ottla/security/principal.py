@@ -7,7 +7,11 @@ USER = "User"
 
 
 class Principal(NamedTuple):
-    """A principal by its type and its name, such as `User` and `ann`."""
+    """A principal by its type and its name, such as `User` and `ann`.
+
+    Compare principals as values: types from requests may contain colons, so that the texts of two
+    principals may be equal. Texts are for the wire, the coordination tree and the log.
+    """
 
     kind: str
     name: str
@@ -16,6 +20,11 @@ class Principal(NamedTuple):
         """Return the principal as Kafka writes it, such as `User:ann`."""
         return f"{self.kind}:{self.name}"
 
+    @property
+    def is_user(self) -> bool:
+        """True for the type of every principal that authenticates."""
+        return self.kind == USER
+
     @classmethod
     def parse(cls, text: str) -> "Principal":
         """Return the principal of a text such as `User:ann`; ValueError if it has no colon."""
@@ -23,3 +32,7 @@ class Principal(NamedTuple):
         if not colon:
             raise ValueError(f"{text!r} is not a principal such as User:ann")
         return cls(kind, name)
+
+
+ANY_USER = Principal(USER, "*")
+"""The principal of entries that concern every user."""

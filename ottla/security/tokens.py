@@ -8,7 +8,7 @@ Kafka 3.9.
 import base64
 import hashlib
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -45,6 +45,16 @@ class Lifetimes(NamedTuple):
     expiry_ms: int
 
 
+def check_users(principals: Iterable[Principal]) -> None:
+    """Raise ApiError INVALID_PRINCIPAL_TYPE unless the principals are users.
+
+    Only users authenticate. The owner of a token is the user that logs in with it, so an owner of
+    another type would be a user that it is not.
+    """
+    if not all(principal.is_user for principal in principals):
+        raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+
+
 def hmac_of(secret_key: str, token_id: str) -> bytes:
     """Return the HMAC of a token."""
     return hmac.digest(secret_key.encode(), token_id.encode(), _HMAC)
@@ -66,7 +76,11 @@ def issued(
     lifetimes: Lifetimes,
     now_ms: int,
 ) -> Token:
-    """Return a new token that lives `asked_ms`, by default and at most the longest life."""
+    """Return a new token that lives `asked_ms`, by default and at most the longest life.
+
+    Raises ApiError INVALID_PRINCIPAL_TYPE if the owner or a renewer is not a user.
+    """
+    check_users([owner, *renewers])
     life_ms = min(asked_ms, lifetimes.max_ms) if asked_ms > 0 else lifetimes.max_ms
     max_ms = now_ms + life_ms
     expiry_ms = min(max_ms, now_ms + lifetimes.expiry_ms)

@@ -149,7 +149,7 @@ class DelegationTokens:
     def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
         """Return what a client proves that logs in with a token; None if there is no such token."""
         token = self._tokens.get(token_id)
-        if token is None:
+        if token is None or not token.owner.is_user:
             return None
         key = token_id, mechanism
         if key not in self._credentials:
@@ -257,12 +257,17 @@ class DelegationTokens:
         path = TokenNode.path(token_id)
         try:
             data, _ = await session.get(path)
-            self._keep(TokenNode.decode(path, data))
+            token = TokenNode.decode(path, data)
         except NoNode:
             self._forget(token_id)
         except UnreadableNode as error:
             self._forget(token_id)
             _log.error("delegation token ignored path=%s error=%s", path, error)
+        else:
+            if not token.owner.is_user:
+                # Another program has written it. It can be described and removed, not used.
+                _log.error("no login with delegation token path=%s owner=%s", path, token.owner)
+            self._keep(token)
 
     def _session_changed(self, state: SessionState) -> None:
         # An earlier read may have been interrupted after its watch had fired.

@@ -102,7 +102,7 @@ class Authorizer:
         self._logged.add(shortened)
         _log.info(
             "denied principal=%s host=%s operation=%s resource=%s:%s",
-            requester.principal,
+            requester.principal.text(),
             requester.host,
             operation.name,
             resource_type.name,

@@ -16,8 +16,9 @@ from ottla.security.acls import (
     ResourceType,
 )
 from ottla.security.authorization import AccessLists, Requester, Rules
+from ottla.security.principal import Principal
 
-ANN = Requester("User:ann", "10.0.0.1")
+ANN = Requester(Principal("User", "ann"), "10.0.0.1")
 TOPIC = ResourceType.TOPIC
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 ALL, READ, WRITE, DESCRIBE = (

@@ -40,6 +40,16 @@ def test_token_lives_as_long_as_asked_for_at_most_the_longest_life(
     assert times == (NOW, NOW + max_ms, NOW + expiry_ms)
 
 
+@pytest.mark.parametrize("kind", ["", "Group", "user", "User:team"])
+def test_owner_and_renewers_are_users(kind: str) -> None:
+    """Principals of other types never authenticate."""
+    other = Principal(kind, "ann")
+    for owner, renewers in ((other, [BEN]), (ANN, [BEN, other])):
+        with pytest.raises(ApiError) as caught:
+            tokens.issued(TOKEN_ID, owner, EVE, renewers, -1, LIFETIMES, NOW)
+        assert caught.value.code is ErrorCode.INVALID_PRINCIPAL_TYPE
+
+
 @pytest.mark.parametrize(
     ("period_ms", "expiry_ms"), [(-1, 400), (-9, 400), (0, 100), (50, 150), (5000, 1000)]
 )

@@ -107,6 +107,26 @@ async def test_token_is_in_the_tree_without_its_secret(yard: Yard) -> None:
     assert len(token_id) == 22
 
 
+@pytest.mark.parametrize("owner", [Principal("Group", "ann"), Principal("", "ann")])
+async def test_client_does_not_log_in_with_a_token_of_another_type(
+    yard: Yard, owner: Principal, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another program has written it: it is reported, and can be described and removed."""
+    first = await yard.broker()
+    issued = await create(first)
+    path = TokenNode.path(issued.token.token_id)
+    session = yard.tree.session()
+    await session.set(path, TokenNode.encode(issued.token._replace(owner=owner)))
+    second = await yard.broker(seed=2)
+    assert first.login(SCRAM, issued.token.token_id) is not None
+    assert second.login(SCRAM, issued.token.token_id) is None
+    assert path in caplog.text
+    (described,) = second.describe(None)
+    assert described.token.owner == owner
+    await second.expire(BEN, described.hmac, -1)
+    assert second.describe(None) == []
+
+
 async def test_every_broker_knows_every_token(yard: Yard) -> None:
     """One that was created, renewed and deleted elsewhere, and those from before its start."""
     first = await yard.broker()

@@ -15,10 +15,11 @@ from ottla.security.acls import (
     ResourceType,
 )
 from ottla.security.authorization import Requester, Rules
+from ottla.security.principal import Principal
 from ottla.server.authorization.authorizer import Authorizer
 from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 
-ANN = Requester("User:ann", "10.0.0.1")
+ANN = Requester(Principal("User", "ann"), "10.0.0.1")
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 
 
