@@ -1,7 +1,8 @@
 """Decisions by access control lists: may a principal do an operation to a resource? Pure.
 
 Follows kafka.security.authorizer.AclAuthorizer: an entry that denies wins, an operation may imply
-another one, and prefixed patterns count beside the literal one and the wildcard.
+another one, and prefixed patterns count beside the literal one and the wildcard. Entries with
+values that this version does not know never grant anything (`acls.effective`).
 """
 
 from collections import Counter
@@ -17,6 +18,7 @@ from ottla.security.acls import (
     PermissionType,
     ResourcePattern,
     ResourceType,
+    effective,
     entry_matches,
     pattern_matches,
 )
@@ -120,12 +122,16 @@ class AccessLists:
         return former != replacement
 
     def matching(self, wanted: AclBinding) -> list[AclBinding]:
-        """Return the bindings that a filter matches, by pattern."""
+        """Return the bindings that a filter matches, by pattern.
+
+        A stored entry with unknown values is what it does (`acls.effective`). Clients of Kafka
+        refuse a whole list in which a value is unknown.
+        """
         return [
             AclBinding(pattern, entry)
             for pattern, entries in sorted(self._entries.items())
             if pattern_matches(wanted.pattern, pattern)
-            for entry in sorted(entries)
+            for entry in sorted(set(_applied(entries)))
             if entry_matches(wanted.entry, entry)
         ]
 
@@ -212,12 +218,20 @@ class AccessLists:
         return allowed, denied
 
 
+def _applied(entries: Iterable[AccessControlEntry]) -> Iterator[AccessControlEntry]:
+    """Yield what the entries do."""
+    for entry in entries:
+        applied = effective(entry)
+        if applied is not None:
+            yield applied
+
+
 def _rights(entries: Iterable[AccessControlEntry]) -> Iterator[_Right]:
     """Yield the entries in the form for decisions."""
-    for entry in entries:
+    for entry in _applied(entries):
         yield _Right(
             Principal.parse(entry.principal or ""),
-            entry.host or WILDCARD,
+            entry.host or "",
             entry.operation,
             is_denial=entry.permission_type is not PermissionType.ALLOW,
         )

@@ -34,5 +34,10 @@ class Principal(NamedTuple):
         return cls(kind, name)
 
 
+def is_principal(text: str) -> bool:
+    """Return True if a text has the form of a principal."""
+    return ":" in text
+
+
 ANY_USER = Principal(USER, "*")
 """The principal of entries that concern every user."""

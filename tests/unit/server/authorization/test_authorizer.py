@@ -11,6 +11,7 @@ from ottla.security.acls import (
     AclBinding,
     AclOperation,
     PatternType,
+    PermissionType,
     ResourcePattern,
     ResourceType,
 )
@@ -92,6 +93,17 @@ async def test_entry_that_is_not_valid(
     assert reason in errors[0].message
     assert errors[1] is None
     assert authorizer.store.lists.entries(TOPIC) == {entry()}
+
+
+async def test_unknown_entries_are_deleted(stores: Stores) -> None:
+    """The result has what they did; those that did nothing are deleted silently."""
+    authorizer = await authorizer_of(stores)
+    doubtful = entry(permission=PermissionType.UNKNOWN)
+    nothing = entry("User:ben", AclOperation.UNKNOWN)
+    await authorizer.store.update(TOPIC, lambda _: frozenset({doubtful, nothing}))
+    (deleted,) = await authorizer.delete([AclBinding(TOPIC)])
+    assert deleted == [(AclBinding(TOPIC, entry(permission=PermissionType.DENY)), None)]
+    assert authorizer.store.lists.patterns() == []
 
 
 async def test_deleted_entry_is_reported_by_the_first_filter(stores: Stores) -> None:
