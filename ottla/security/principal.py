@@ -1,6 +1,9 @@
 """Principals: the users that requests come from, as Kafka writes them. Pure."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
 
 USER = "User"
 """The type of every principal that authenticates."""
@@ -32,6 +35,16 @@ class Principal(NamedTuple):
         if not colon:
             raise ValueError(f"{text!r} is not a principal such as User:ann")
         return cls(kind, name)
+
+
+def check_users(principals: Iterable[Principal]) -> None:
+    """Raise ApiError INVALID_PRINCIPAL_TYPE unless the principals are users.
+
+    Only users authenticate. The owner of a token is the user that logs in with it, so an owner of
+    another type would be a user that it is not.
+    """
+    if not all(principal.is_user for principal in principals):
+        raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
 
 
 def is_principal(text: str) -> bool:

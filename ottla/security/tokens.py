@@ -8,11 +8,11 @@ Kafka 3.9.
 import base64
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.security.principal import Principal
+from ottla.security.principal import Principal, check_users
 from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism, credential_of
 
 _HMAC = "sha512"
@@ -43,16 +43,6 @@ class Lifetimes(NamedTuple):
 
     max_ms: int
     expiry_ms: int
-
-
-def check_users(principals: Iterable[Principal]) -> None:
-    """Raise ApiError INVALID_PRINCIPAL_TYPE unless the principals are users.
-
-    Only users authenticate. The owner of a token is the user that logs in with it, so an owner of
-    another type would be a user that it is not.
-    """
-    if not all(principal.is_user for principal in principals):
-        raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
 
 
 def hmac_of(secret_key: str, token_id: str) -> bytes:

@@ -10,8 +10,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.security.principal import Principal
-from ottla.security.tokens import check_users
+from ottla.security.principal import Principal, check_users
 from ottla.server.authentication.identity import may_request_tokens, principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
