@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.security.mock_credentials import SALT_BYTES
 from ottla.security.principal import Principal, check_users
 from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism, credential_of
 
@@ -55,6 +56,16 @@ def scram_credential(mechanism: ScramMechanism, token_hmac: bytes, salt: bytes) 
     password = base64.b64encode(token_hmac)
     salted = hashlib.pbkdf2_hmac(mechanism.digest, password, salt, ITERATIONS_MIN)
     return credential_of(mechanism, salt, salted, ITERATIONS_MIN)
+
+
+def salt_of(secret_key: str, mechanism: ScramMechanism, token_id: str) -> bytes:
+    """Return the salt of a token's credential, also for an id that no token has.
+
+    It is the same on every broker and after a restart. It must not be a part of any HMAC of a token:
+    the hash function is another one.
+    """
+    text = f"{mechanism.mechanism_name} {token_id}"
+    return hmac.digest(secret_key.encode(), text.encode(), "sha256")[:SALT_BYTES]
 
 
 def issued(
