@@ -3,9 +3,9 @@
 import pytest
 
 from ottla.cluster.acl_znodes import ACL_PATHS
+from ottla.cluster.login_znodes import LoginSecretNode
 from ottla.cluster.secured_znodes import OTTLA_ROOT, SECURE_ROOTS, secured, unsecured
 from ottla.cluster.zk.acls import CREATOR_ONLY, OPEN, READABLE, NodeAcl
-from ottla.cluster.login_znodes import LoginSecretNode
 from ottla.cluster.znodes import PERSISTENT_PATHS, BrokerSecretNode
 
 
