@@ -133,12 +133,12 @@ UNREADABLE = AccessControlEntry("", "", AclOperation.UNKNOWN, PermissionType.UNK
 
 
 def effective(entry: AccessControlEntry) -> AccessControlEntry | None:
-    """Return what a stored entry does, as an entry whose values are all known; None if nothing.
+    """Return the effect of a stored entry, as an entry whose values are all known; None if none.
 
     Another program or a newer version may have stored values that this version does not know. Such
-    an entry grants nothing, as in Kafka. Unless it is known to allow, it may be a denial: then, as
-    Kafka does not, it denies all that it may deny. That is every operation if its operation is not
-    known, and everyone if its principal is not.
+    an entry grants nothing, as in Kafka. Unless it is known to allow, it may be a denial, which
+    Kafka ignores. Here it denies every operation if its operation is not known, and everyone if its
+    principal is not known.
     """
     is_known = entry.operation >= AclOperation.ALL
     has_principal, has_host = is_principal(entry.principal or ""), bool(entry.host)

@@ -124,8 +124,8 @@ class AccessLists:
     def matching(self, wanted: AclBinding) -> list[AclBinding]:
         """Return the bindings that a filter matches, by pattern.
 
-        A stored entry with unknown values is what it does (`acls.effective`). Clients of Kafka
-        refuse a whole list in which a value is unknown.
+        The binding of a stored entry with unknown values has its effect (`acls.effective`). Clients
+        of Kafka refuse a whole list in which a value is unknown.
         """
         return [
             AclBinding(pattern, entry)
@@ -219,7 +219,7 @@ class AccessLists:
 
 
 def _applied(entries: Iterable[AccessControlEntry]) -> Iterator[AccessControlEntry]:
-    """Yield what the entries do."""
+    """Yield the effects of the entries."""
     for entry in entries:
         applied = effective(entry)
         if applied is not None:

@@ -52,10 +52,10 @@ class ClientExchange(Protocol):
 
 
 class ScramLogin(NamedTuple):
-    """What a server knows about the name in a client's first message.
+    """The credential for the name in a client's first message.
 
-    `user` is the user that the client is once it has proven to know the password; empty for an
-    unknown name, whose credential is a mock. `expiry_ms` is when a delegation token expires.
+    A client that proves to know the password is `user`, which is empty for an unknown name. The
+    credential of an unknown name is a mock. A delegation token expires at `expiry_ms`.
     """
 
     user: str
@@ -97,9 +97,9 @@ class PlainExchange:
 class ScramExchange:
     """Two messages, in which neither side sends the password.
 
-    `nonce` is random text without a comma. `find_user` returns what is known about a user, and
-    `find_token` about the id of a delegation token; it is None if tokens are not issued. Unknown
-    names must take as long, and have salts and iterations as known ones.
+    `nonce` is random text without a comma. `find_user` finds the login of a user, and `find_token`
+    that of a delegation token by its id; it is None if tokens are not issued. Unknown names must
+    take as long, and have salts and iterations as known ones.
     """
 
     def __init__(

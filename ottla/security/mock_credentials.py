@@ -1,4 +1,4 @@
-"""Mock credentials: what clients are shown that name a user who does not exist. Pure.
+"""Mock credentials, which clients see that name a user who does not exist. Pure.
 
 A client that names a user of SCRAM receives the user's salt and iterations before it proves that it
 knows the password (RFC 5802). For an unknown user they are derived from a secret of the cluster: so
@@ -28,7 +28,7 @@ _OF_JAVA = -1
 
 
 class Form(NamedTuple):
-    """What a client sees of a credential, except for random bytes; -1 is the Java client's salt."""
+    """The visible form of a credential; the length is -1 for salts of the Java client."""
 
     iterations: int
     salt_bytes: int

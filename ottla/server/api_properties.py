@@ -30,8 +30,8 @@ class ApiProperties:
     is_among_brokers: bool = False
     # Answered from the metadata: waits until the controller has informed this broker.
     needs_metadata: bool = False
-    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker (decision
-    # 0029), from this version on.
+    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker, from
+    # this version on (decision 0029).
     needs_proof: bool = False
     proof_since: int = 0
     # Sent by administrators, too: if an authorizer checks their right, they need no proof.

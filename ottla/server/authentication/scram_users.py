@@ -57,7 +57,7 @@ class ScramUsers:
                 self._credentials[mechanism, path] = credential
 
     def find(self, mechanism: ScramMechanism, user: str) -> ScramLogin:
-        """Return what the server knows about a user: a mock credential if the user is unknown."""
+        """Return the login of a user, with a mock credential if the user is unknown."""
         # For known users, too: it takes time.
         mock = self._mocks[mechanism].credential(user)
         known = self._credentials.get((mechanism, ConfigNode.sanitize(user)))

@@ -147,10 +147,10 @@ class DelegationTokens:
         ]
 
     def login(self, mechanism: ScramMechanism, token_id: str) -> ScramLogin:
-        """Return what is known about an id with which a client logs in.
+        """Return the login by the id of a token, with a mock credential if the id is unknown.
 
-        The first login with a token takes longer than one with an unknown id, which does not help
-        to find ids: they are random.
+        The first login with a token takes longer than one with an unknown id. That does not help
+        clients to find ids, which are random.
         """
         token = self._tokens.get(token_id)
         salt = tokens.salt_of(self._settings.secret_key, mechanism, token_id)

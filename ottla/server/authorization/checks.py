@@ -10,7 +10,6 @@ topics.
 from ottla.security.acls import AclOperation
 from ottla.server.authorization import cluster, groups, records, tokens, topics
 from ottla.server.authorization.guarding import Check, allow_everyone
-from ottla.server.handlers import write_txn_markers
 from ottla.wire.api_keys import ApiKey
 
 _ALTER, _DESCRIBE = AclOperation.ALTER, AclOperation.DESCRIBE
@@ -48,9 +47,7 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: records.check_add_partitions,
     ApiKey.ADD_OFFSETS_TO_TXN: records.check_add_offsets,
     ApiKey.END_TXN: records.transaction(_WRITE),
-    ApiKey.WRITE_TXN_MARKERS: cluster.cluster(
-        _ALTER, AclOperation.CLUSTER_ACTION, refuse=write_txn_markers.refused
-    ),
+    ApiKey.WRITE_TXN_MARKERS: cluster.cluster(_ALTER, AclOperation.CLUSTER_ACTION),
     ApiKey.TXN_OFFSET_COMMIT: records.check_txn_offset_commit,
     ApiKey.DESCRIBE_ACLS: cluster.cluster(_DESCRIBE),
     ApiKey.CREATE_ACLS: cluster.cluster(_ALTER, refuse=cluster.refuse_acls),

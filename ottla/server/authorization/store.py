@@ -268,7 +268,7 @@ def _entry(stored: AclEntry) -> AccessControlEntry:
 
 
 def _row(entry: AccessControlEntry) -> AclEntry:
-    """Return the strings of a new entry; of one with unknown values, those of what it does."""
+    """Return the strings of a new entry; if its values are not known, those of its effect."""
     written = effective(entry) or entry
     return AclEntry(
         written.principal or "",
@@ -282,12 +282,12 @@ def _report_unknown(pattern: ResourcePattern, rows: _Rows) -> None:
     for entry, row in rows.items():
         applied = effective(entry)
         if applied != entry:
-            does = "grants nothing" if applied is None else f"denies {applied.operation.name}"
+            effect = "none" if applied is None else f"deny {applied.operation.name}"
             _log.error(
-                "entry of an access control list not known path=%s entry=%r: it %s",
+                "access control entry not known path=%s entry=%r effect=%r",
                 _path(pattern),
                 tuple(row),
-                does,
+                effect,
             )
 
 

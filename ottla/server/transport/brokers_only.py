@@ -10,21 +10,30 @@ from ottla.server.context import RequestContext
 Handle = Callable[[RequestContext, Any], Any]
 
 
-def for_brokers_only(handle: Handle, refuse: Callable[[Any], Any] | None = None) -> Handle:
-    """Return `handle` with the check; the dispatcher calls the result as it would call `handle`.
-
-    `refuse` returns the response to a refused request if that has no error of its own.
-    """
+def for_brokers_only(handle: Handle) -> Handle:
+    """Return `handle` with the check; the dispatcher calls the result as it would call `handle`."""
 
     def checked(context: RequestContext, request: Any) -> Any:
-        if context.is_from_any_broker:
+        if not context.is_from_any_broker:
+            raise ApiError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                "Only a broker of this cluster may send this request.",
+            )
+        return handle(context, request)
+
+    return checked
+
+
+def refused_in_parts(handle: Handle, refuse: Callable[[Any], Any]) -> Handle:
+    """Return `handle` with `refuse` for the response to a sender that a check has refused."""
+
+    def checked(context: RequestContext, request: Any) -> Any:
+        try:
             return handle(context, request)
-        if refuse is not None:
+        except ApiError as error:
+            if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise
             return refuse(request)
-        raise ApiError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            "Only a broker of this cluster may send this request.",
-        )
 
     return checked
 

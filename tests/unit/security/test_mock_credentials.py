@@ -99,7 +99,7 @@ def test_mock_of_a_user_rarely_changes() -> None:
 
 
 def test_without_users_a_mock_has_the_usual_form() -> None:
-    """That is the form of Ottla's own tools; a form that the last user had is forgotten."""
+    """Ottla's tools create credentials of that form. The form of a removed user is forgotten."""
     beside = mocks()
     usual = beside.credential("eve")
     assert (usual.iterations, len(usual.salt)) == (4096, 16)

@@ -31,7 +31,7 @@ def stored(iterations: int = 4096, salt: bytes = b"\1" * 16) -> dict[str, str]:
 
 
 class Shown(NamedTuple):
-    """What a client sees of a user before it proves anything."""
+    """The values that a client receives before it proves anything."""
 
     salt: bytes
     iterations: int
@@ -43,7 +43,7 @@ def logins_of(users: ScramUsers, seed: int = 1) -> Logins:
 
 
 def shown(logins: Logins, user: str) -> Shown:
-    """Return what a client sees of a user."""
+    """Return the values that a client receives for a user."""
     exchange = logins.begin("SASL", SCRAM, is_raw=False)
     reply = exchange.step(f"n,,n={user},r=x".encode()).decode()
     _, salt, iterations = reply.split(",")

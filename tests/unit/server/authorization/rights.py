@@ -1,11 +1,11 @@
-"""What each API needs: requests of a principal, and the least of its rights that allows them.
+"""Requests of a principal for each API, and the least of its rights that allows them.
 
-    API [VERSION]: RIGHT ERROR {request}        in the notation of transcripts (`tests.compat.recorded`)
+    API [VERSION]: RIGHT ERROR {request}
 
-The version is the newest one by default. RIGHT is `describe` or `full` (every operation on the
-resources), or `proof`: only a broker of the cluster is served. A request that is refused has the
-ERROR somewhere in its response, without its end `_AUTHORIZATION_FAILED`. If ERROR is `-`, the
-response hides the name `seen` instead.
+A request has the notation of `tests.compat.recorded`, and the newest version by default. RIGHT is
+`describe`, or `full` (every operation on the resources), or `proof` if only a broker of the cluster
+is served. The response to a refused request has the ERROR somewhere, here without its end
+`_AUTHORIZATION_FAILED`. If ERROR is `-`, the response hides the name `seen` instead.
 """
 
 import re

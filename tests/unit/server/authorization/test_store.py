@@ -103,7 +103,7 @@ async def test_permission_that_is_not_known_does_not_grant_access(
     """It may be a denial, so it takes a right away that another entry grants; the log has it."""
     await store_rows(stores, row(permissionType=permission))
     assert not may_read(await stores.store())
-    assert f"not known path={LITERAL_PATH}" in caplog.text
+    assert f"entry not known path={LITERAL_PATH}" in caplog.text
     await store_rows(stores, row(permissionType=permission), row(operation="All"))
     assert not may_read(await stores.store())
 
@@ -114,7 +114,7 @@ async def test_permission_that_is_not_known_does_not_grant_access(
 async def test_entry_that_is_not_known_does_not_grant_access(
     stores: Stores, stored: object
 ) -> None:
-    """As in Kafka."""
+    """Kafka ignores it, too."""
     await store_rows(stores, stored)
     assert not may_read(await stores.store())
 
@@ -133,13 +133,13 @@ async def test_list_that_cannot_be_read_denies_everything(
     await until(lambda: not may_read(store))
     assert not may_read(await stores.store())
     assert may_read(store, "other")
-    assert f"not known path={LITERAL_PATH}" in caplog.text
+    assert f"entry not known path={LITERAL_PATH}" in caplog.text
     await store.update(TOPIC, lambda _: frozenset())
     assert may_read(store)
 
 
 async def test_empty_node_has_no_entry(stores: Stores) -> None:
-    """As in Kafka: a tool may have created it."""
+    """A tool may have created it, as Kafka's tools do."""
     await stores.session.ensure(LITERAL_PATH)
     assert (await stores.store()).lists.patterns() == []
 

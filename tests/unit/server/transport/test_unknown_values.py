@@ -80,7 +80,10 @@ CASES = [
     *(
         ("AlterUserScramCredentials", f'{{{rows}: [{{name: "zoe", mechanism: {code}, {rest}}}]}}')
         for code in (0, 3, 99, -1)
-        for rows, rest in (("upsertions", 'iterations: 4096, salt: x"00"'), ("deletions", 'name: "z"'))
+        for rows, rest in (
+            ("upsertions", 'iterations: 4096, salt: x"00"'),
+            ("deletions", 'name: "z"'),
+        )
     ),
     *(
         (
