@@ -200,6 +200,9 @@ def _problem(binding: AclBinding) -> ApiError | None:
         reason = "Invalid empty resource name"
     elif "/" in name:
         reason = f"ACL binding contains invalid resource name: {name}"
+    elif not binding.entry.host:
+        # Kafka stores such an entry, which concerns no host.
+        reason = "Invalid empty host"
     else:
         try:
             Principal.parse(binding.entry.principal or "")

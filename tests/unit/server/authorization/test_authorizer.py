@@ -106,6 +106,15 @@ async def test_unknown_entries_are_deleted(stores: Stores) -> None:
     assert authorizer.store.lists.patterns() == []
 
 
+async def test_entry_without_a_host_is_not_valid(stores: Stores) -> None:
+    """It would concern no host, and look like a damaged one in the tree."""
+    authorizer = await authorizer_of(stores)
+    (error,) = await authorizer.create([AclBinding(TOPIC, entry()._replace(host=""))])
+    assert error is not None
+    assert (error.code, error.message) == (ErrorCode.INVALID_REQUEST, "Invalid empty host")
+    assert authorizer.store.lists.patterns() == []
+
+
 async def test_deleted_entry_is_reported_by_the_first_filter(stores: Stores) -> None:
     """A filter without matches reports nothing."""
     authorizer = await authorizer_of(stores)
