@@ -5,7 +5,7 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
@@ -18,11 +18,12 @@ from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import authorization_options, option_tables, security_options
+from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.zk.port import Coordination
-from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
 from ottla.net.tls import client_context
 from ottla.replication.replicas import Replicas
+from ottla.security.scram import ScramMechanism
 from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
@@ -46,14 +47,16 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with OAUTHBEARER, a secret key for delegation tokens, or an authorizer need them.
+# Only brokers with SCRAM, OAUTHBEARER, a secret key for delegation tokens, or an authorizer need
+# them.
 if TYPE_CHECKING:
-    from ottla.server.authentication import bearers, tokens
+    from ottla.server.authentication import bearers, scram_users, tokens
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
     bearers = deferred_module("ottla.server.authentication.bearers")
+    scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
     store = deferred_module("ottla.server.authorization.store")
@@ -65,7 +68,8 @@ _FOLLOWER_SESSIONS_MAX = 10_000
 class Settings(NamedTuple):
     """The settings that a broker follows, and the parts that they configure.
 
-    `tokens` is None if the broker issues no delegation tokens.
+    `tokens` is None if the broker issues no delegation tokens, `scram_users` if no listener has
+    SCRAM.
     """
 
     current: Current
@@ -74,9 +78,13 @@ class Settings(NamedTuple):
     quotas: ClientQuotas
     client_metrics: ClientMetrics
     tokens: "tokens.DelegationTokens | None"
+    scram_users: "scram_users.ScramUsers | None"
 
-    async def start(self, session: Coordination) -> None:
+    async def start(self, session: Coordination, rng: Rng) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
+        if self.scram_users is not None:
+            await self.scram_users.start(session, rng)
+            self.configs.on_entity.append(self.scram_users.settings_changed)
         self.configs.on_entity += [
             self.quotas.settings_changed,
             self.client_metrics.settings_changed,
@@ -114,8 +122,11 @@ class Composition(NamedTuple):
     net: Net
     tasks: Tasks
 
-    def settings(self, cluster_id: str) -> Settings:
-        """Return the settings before they have been read from the tree."""
+    def settings(self, cluster_id: str, security: Mapping[str, ListenerSecurity]) -> Settings:
+        """Return the settings before they have been read from the tree.
+
+        `security` is that of the listeners by name.
+        """
         configs = ConfigStore(self.options, self.node_id, self.tasks)
         served = apis.advertised_apis()
         image = ClusterImage(cluster_id=cluster_id)
@@ -126,6 +137,7 @@ class Composition(NamedTuple):
             quotas=client_quotas(self.options, self.clock),
             client_metrics=client_metrics(self.options, self.rng),
             tokens=self._tokens(),
+            scram_users=_scram_users(security.values()),
         )
 
     def _tokens(self) -> "tokens.DelegationTokens | None":
@@ -263,7 +275,7 @@ class Composition(NamedTuple):
             heavy_batches=HeavyBatches(self.files, self.clock),
             logins=Logins(
                 listeners.security,
-                lambda: settings.configs.entities(ConfigNode.USERS),
+                settings.scram_users,
                 self.rng,
                 self.clock,
                 settings.tokens,
@@ -288,3 +300,9 @@ class Composition(NamedTuple):
             clock=self.clock,
             settings=lambda: cleaning.Settings.from_options(broker.options),
         )
+
+
+def _scram_users(listeners: Iterable[ListenerSecurity]) -> "scram_users.ScramUsers | None":
+    names = {mechanism.mechanism_name for mechanism in ScramMechanism}
+    has_scram = any(names.intersection(listener.mechanisms) for listener in listeners)
+    return scram_users.ScramUsers() if has_scram else None

@@ -199,8 +199,8 @@ class Node:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
         secret = await ensure_broker_secret(session, self._rng) if is_proven else None
         self._undo.push_async_callback(self._tasks.close)
-        settings = self._composition.settings(cluster_id)
-        await settings.start(session)
+        settings = self._composition.settings(cluster_id, self._listeners.security)
+        await settings.start(session, self._rng)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
         replicas = await self._open_storage(settings, cluster_id)
         # No task may use a log that is being closed.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.testing.cluster import Cluster
 from tests.compat import java
 from tests.compat.reading import everything
@@ -238,9 +239,13 @@ def test_java_producer_commits_transaction_after_transaction(
 @pytest.mark.slow
 def test_kafkas_tools_see_our_transactions(tmp_path: Path) -> None:
     """`kafka-transactions` lists, describes and aborts them; DumpLogSegments reads their log."""
-    with Cluster(data=tmp_path / "data", options={"transaction.state.log.num.partitions": "3"}) as (
-        cluster
-    ):
+    options = {
+        "transaction.state.log.num.partitions": "3",
+        # Only an authorizer knows an administrator, who may write markers.
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+    }
+    with Cluster(data=tmp_path / "data", options=options) as cluster:
         cluster.create_topic("in")
         producer = transactional(cluster)
         producer.begin_transaction()

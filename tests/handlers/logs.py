@@ -23,12 +23,14 @@ from ottla.cluster.names import validate_topic_name
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.cluster.options.security_options import ListenerSecurity
+from ottla.cluster.znodes import ConfigNode
 from ottla.controller.planning.notices import MetadataUpdate
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server import local_broker
 from ottla.server.authentication.logins import Logins
+from ottla.server.authentication.scram_users import ScramUsers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
@@ -61,6 +63,15 @@ class Clock(RealClock):
         return 1_767_225_600_000
 
 
+def scram_users(settings: Mapping[str, Mapping[str, str]], secret: bytes = b"") -> ScramUsers:
+    """Return users of SCRAM with these settings in the tree."""
+    users = ScramUsers()
+    users.begin(secret)
+    for name, values in settings.items():
+        users.settings_changed(ConfigNode.USERS, ConfigNode.sanitize(name), values)
+    return users
+
+
 class NoConfigs:
     """A config store that has nothing to read."""
 
@@ -81,7 +92,7 @@ class LogsBroker:
         self.tasks = Tasks()
         self.logins = Logins(
             {"SASL": ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})},
-            dict,
+            scram_users({}),
             self.rng,
             self.clock,
         )

@@ -44,7 +44,7 @@ class Sender:
         identity = self.identity = connection.identity
         self.is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
         self.requester = Requester(
-            principal_of(connection).text(), host_address(connection.peer_address[0])
+            principal_of(connection), host_address(connection.peer_address[0])
         )
         # Operations on topics that this generation of the authorizer's lists allows.
         self._allowed: set[tuple[int, str]] = set()

@@ -2,15 +2,17 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import (
     CLUSTER_NAME,
+    AccessControlEntry,
     AclBinding,
     AclOperation,
     ResourcePattern,
     ResourceType,
+    effective,
     entry_matches,
     exact_patterns,
     pattern_matches,
@@ -102,7 +104,7 @@ class Authorizer:
         self._logged.add(shortened)
         _log.info(
             "denied principal=%s host=%s operation=%s resource=%s:%s",
-            requester.principal,
+            requester.principal.text(),
             requester.host,
             operation.name,
             resource_type.name,
@@ -145,30 +147,46 @@ class Authorizer:
             ]
             if not matching:
                 continue
-            deleted: dict[AclBinding, int] = {}
+            deleted: dict[AccessControlEntry, int] = {}
 
             def without(
                 entries: Entries,
-                pattern: ResourcePattern = pattern,
                 matching: Sequence[tuple[int, AclBinding]] = matching,
-                deleted: dict[AclBinding, int] = deleted,
+                deleted: dict[AccessControlEntry, int] = deleted,
             ) -> Entries:
                 deleted.clear()
-                for entry in sorted(entries):
-                    for number, wanted in matching:
-                        if entry_matches(wanted.entry, entry):
-                            deleted[AclBinding(pattern, entry)] = number
-                            break
-                return entries - {binding.entry for binding in deleted}
+                kept, removed = _without(entries, matching)
+                deleted |= removed
+                return kept
 
             failure = None
             try:
                 await self.store.update(pattern, without)
             except ApiError as error:
                 failure = error
-            for binding, number in deleted.items():
-                results[number].append((binding, failure))
+            for entry, number in deleted.items():
+                results[number].append((AclBinding(pattern, entry), failure))
         return results
+
+
+def _without(
+    entries: Entries, matching: Iterable[tuple[int, AclBinding]]
+) -> tuple[Entries, dict[AccessControlEntry, int]]:
+    """Return the entries that no filter matches, and the number of the filter for the others.
+
+    An entry that does nothing, because its values are not known, is removed without a number.
+    """
+    kept = set(entries)
+    deleted: dict[AccessControlEntry, int] = {}
+    for entry in sorted(entries):
+        applied = effective(entry)
+        for number, wanted in matching:
+            if entry_matches(wanted.entry, applied or entry):
+                kept.discard(entry)
+                if applied is not None:
+                    deleted.setdefault(applied, number)
+                break
+    return frozenset(kept), deleted
 
 
 def _problem(binding: AclBinding) -> ApiError | None:
@@ -182,6 +200,9 @@ def _problem(binding: AclBinding) -> ApiError | None:
         reason = "Invalid empty resource name"
     elif "/" in name:
         reason = f"ACL binding contains invalid resource name: {name}"
+    elif not binding.entry.host:
+        # Kafka stores such an entry, which concerns no host.
+        reason = "Invalid empty host"
     else:
         try:
             Principal.parse(binding.entry.principal or "")

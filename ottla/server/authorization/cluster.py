@@ -23,7 +23,6 @@ from ottla.wire.messages import (
     describe_log_dirs,
     elect_leaders,
     incremental_alter_configs,
-    write_txn_markers,
 )
 
 _ERROR = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -116,33 +115,6 @@ def refuse_moves(
             )
             for directory in request.dirs
             for topic in directory.topics
-        ]
-    )
-
-
-def refuse_markers(
-    request: write_txn_markers.WriteTxnMarkersRequest,
-) -> write_txn_markers.WriteTxnMarkersResponse:
-    """Refuse each partition of each marker."""
-    rows = write_txn_markers
-    return rows.WriteTxnMarkersResponse(
-        markers=[
-            rows.WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    rows.WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            rows.WritableTxnMarkerPartitionResult(
-                                partition_index=number, error_code=_FAILED
-                            )
-                            for number in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
         ]
     )
 

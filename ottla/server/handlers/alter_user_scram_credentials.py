@@ -4,7 +4,7 @@ The tree keeps keys that are derived from the salted password, as Apache Kafka 3
 /config/users. Each user is changed once in a request: a second change is DUPLICATE_RESOURCE, and
 then neither is made. Follows Kafka's ScramControlManager.
 
-Not done: nothing. No listener has SASL yet, so that credentials are kept but not asked for.
+Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode

@@ -29,7 +29,11 @@ from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsag
 from ottla.server.quotas.steps import Timed
 from ottla.server.shortcuts import RouteParts
 from ottla.server.transport.apis import ROWS, Row
-from ottla.server.transport.brokers_only import for_brokers_only
+from ottla.server.transport.brokers_only import (
+    for_brokers_only,
+    is_for_brokers,
+    refused_in_parts,
+)
 from ottla.server.transport.cached_responses import CachedResponses
 from ottla.server.transport.informed import once_informed
 from ottla.server.transport.request_probe import ApiProbe
@@ -94,8 +98,10 @@ class Route:
         if authorizer is not None:
             check = checks.CHECKS[row.handler.API]
             self.handle = guarding.guarded(self.handle, check, authorizer, broker.current)
-        if row.needs_proof:
+        if is_for_brokers(row, version, is_authorized=authorizer is not None):
             self.handle = for_brokers_only(self.handle)
+        if row.refuse is not None:
+            self.handle = refused_in_parts(self.handle, row.refuse)
         if row.needs_metadata:
             self.handle = once_informed(self.handle)
         self.is_plain = not (self.is_async or row.is_cached)

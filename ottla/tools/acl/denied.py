@@ -87,6 +87,13 @@ _FIELDS = {
 _NAMES = ("name", "resource_name", "group_id")
 _PARAMETERS = {_TOPIC: ("topic", "topics"), _GROUP: ("group",), _ID: ("transactional_id",)}
 _NAMES_MAX = 3
+# Added to the sentence about a request that brokers may refuse for another reason.
+_NOTES = {
+    "WriteTxnMarkers": (
+        ". Brokers of Ottla that have no authorizer refuse it to every client: set "
+        "authorizer.class.name"
+    ),
+}
 
 
 def denied(error: ApiError, request: Message | None, brokers: Brokers) -> ApiError:
@@ -106,7 +113,13 @@ def denied(error: ApiError, request: Message | None, brokers: Brokers) -> ApiErr
     names = _names_in(request, option) or _names_of(context.params, option)
     quoted = [name for name in names if repr(name) in str(error)] or names
     chosen = quoted if len(quoted) <= _NAMES_MAX else []
-    return _sentence(error, option, chosen, operation, brokers)
+    sentence = _sentence(error, option, chosen, operation, brokers)
+    note = _NOTES.get(_name(request), "")
+    return ApiError(sentence.code, f"{sentence.message}{note}")
+
+
+def _name(request: Message | None) -> str:
+    return "" if request is None else type(request).__name__.removesuffix("Request")
 
 
 def _sentence(
@@ -129,8 +142,8 @@ def _operation(option: str, request: Message | None, context: click.Context) -> 
     """Return the operation that is needed; "" if it is not known."""
     verb = context.command_path.partition(" ")[2]
     of_verb = _OF_VERBS.get((option, verb), "")
-    name = type(request).__name__.removesuffix("Request")
-    if request is None or name == "ApiVersions":
+    name = _name(request)
+    if name in ("", "ApiVersions"):
         return of_verb
     return _OF_REQUESTS.get(name) or of_verb or _DESCRIBE
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.client.admin.transactions import describe_producers
+from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.testing import Cluster
 from tests.compat.scripts.actions import perform
 
@@ -17,6 +18,9 @@ def _cluster(run: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         # A broker that verifies partitions accepts no transaction without its coordinator.
         "transaction.partition.verification.enable": "false",
         "transaction.state.log.num.partitions": "1",
+        # Only an authorizer knows an administrator, who may write markers.
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
     }
     with Cluster(options=options) as cluster:
         monkeypatch.setenv("OTTLA_BOOTSTRAP", cluster.bootstrap)
@@ -85,6 +89,19 @@ def test_transaction_that_hangs_is_found_and_aborted(run: Any, cluster: Cluster)
     done = run(*abort, "--yes")
     assert done.out.startswith(b"Aborted the transaction of producer")
     assert _open(cluster, "b") == []
+
+
+def test_marker_needs_an_authorizer(run: Any) -> None:
+    """Without one, brokers know no administrator: the error has the option to set."""
+    with Cluster(options={"transaction.partition.verification.enable": "false"}) as cluster:
+        cluster.create_topic("b", partitions=1)
+        perform("hanging-transaction other b", cluster.bootstrap, "")
+        abort = ("transaction", "abort", "--partition", "b:0", "--start-offset", "0", "--yes")
+        done = run(*abort, "--bootstrap", cluster.bootstrap)
+        assert done.code != 0
+        assert "denied the operation Alter" in done.errors
+        assert "set authorizer.class.name" in done.errors
+        assert _open(cluster, "b") == [0]
 
 
 def test_transaction_of_an_id_is_aborted(run: Any, cluster: Cluster) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.security import acls
 from ottla.security.acls import (
     AccessControlEntry,
     AclBinding,
@@ -16,8 +17,9 @@ from ottla.security.acls import (
     ResourceType,
 )
 from ottla.security.authorization import AccessLists, Requester, Rules
+from ottla.security.principal import Principal
 
-ANN = Requester("User:ann", "10.0.0.1")
+ANN = Requester(Principal("User", "ann"), "10.0.0.1")
 TOPIC = ResourceType.TOPIC
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 ALL, READ, WRITE, DESCRIBE = (
@@ -153,6 +155,85 @@ def test_removed_entries_leave_nothing(entries: list[AclBinding], data: st.DataO
         expected = naive(rest, Rules(), READ, TOPIC, name)
         assert lists.allow(Rules(), ANN, READ, TOPIC, name) == expected
     assert set(lists.matching(AclBinding())) == set(rest)
+
+
+unknown_entries = st.builds(
+    AccessControlEntry,
+    st.sampled_from(["User:ann", "User:ben", "User:*", "ann", ""]),
+    st.sampled_from(["10.0.0.1", "10.0.0.2", "*", ""]),
+    st.sampled_from(AclOperation),
+    st.sampled_from(PermissionType),
+).filter(lambda entry: acls.effective(entry) != entry)
+
+
+@given(lists_of, unknown_entries, st.booleans(), concrete, st.sampled_from(NAMES))
+def test_entry_with_unknown_values_grants_nothing(
+    entries: list[AclBinding],
+    unknown: AccessControlEntry,
+    allows: bool,
+    operation: AclOperation,
+    name: str,
+) -> None:
+    """Neither by itself nor beside other entries, and whatever the default is."""
+    rules, lists = Rules(allows_if_no_acl=allows), access_lists(entries)
+    pattern = ResourcePattern(TOPIC, name)
+    before = lists.allow(rules, ANN, operation, TOPIC, name)
+    some = lists.allow_any(rules, ANN, operation, TOPIC)
+    lists.replace(pattern, {*lists.entries(pattern), unknown})
+    assert lists.allow(rules, ANN, operation, TOPIC, name) <= before
+    assert lists.allow_any(rules, ANN, operation, TOPIC) <= some
+    lists.replace(pattern, {unknown})
+    assert not access_lists([AclBinding(pattern, unknown)]).allow(
+        rules, ANN, operation, TOPIC, name
+    )
+
+
+@pytest.mark.parametrize(
+    ("principal", "host", "operation", "permission"),
+    [
+        ("User:ann", "*", READ, PermissionType.UNKNOWN),
+        ("User:ann", "*", READ, PermissionType.ANY),
+        ("User:ann", "*", AclOperation.UNKNOWN, PermissionType.UNKNOWN),
+        ("User:ann", "*", AclOperation.UNKNOWN, DENY),
+        ("User:*", "10.0.0.1", AclOperation.ANY, DENY),
+        ("ann", "*", READ, DENY),
+        ("User:ann", "", READ, DENY),
+        tuple(acls.UNREADABLE),
+    ],
+)
+def test_entry_that_may_be_a_denial_denies(
+    principal: str, host: str, operation: AclOperation, permission: PermissionType
+) -> None:
+    """The right of another entry does not open the resource."""
+    granted = on("abc", operation=ALL)
+    assert allow(granted)
+    doubtful = on("abc", principal, host, operation, permission)
+    assert not allow(granted, doubtful)
+    assert not access_lists([granted, doubtful]).allow_any(Rules(), ANN, READ, TOPIC)
+    (listed,) = {*access_lists([granted, doubtful]).matching(AclBinding())} - {granted}
+    assert not listed.is_unknown
+    assert listed.entry.permission_type is DENY
+
+
+@pytest.mark.parametrize(
+    ("principal", "host", "operation"),
+    [
+        ("User:ann", "*", AclOperation.UNKNOWN),
+        ("User:ann", "*", AclOperation.ANY),
+        ("ann", "*", READ),
+        ("User:ann", "", READ),
+    ],
+)
+def test_unknown_permission_of_a_user_allows_nothing(
+    principal: str, host: str, operation: AclOperation
+) -> None:
+    """It takes no right away, is not listed, and keeps the resource closed for everyone else."""
+    unknown = on("abc", principal, host, operation)
+    assert not allow(unknown)
+    assert allow(unknown, on("abc"))
+    lists = access_lists([unknown])
+    assert not lists.allow(Rules(allows_if_no_acl=True), ANN, READ, TOPIC, "abc")
+    assert lists.matching(AclBinding()) == []
 
 
 def test_denial_wins() -> None:

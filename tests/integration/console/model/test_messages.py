@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.errors import ApiError, ConfigError
+from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.console.model import topics
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect
@@ -203,27 +204,39 @@ def test_aborted_transactions_are_hidden_from_committed_reads(
     del producer
 
 
+@pytest.fixture
+def guarded() -> Iterator[ClusterConnection]:
+    """Return a connection of an administrator, whom only an authorizer knows."""
+    options = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    with Cluster(options=options) as cluster:
+        connection = ClusterConnection(ClusterSettings("test", cluster.bootstrap))
+        yield connection
+        connection.close()
+
+
 def test_a_transaction_that_its_coordinator_knows_is_not_hanging(
-    records: ClusterConnection, cluster: Cluster, topic: str
+    guarded: ClusterConnection, topic: str
 ) -> None:
     """An open transaction is not hanging; an abort marker for its producer ends it in the
     partition.
     """
-    topics.create_topic(records, topics.NewTopic(topic, 1, 1))
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
+    topics.create_topic(guarded, topics.NewTopic(topic, 1, 1))
+    producer = Producer(
+        {"bootstrap.servers": guarded.settings.bootstrap, "transactional.id": topic}
+    )
     producer.init_transactions(10)
     producer.begin_transaction()
     producer.produce(topic, b"open")
     producer.flush(10)
-    assert find_hanging(records, topic=topic, max_timeout_s=-60.0) == []
-    log = inspect(records, topic, 0)
+    assert find_hanging(guarded, topic=topic, max_timeout_s=-60.0) == []
+    log = inspect(guarded, topic, 0)
     (row,) = log.producers
     assert (row.transaction_start_offset, log.last_stable_offset) == (0, 0)
     hanging = HangingTransaction(
         topic, 0, row.producer_id, row.producer_epoch, row.coordinator_epoch, 0, 0, 0.0
     )
-    change = abort_hanging(records, hanging)
+    change = abort_hanging(guarded, hanging)
     assert change.action == "transaction.abort-hanging"
-    assert inspect(records, topic, 0).producers[0].transaction_start_offset is None
-    assert inspect(records, topic, 0).last_stable_offset == 2
+    assert inspect(guarded, topic, 0).producers[0].transaction_start_offset is None
+    assert inspect(guarded, topic, 0).last_stable_offset == 2
     del producer

@@ -11,14 +11,16 @@ from ottla.security.acls import (
     AclBinding,
     AclOperation,
     PatternType,
+    PermissionType,
     ResourcePattern,
     ResourceType,
 )
 from ottla.security.authorization import Requester, Rules
+from ottla.security.principal import Principal
 from ottla.server.authorization.authorizer import Authorizer
 from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 
-ANN = Requester("User:ann", "10.0.0.1")
+ANN = Requester(Principal("User", "ann"), "10.0.0.1")
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 
 
@@ -91,6 +93,26 @@ async def test_entry_that_is_not_valid(
     assert reason in errors[0].message
     assert errors[1] is None
     assert authorizer.store.lists.entries(TOPIC) == {entry()}
+
+
+async def test_unknown_entries_are_deleted(stores: Stores) -> None:
+    """The result has what they did; those that did nothing are deleted silently."""
+    authorizer = await authorizer_of(stores)
+    doubtful = entry(permission=PermissionType.UNKNOWN)
+    nothing = entry("User:ben", AclOperation.UNKNOWN)
+    await authorizer.store.update(TOPIC, lambda _: frozenset({doubtful, nothing}))
+    (deleted,) = await authorizer.delete([AclBinding(TOPIC)])
+    assert deleted == [(AclBinding(TOPIC, entry(permission=PermissionType.DENY)), None)]
+    assert authorizer.store.lists.patterns() == []
+
+
+async def test_entry_without_a_host_is_not_valid(stores: Stores) -> None:
+    """It would concern no host, and look like a damaged one in the tree."""
+    authorizer = await authorizer_of(stores)
+    (error,) = await authorizer.create([AclBinding(TOPIC, entry()._replace(host=""))])
+    assert error is not None
+    assert (error.code, error.message) == (ErrorCode.INVALID_REQUEST, "Invalid empty host")
+    assert authorizer.store.lists.patterns() == []
 
 
 async def test_deleted_entry_is_reported_by_the_first_filter(stores: Stores) -> None:
