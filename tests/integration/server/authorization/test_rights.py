@@ -39,7 +39,7 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsha
 from tests.compat.recorded import messages, notation
 from tests.compat.recorded.player import Line, Target
 from tests.compat.recorded.symbols import Symbols
-from tests.unit.server.authorization.rights import CASES, OPEN, Case
+from tests.integration.server.authorization.rights import CASES, OPEN, Case
 
 USERS = ("ann", "ben")
 # The rights of a user: none; describe; every operation; every operation but denied; every operation
