@@ -22,6 +22,7 @@ from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
 from ottla.net.receiving import PREFIX_BYTES, SIZE, UnhandledBytes, impossible_size
 from ottla.net.sending import SendHalf, memory_bytes
+from ottla.net.transports import LOST
 from ottla.net.unsent import UnsentBudget
 
 _log = logging.getLogger(__name__)
@@ -255,6 +256,7 @@ class Connection(SendHalf):
         while self._pending:
             self._pending.popleft().abandon()
         endpoint.forget(self)
+        self._transport = LOST
 
     def _continue_sending(self) -> None:
         self.active_at = max(self._time(), self._mute.until)

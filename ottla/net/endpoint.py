@@ -106,6 +106,11 @@ class Endpoint:
             connection.serve(handler)
 
     @property
+    def handshakes_count(self) -> int:
+        """The number of TLS handshakes that are not complete."""
+        return self._handshakes_count
+
+    @property
     def connections_count(self) -> int:
         """The number of open connections."""
         return len(self._connections)

@@ -289,6 +289,7 @@ class RealListener:
         except OSError as error:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
+            _free_frames(error)
 
     def _end_connected(self) -> None:
         """End the coroutines of connections that their protocols know.
@@ -371,6 +372,15 @@ class RealFileSocket:
         return int.from_bytes(packed, sys.byteorder)
 
 
+def _free_frames(error: OSError) -> None:
+    """Cut the traceback of a handshake that failed.
+
+    A frame of asyncio in it refers to the error, and to OpenSSL's objects: only the garbage
+    collector would free them.
+    """
+    error.__traceback__ = None
+
+
 def _no_name(host: str) -> socket.gaierror:
     """Return the error for a host with a label that is empty or has more than 63 letters."""
     return socket.gaierror(socket.EAI_NONAME, f"{host!r} is not the name of a host")
@@ -430,6 +440,9 @@ class RealNet:
             )
         except UnicodeError as error:
             raise _no_name(host) from error
+        except OSError as error:
+            _free_frames(error)
+            raise
         return transport, protocol
 
     async def resolve(self, host: str) -> list[str]:
