@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.base import patterns
+from ottla.base.text import patterns
 from ottla.metrics.beans import Bean, Properties
 
 # Values with these characters are quoted.

@@ -9,8 +9,8 @@ rules are matched against.
 import re
 from typing import Any, NamedTuple
 
-from ottla.base import patterns
-from ottla.base.patterns import InvalidPatternError, Pattern
+from ottla.base.text import patterns
+from ottla.base.text.patterns import InvalidPatternError, Pattern
 
 _TEXT = r"(?:\\.|[^\\/])*"
 _RULE = re.compile(

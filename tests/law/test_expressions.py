@@ -82,7 +82,7 @@ def test_expressions_from_outside_use_re2() -> None:
         for call in _called_in_functions(item)
         if not isinstance(call.args[0], ast.Constant | ast.BinOp)
     }
-    assert source.complaints("expressions", offences, "Use ottla.base.patterns:") == []
+    assert source.complaints("expressions", offences, "Use ottla.base.text.patterns:") == []
 
 
 def _constants() -> list[tuple[str, re.Pattern[str]]]:

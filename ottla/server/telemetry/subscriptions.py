@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.options import OptionType
-from ottla.base.patterns import Pattern, compiled
+from ottla.base.text.patterns import Pattern, compiled
 from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
 
 ALL_METRICS = "*"

@@ -2,9 +2,9 @@
 of consumers, whose syntax is RE2's.
 """
 
-from ottla.base import patterns
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.patterns import InvalidPatternError
+from ottla.base.text import patterns
+from ottla.base.text.patterns import InvalidPatternError
 
 _REASONS = {
     "missing )": "missing closing )",

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ottla.base.patterns import InvalidPatternError, compiled, escaped
+from ottla.base.text.patterns import InvalidPatternError, compiled, escaped
 
 
 @pytest.mark.parametrize("text", ["(a+)+$", "(a|aa)*b", "(.*a){25}$", "(a*)*b"])
