@@ -103,6 +103,8 @@ class Hellos:
             self.give_up(handshake, error.strerror or str(error))
             return
         if data[:1] not in (b"", _HANDSHAKE):
+            # Bytes that are not read would reset the connection.
+            handshake.socket.recv(len(data), socket.MSG_DONTWAIT)
             self.give_up(handshake, "the peer does not use TLS")
             return
         needed_bytes = _HEADER_BYTES
