@@ -394,6 +394,14 @@ class SendHalf(asyncio.BufferedProtocol):
             self._pause()
         self._close_when_sent()
 
+    def dismiss(self, reason: str) -> None:
+        """Close the connection at once because of `reason`: the peer is not waited for.
+
+        TLS would wait for the farewell of the peer.
+        """
+        self.close(reason)
+        self.abort()
+
     def _pause(self) -> None:
         """Stop reading; `Connection` does."""
 

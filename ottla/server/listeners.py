@@ -11,13 +11,15 @@ from ottla.base.files import FileSystem, lent_count
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
-from ottla.cluster.options import option_tables
+from ottla.cluster.options import admission_options, option_tables
 from ottla.cluster.options.option_rows import limits_by_host
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
+from ottla.net.admission.attempts import Attempts
+from ottla.net.admission.handshakes import HandshakeOrder
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
-from ottla.net.endpoint import Endpoint
+from ottla.net.endpoint import Endpoint, Rooms
 from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
@@ -61,6 +63,8 @@ class Listeners:
             listener.name: security_of(static, listener) for listener in self._parsed
         }
         self.logins = {name: LoginCounts() for name in self.security}
+        self.attempts = Attempts(admission_options.attempts_of(static))
+        self._rooms = Rooms(admission_options.bounds_of(static))
         # The addresses of advertised.listeners, by listener name.
         self.advertised: Mapping[str, tuple[str, int]] = {
             listener.name: (listener.host, listener.port)
@@ -109,6 +113,9 @@ class Listeners:
                 tasks=tasks,
                 tls=None if tls is None else server_context(tls),
             )
+            endpoint.is_gated = self._is_gated(listener.name)
+            endpoint.rooms = self._rooms
+            endpoint.handshake_order = HandshakeOrder(admission_options.pace_of(self._static))
             endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
@@ -128,14 +135,12 @@ class Listeners:
 
     def _gate(self, name: str, handler: FrameHandler, now: Callable[[], float]) -> Gate | None:
         """Return the gate of a listener whose clients have a name; None if they have none."""
-        security = self.security[name]
-        has_certificates = security.tls is not None and security.tls.client_auth != "none"
-        if not security.mechanisms and not has_certificates:
+        if not self._is_gated(name):
             return None
         options = self._static
         return Gate(
             handler,
-            security,
+            self.security[name],
             GateLimits(
                 options.integer("sasl.server.max.receive.size"),
                 options.integer("socket.request.max.bytes"),
@@ -143,7 +148,14 @@ class Listeners:
             ),
             now,
             self.logins[name],
+            self.attempts,
         )
+
+    def _is_gated(self, name: str) -> bool:
+        """Return True if the clients of a listener have names."""
+        security = self.security[name]
+        has_certificates = security.tls is not None and security.tls.client_auth != "none"
+        return bool(security.mechanisms) or has_certificates
 
     def advertised_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which clients and other brokers reach the listeners."""
@@ -180,6 +192,7 @@ class Listeners:
         self._apply_limits()
 
     def _apply_limits(self) -> None:
+        self._rooms.bound(admission_options.bounds_of(self._options))
         for endpoint in self.endpoints:
             endpoint.limits = self._limits(endpoint.name, self._options)
 
@@ -232,6 +245,7 @@ def connection_limits(options: Snapshot) -> Limits:
     return Limits(
         frame_bytes_max=options.integer("socket.request.max.bytes"),
         idle_seconds=idle_ms / 1000 if idle_ms > 0 else _NEVER_SECONDS,
+        authentication_seconds=options.integer("authentication.timeout.ms") / 1000,
         connections_max=options.integer("max.connections"),
         connections_per_host_max=options.integer("max.connections.per.ip"),
         socket_buffers=SocketBuffers(

@@ -11,6 +11,7 @@ from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster.options import (
+    admission_options,
     authorization_options,
     coordination_options,
     coordinator_options,
@@ -581,6 +582,7 @@ ROWS = (
     *coordination_options.ROWS,
     *_NETWORK,
     *security_options.ROWS,
+    *admission_options.ROWS,
     *authorization_options.ROWS,
     *_TOPICS,
     *_LOG,

@@ -71,15 +71,16 @@ ROWS = (
         OptionType.INT,
         100,
         "How long the broker waits before it answers and closes a connection whose client has failed "
-        "to authenticate.",
+        "to authenticate. After several failures, also the first delay before the next password "
+        "is checked; 0 disables both.",
         minimum=0,
     ),
     _SESSION_ROW,
     _broker(
         "sasl.server.max.receive.size",
         OptionType.INT,
-        524_288,
-        "The largest request of a connection that is not authenticated yet, in bytes.",
+        65_536,
+        "The largest request of a connection that is not authenticated yet, in bytes. Kafka: 524288.",
         minimum=1,
     ),
     _broker(

@@ -71,10 +71,15 @@ class Latency:
 class LoginCounts:
     """The logins of a listener since the start: Kafka's metrics of its Selector and SocketServer."""
 
-    __slots__ = ("expired", "failed", "failed_renewals", "latency_ms", "renewed", "succeeded")
+    __slots__ = (
+        *("delayed", "expired", "failed", "failed_renewals", "latency_ms", "refused", "renewed"),
+        "succeeded",
+    )
 
     def __init__(self) -> None:
         self.succeeded = self.failed = 0
+        # Passwords that were checked late because of earlier failures, and not checked at all.
+        self.delayed = self.refused = 0
         self.renewed = self.failed_renewals = 0
         # Connections that were closed because their session had ended.
         self.expired = 0
@@ -117,9 +122,20 @@ class ClientLogin:
         self.renewal = renewal
         self.session: Session | None = None
         self.has_failed = False
+        # The user that the client claims to be; None before its first message.
+        self.claimed: str | None = None
+        # True if its password may be checked: it has waited for its turn.
+        self.has_turn = False
+        # Why the client is refused, whatever its password is.
+        self.refusal = ""
         self._terms = terms
         self._clock = clock
         self._counts = counts
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism of the exchange."""
+        return self._terms.mechanism
 
     @property
     def user(self) -> str:
@@ -141,6 +157,8 @@ class ClientLogin:
 
     def _step(self, message: bytes) -> bytes:
         terms, exchange, clock = self._terms, self.exchange, self._clock
+        if self.refusal:
+            raise AuthenticationFailed(self.refusal)
         if self.renewal is not None:
             self.renewal.check_mechanism(terms.mechanism)
         reply = exchange.step(message)

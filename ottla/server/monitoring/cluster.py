@@ -49,6 +49,8 @@ def own(node: Sources) -> list[Family]:
             [(labels(task=kind), count) for kind, count in node.task_failures().items()],
         ),
         *_descriptors(node),
+        *_strangers(node.endpoints),
+        *_slow_logins(node.logins),
     ]
 
 
@@ -139,6 +141,64 @@ def _descriptors(node: Sources) -> Iterator[Family]:
         "ottla_connections_refused_for_descriptors_total",
         "New connections that were closed because no other was idle.",
         limit.refused_count,
+    )
+
+
+def _strangers(endpoints: Sequence[Endpoint]) -> Iterator[Family]:
+    if not endpoints:
+        return
+    # All listeners share them.
+    rooms = endpoints[0].rooms
+    yield gauge(
+        "ottla_unauthenticated_connections",
+        "Connections whose clients are not known yet.",
+        rooms.connections.count(),
+    )
+    yield counter(
+        "ottla_authentications_timed_out_total",
+        "Connections that were closed because their client was not known in time.",
+        rooms.timed_out_count,
+    )
+    yield counter(
+        "ottla_unauthenticated_connections_refused_total",
+        "Connections and TLS handshakes that were refused because there were too many strangers.",
+        rooms.connections.refused_count + rooms.handshakes.refused_count,
+    )
+    yield counter(
+        "ottla_unauthenticated_connections_displaced_total",
+        "Connections and TLS handshakes that were closed for one from an address with fewer.",
+        rooms.connections.displaced_count + rooms.handshakes.displaced_count,
+    )
+    secured = [endpoint for endpoint in endpoints if endpoint.is_encrypted]
+    orders = [(labels(listener=each.name), each.handshake_order) for each in secured]
+    yield gauge(
+        "ottla_tls_handshakes_waiting",
+        "TLS handshakes that wait for their turn.",
+        [(listener, order.waiting_count) for listener, order in orders],
+    )
+    yield counter(
+        "ottla_tls_handshakes_total",
+        "TLS handshakes that have begun.",
+        [(listener, order.begun_count) for listener, order in orders],
+    )
+    yield counter(
+        "ottla_tls_handshakes_given_up_total",
+        "Connections that were closed because they sent no TLS hello, or blocked the handshakes of others.",
+        [(listener, order.silent_count + order.abandoned_count) for listener, order in orders],
+    )
+
+
+def _slow_logins(logins: Mapping[str, LoginCounts]) -> Iterator[Family]:
+    rows = [(labels(listener=name), counts) for name, counts in logins.items()]
+    yield counter(
+        "ottla_logins_delayed_total",
+        "Passwords that were checked late because of failed logins.",
+        [(listener, counts.delayed) for listener, counts in rows],
+    )
+    yield counter(
+        "ottla_logins_refused_total",
+        "Logins that were refused without a check because of failed logins.",
+        [(listener, counts.refused) for listener, counts in rows],
     )
 
 

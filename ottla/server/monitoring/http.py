@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote
 from ottla.base.errors import ConfigError
 from ottla.base.tasks import Tasks
 from ottla.net import port
+from ottla.net.transports import LOST
 
 REQUEST_BYTES_MAX = 16 * 1024
 CONNECTIONS_MAX = 64
@@ -209,6 +210,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._streaming.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        self._transport = LOST
 
     def abort(self) -> None:
         """Close the connection at once."""
