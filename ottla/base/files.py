@@ -12,8 +12,8 @@ import fcntl
 import logging
 import os
 import struct
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
@@ -225,6 +225,21 @@ def overwrite(files: FileSystem, path: str, data: bytes) -> None:
             file.append(data[len(former) :])
     finally:
         file.close()
+
+
+@contextmanager
+def private_copy(data: bytes) -> Iterator[str]:
+    """Yield the path of a file with this content, for a library that reads secrets from files only.
+
+    The file is in memory, without a name that other processes could open.
+    """
+    fd = os.memfd_create("private", os.MFD_CLOEXEC)
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
 
 
 async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:

@@ -21,7 +21,6 @@ from ottla.cluster.options import authorization_options, option_tables, security
 from ottla.cluster.zk.port import Coordination
 from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
-from ottla.net.tls import client_context
 from ottla.replication.replicas import Replicas
 from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
@@ -46,13 +45,16 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with OAUTHBEARER, a secret key for delegation tokens, or an authorizer need them.
+# Only brokers with TLS, OAUTHBEARER, a secret key for delegation tokens, or an authorizer need
+# them.
 if TYPE_CHECKING:
+    from ottla.net.tls import contexts
     from ottla.server.authentication import bearers, tokens
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
+    contexts = deferred_module("ottla.net.tls.contexts")
     bearers = deferred_module("ottla.server.authentication.bearers")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
@@ -210,7 +212,7 @@ class Composition(NamedTuple):
             (listener for listener in listeners if name in (None, listener.name)), listeners[0]
         )
         tls = security_options.security_of(self.options, chosen).tls
-        return None if tls is None else client_context(tls)
+        return None if tls is None else contexts.client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""

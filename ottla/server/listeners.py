@@ -5,9 +5,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem, lent_count
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
@@ -21,7 +23,6 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
-from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
 from ottla.server.authentication.gate import Gate
 from ottla.server.authentication.gate import Limits as GateLimits
@@ -30,6 +31,12 @@ from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
 from ottla.storage.directories.disk import LogDirectories
+
+if TYPE_CHECKING:
+    from ottla.net.tls import contexts
+else:
+    # Only a broker with TLS needs it.
+    contexts = deferred_module("ottla.net.tls.contexts")
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +114,7 @@ class Listeners:
                 unsent=unsent,
                 buffers=buffers,
                 tasks=tasks,
-                tls=None if tls is None else server_context(tls),
+                tls=None if tls is None else contexts.server_context(tls),
             )
             endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)

@@ -7,10 +7,9 @@ Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.base.errors import ConfigError
-from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot, Table, is_port
 from ottla.cluster.options import (
     authorization_options,
@@ -20,11 +19,9 @@ from ottla.cluster.options import (
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT
-
-if TYPE_CHECKING:
-    import difflib
-else:
-    difflib = deferred_module("difflib")
+from ottla.cluster.options.security import names as security_names
+from ottla.cluster.options.security.listener_values import PREFIX
+from ottla.cluster.options.security.names import nearest
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
 BROKER_OPTIONS = Table(broker_options.ROWS)
@@ -191,11 +188,14 @@ class BrokerSettings(NamedTuple):
 def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     """Check a broker's configuration; raise ConfigError if it is invalid.
 
-    As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error.
+    As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error; but
+    not the name of an option of security.
     """
+    settings = security_names.canonical(settings)
     known_settings = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
     snapshot = BROKER_OPTIONS.parse(known_settings)
-    prefixed = {name: text for name, text in settings.items() if security_options.is_prefixed(name)}
+    _refuse_security_options(settings, snapshot)
+    prefixed = {name: text for name, text in settings.items() if name.startswith(PREFIX)}
     snapshot = Snapshot(BROKER_OPTIONS, {**_with_identity(snapshot).explicit, **prefixed})
     _check_together(snapshot)
     ignored = [
@@ -206,19 +206,25 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     return BrokerSettings(snapshot, unknown_names(settings) + ignored)
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that is most similar to a mistyped one; None if none is similar."""
-    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
-    return matches[0] if matches else None
+def _refuse_security_options(names: Iterable[str], broker: Snapshot) -> None:
+    """Raise ConfigError for an option of security that would have no effect on a broker."""
+    listeners = [listener.name for listener in parse_listeners(broker)]
+    security_names.refuse(
+        names, BROKER_OPTIONS.rows, listeners, security_options.is_listener_option
+    )
 
 
 def unknown_names(settings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each name that is not a broker option, with the most similar one."""
-    return [_unknown(name) for name in settings if not _is_known(name)]
+    """Return a sentence for each name that is not a broker option, with the most similar one.
 
-
-def _is_known(name: str) -> bool:
-    return name in BROKER_OPTIONS.rows or security_options.is_prefixed(name)
+    Options of security are errors instead (`parse_broker_settings`).
+    """
+    return [
+        _unknown(name)
+        for name in settings
+        if name not in BROKER_OPTIONS.rows
+        and not security_names.is_security_option(name, BROKER_OPTIONS.rows)
+    ]
 
 
 def _unknown(name: str) -> str:
@@ -228,16 +234,20 @@ def _unknown(name: str) -> str:
 
 
 def refuse_unknown_names(settings: Mapping[str, str]) -> None:
-    """Raise ConfigError for a name that is not a broker option; for settings that a user typed."""
-    for name in settings:
-        if not _is_known(name):
-            suggestion = nearest(name, BROKER_OPTIONS.rows)
-            hint = (
-                f"did you mean {suggestion}?"
-                if suggestion
-                else "see docs/options.md for all of them"
-            )
-            raise ConfigError(f"There is no broker option {name}: {hint}")
+    """Raise ConfigError for a name that is not a broker option; for settings that a user typed.
+
+    Names of options of single listeners are checked with the listeners (`parse_broker_settings`).
+    """
+    for name in map(security_names.canonical_name, settings):
+        if name in BROKER_OPTIONS.rows or name.startswith(PREFIX):
+            continue
+        if security_names.is_security_option(name, BROKER_OPTIONS.rows):
+            raise security_names.refusal(name, BROKER_OPTIONS.rows)
+        suggestion = nearest(name, BROKER_OPTIONS.rows)
+        hint = (
+            f"did you mean {suggestion}?" if suggestion else "see docs/options.md for all of them"
+        )
+        raise ConfigError(f"There is no broker option {name}: {hint}")
 
 
 def _with_identity(snapshot: Snapshot) -> Snapshot:
@@ -277,6 +287,7 @@ def _check_together(snapshot: Snapshot) -> None:
     names = [listener.name for listener in listeners]
     for listener in listeners:
         security_options.security_of(snapshot, listener)
+    security_options.refuse_unused(snapshot, [listener.protocol for listener in listeners])
     _check_inter_broker(snapshot, listeners)
     for listener in parse_listeners(snapshot, "advertised.listeners"):
         if listener.name not in names:
@@ -295,19 +306,23 @@ def _check_together(snapshot: Snapshot) -> None:
 def inter_broker_listener(options: Snapshot) -> str | None:
     """Return the name of the listener on which brokers reach each other; None for the first one."""
     name = options["inter.broker.listener.name"]
-    return name or options.explicit.get("security.inter.broker.protocol")
+    found = name or options.explicit.get("security.inter.broker.protocol")
+    return None if found is None else str(found).upper()
 
 
 def _check_inter_broker(options: Snapshot, listeners: list[Listener]) -> None:
     name = inter_broker_listener(options)
     chosen = [listener for listener in listeners if name in (None, listener.name)]
-    if not chosen and options["inter.broker.listener.name"] is None:
+    if not chosen:
+        is_named = options["inter.broker.listener.name"] is not None
+        option = "inter.broker.listener.name" if is_named else "security.inter.broker.protocol"
+        names = ", ".join(listener.name for listener in listeners)
         raise ConfigError(
-            f"Invalid value {name} for configuration security.inter.broker.protocol: listeners has no "
-            "listener with this name; set inter.broker.listener.name"
+            f"Invalid value {name} for configuration {option}: listeners has no listener with this "
+            f"name; set inter.broker.listener.name to one of {names}"
         )
     is_proven = options.text("inter.broker.authentication") == "secret"
-    if chosen and chosen[0].protocol.startswith("SASL") and not is_proven:
+    if chosen[0].protocol.startswith("SASL") and not is_proven:
         raise ConfigError(
             f"The listener {chosen[0].name} is for brokers and has SASL, with which brokers prove their "
             "identity by inter.broker.authentication=secret only: use a listener without SASL"

@@ -20,14 +20,14 @@ from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
-from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
 
 if TYPE_CHECKING:
-    from ottla.cluster.zk import tls
+    from ottla.cluster.zk import standby, tls
 else:
-    # Only a broker on a ZooKeeper needs it.
+    # Only a broker that shares its tree, or one on a ZooKeeper, needs them.
+    standby = deferred_module("ottla.cluster.zk.standby")
     tls = deferred_module("ottla.cluster.zk.tls")
 
 
@@ -58,7 +58,7 @@ class BrokerCoordination:
         self._clock = clock
         self._tree = tree
         self._own_tree: EmbeddedTree | None = None
-        self._standby: StandbyServer | None = None
+        self._standby: standby.StandbyServer | None = None
         self._servers = ""
 
     @property
@@ -121,7 +121,9 @@ class BrokerCoordination:
             self.tasks.append(self._own_tree.tasks)
             return
         host, port = address
-        self._standby = StandbyServer(directory, host, port, files=self._files, clock=self._clock)
+        self._standby = standby.StandbyServer(
+            directory, host, port, files=self._files, clock=self._clock
+        )
         self._standby.on_failure = self._failed
         self.tasks += self._standby.tasks
         await self._standby.start(net, rng)
