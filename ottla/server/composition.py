@@ -206,11 +206,7 @@ class Composition(NamedTuple):
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of connections to other brokers; None if they are not encrypted."""
-        name = option_tables.inter_broker_listener(self.options)
-        listeners = option_tables.parse_listeners(self.options)
-        chosen = next(
-            (listener for listener in listeners if name in (None, listener.name)), listeners[0]
-        )
+        chosen = option_tables.inter_broker(self.options)
         tls = security_options.security_of(self.options, chosen).tls
         return None if tls is None else contexts.client_context(tls)
 

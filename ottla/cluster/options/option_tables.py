@@ -203,7 +203,22 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
         for name in known_settings
         if BROKER_OPTIONS.row(name).doc.startswith(INERT)
     ]
-    return BrokerSettings(snapshot, unknown_names(settings) + ignored)
+    return BrokerSettings(
+        snapshot, _security_warnings(snapshot) + unknown_names(settings) + ignored
+    )
+
+
+def _security_warnings(broker: Snapshot) -> list[str]:
+    """Return what an administrator should know at each start."""
+    listener = inter_broker(broker)
+    tls = security_options.security_of(broker, listener).tls
+    if tls is None or tls.checks_host:
+        return []
+    return [
+        f"ssl.endpoint.identification.algorithm of the listener {listener.name} is empty: every owner "
+        "of a certificate that the trust store has signed can pretend to be another broker. Set https, "
+        "and give each broker a certificate for its host name"
+    ]
 
 
 def _refuse_security_options(names: Iterable[str], broker: Snapshot) -> None:
@@ -288,7 +303,7 @@ def _check_together(snapshot: Snapshot) -> None:
     for listener in listeners:
         security_options.security_of(snapshot, listener)
     security_options.refuse_unused(snapshot, [listener.protocol for listener in listeners])
-    _check_inter_broker(snapshot, listeners)
+    _check_inter_broker(snapshot)
     for listener in parse_listeners(snapshot, "advertised.listeners"):
         if listener.name not in names:
             raise ConfigError(
@@ -310,20 +325,27 @@ def inter_broker_listener(options: Snapshot) -> str | None:
     return None if found is None else str(found).upper()
 
 
-def _check_inter_broker(options: Snapshot, listeners: list[Listener]) -> None:
+def inter_broker(options: Snapshot) -> Listener:
+    """Return the listener on which brokers reach each other; ConfigError if there is none."""
+    listeners = parse_listeners(options)
     name = inter_broker_listener(options)
     chosen = [listener for listener in listeners if name in (None, listener.name)]
-    if not chosen:
-        is_named = options["inter.broker.listener.name"] is not None
-        option = "inter.broker.listener.name" if is_named else "security.inter.broker.protocol"
-        names = ", ".join(listener.name for listener in listeners)
-        raise ConfigError(
-            f"Invalid value {name} for configuration {option}: listeners has no listener with this "
-            f"name; set inter.broker.listener.name to one of {names}"
-        )
+    if chosen:
+        return chosen[0]
+    is_named = options["inter.broker.listener.name"] is not None
+    option = "inter.broker.listener.name" if is_named else "security.inter.broker.protocol"
+    names = ", ".join(listener.name for listener in listeners)
+    raise ConfigError(
+        f"Invalid value {name} for configuration {option}: listeners has no listener with this "
+        f"name; set inter.broker.listener.name to one of {names}"
+    )
+
+
+def _check_inter_broker(options: Snapshot) -> None:
+    chosen = inter_broker(options)
     is_proven = options.text("inter.broker.authentication") == "secret"
-    if chosen[0].protocol.startswith("SASL") and not is_proven:
+    if chosen.protocol.startswith("SASL") and not is_proven:
         raise ConfigError(
-            f"The listener {chosen[0].name} is for brokers and has SASL, with which brokers prove their "
+            f"The listener {chosen.name} is for brokers and has SASL, with which brokers prove their "
             "identity by inter.broker.authentication=secret only: use a listener without SASL"
         )

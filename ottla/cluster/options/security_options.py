@@ -21,7 +21,7 @@ from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.cluster.options.security import tls_options
 from ottla.cluster.options.security.listener_values import ListenerValues, Named
-from ottla.net.tls.files import TlsFiles
+from ottla.net.tls.files import KINDS, PEM, Store, TlsFiles
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _JAAS = "sasl.jaas.config"
 _SESSION = "connections.max.reauth.ms"
 _KEYS = "sasl.oauthbearer.jwks.endpoint.url"
 _HANDLER = "sasl.server.callback.handler.class"
+_UNSECURED_CHECKS = "unsecuredValidator"
 _SKEW = "unsecuredValidatorAllowableClockSkewMs"
 _OAUTH_EXAMPLE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
@@ -184,7 +185,8 @@ class BearerOptions(NamedTuple):
     """The rules by which tokens of OAUTHBEARER are checked.
 
     `module` has the options of the login module, for tokens without a signature. The others are for
-    tokens with one, whose keys are in a file (`keys_path`), or at `keys_url`.
+    tokens with one, whose keys are in a file (`keys_path`), or at `keys_url`, whose certificate one
+    of `trusted` must have signed (None: an authority of the system).
     """
 
     module: Mapping[str, str] = {}
@@ -195,6 +197,7 @@ class BearerOptions(NamedTuple):
     principal_claim: str = ""
     keys_url: str = ""
     refresh_ms: int = 0
+    trusted: Store | None = None
 
 
 class ListenerSecurity(NamedTuple):
@@ -313,21 +316,44 @@ class _Values(ListenerValues):
         if self.own(f"oauthbearer.{_HANDLER}") is not None:
             raise self.refusal(_KEYS, "is not set: name a file of keys, or their address")
         name = f"{self.prefix}oauthbearer.{_JAAS}"
-        text = self.own(f"oauthbearer.{_JAAS}")
-        if text is None:
+        module = self._module(name)
+        if module is None:
             raise self.refusal(
                 name,
                 f"is not set: set {_KEYS}; or, for tokens without a signature, "
                 f"which everyone can write, set it to {_OAUTH_EXAMPLE}",
             )
-        try:
-            module = jaas.parse_module(text)
-        except ValueError as error:
-            raise self.refusal(name, f"cannot be read: {error}") from error
-        skew = module.options.get(_SKEW, "0")
+        skew = module.get(_SKEW, "0")
         if not is_digits(skew, 18):
             raise self.refusal(name, f"has {_SKEW}={skew}: write milliseconds")
-        return BearerOptions(module.options)
+        return BearerOptions(module)
+
+    def _module(self, name: str) -> Mapping[str, str] | None:
+        """Return the options of the login module of OAUTHBEARER; None if there is none."""
+        text = self.own(f"oauthbearer.{_JAAS}")
+        if text is None:
+            return None
+        try:
+            return jaas.parse_module(text).options
+        except ValueError as error:
+            raise self.refusal(name, f"cannot be read: {error}") from error
+
+    def _trusted_of_keys(self) -> Store | None:
+        """Return the trust store for the address of the keys, which the login module names."""
+        name = f"{self.prefix}oauthbearer.{_JAAS}"
+        module = self._module(name) or {}
+        for option in module:
+            if option.startswith(_UNSECURED_CHECKS):
+                raise self.refusal(
+                    name, f"has {option}, which has no effect with {_KEYS}: remove one of them"
+                )
+        path = module.get("ssl.truststore.location")
+        if path is None:
+            return None
+        kind = module.get("ssl.truststore.type", PEM).upper()
+        if kind not in KINDS:
+            raise self.refusal(name, f"has ssl.truststore.type={kind}: use {' or '.join(KINDS)}")
+        return Store(path, kind, module.get("ssl.truststore.password", ""))
 
     def _signed(self, url: str) -> BearerOptions:
         is_file = url.startswith("file:///")
@@ -344,6 +370,7 @@ class _Values(ListenerValues):
             refresh_ms=0
             if is_file
             else self._number_of_bearer("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+            trusted=self._trusted_of_keys(),
         )
 
     def _number_of_bearer(self, name: str) -> int:

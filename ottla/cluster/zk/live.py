@@ -12,6 +12,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
@@ -408,6 +409,25 @@ class LiveSession:
                 response.set_exception(error(path))
 
 
+class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Connects with TLS: kazoo's own connections trust the system's authorities, too."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float = 10, **_: Any
+    ) -> ssl.SSLSocket:
+        """Return a connection after its handshake; OSError if one of them fails."""
+        plain = super().create_connection(address, timeout=timeout)
+        try:
+            return self._context.wrap_socket(plain, server_hostname=hostname)
+        except OSError:
+            plain.close()
+            raise
+
+
 class _Connection(ConnectionHandler):  # type: ignore[misc]
     """A connection that authenticates its user.
 
@@ -449,23 +469,14 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
 
 def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -> KazooClient:
-    encryption: dict[str, Any] = {}
-    if tls is not None:
-        encryption = {
-            "use_ssl": True,
-            "certfile": tls.key_store,
-            "keyfile": tls.key_store,
-            "keyfile_password": tls.key_password,
-            "ca": tls.trust_store,
-            "check_hostname": tls.checks_host,
-        }
+    handler = None if tls is None else _TlsHandler(tls.context())
     try:
         client = KazooClient(
             hosts=hosts,
             timeout=timeout_ms / 1000,
             connection_retry=KazooRetry(**_RECONNECT),
             logger=_KAZOO_LOG,
-            **encryption,
+            handler=handler,
         )
         for host, _ in client.hosts:
             # kazoo's thread would print a traceback, and the session would wait for its timeout.

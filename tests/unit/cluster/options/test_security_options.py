@@ -10,6 +10,7 @@ from ottla.cluster.options.security_options import (
     security_of,
     token_secret_key,
 )
+from ottla.net.tls.files import Store
 from ottla.security.principal_rules import name_of
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
@@ -95,9 +96,27 @@ def test_tokens_with_a_signature_need_keys() -> None:
     assert fetched.refresh_ms == 5000
 
 
+def test_login_module_names_the_trust_store_for_the_keys() -> None:
+    """As in Kafka, the options of TLS for the provider are those of the module."""
+    options = bearer(
+        sasl_oauthbearer_jwks_endpoint_url="https://issuer/keys",
+        oauthbearer_sasl_jaas_config='a.B required ssl.truststore.location="/t.p12" '
+        'ssl.truststore.type="pkcs12" ssl.truststore.password="p";',
+    )
+    assert options is not None
+    assert options.trusted == Store("/t.p12", "PKCS12", "p")
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
+        (
+            {
+                "sasl_oauthbearer_jwks_endpoint_url": "https://issuer/keys",
+                "oauthbearer_sasl_jaas_config": 'a.B required unsecuredValidatorRequiredScope="s";',
+            },
+            "has unsecuredValidatorRequiredScope, which has no effect with sasl.oauthbearer.jwks",
+        ),
         ({}, r"sasl\.jaas\.config is not set: set sasl\.oauthbearer\.jwks\.endpoint\.url; or"),
         ({"oauthbearer_sasl_jaas_config": "x"}, "cannot be read: it is not a login module"),
         (

@@ -48,3 +48,19 @@ def test_version_that_is_not_enabled_is_not_used(
     (other,) = {"TLSv1.2", "TLSv1.3"} - {version}
     with pytest.raises(ssl.SSLError):
         shake(server, client_context(configured(chain, ssl_enabled_protocols=other)))
+
+
+def test_names_of_brokers_that_are_not_checked_are_a_warning() -> None:
+    """The algorithm of the listener between brokers counts; clients check names themselves."""
+    name = "ssl.endpoint.identification.algorithm"
+    settings = {
+        "listeners": "SSL://127.0.0.1:1,OUTER://127.0.0.1:2",
+        "listener.security.protocol.map": "SSL:SSL,OUTER:SSL",
+        "ssl.keystore.location": "k",
+    }
+    (warning,) = option_tables.parse_broker_settings({**settings, name: ""}).warnings
+    assert f"{name} of the listener SSL is empty: every owner of a certificate" in warning
+    outer = {**settings, f"listener.name.outer.{name}": ""}
+    assert option_tables.parse_broker_settings(outer).warnings == []
+    inner = {**outer, "inter.broker.listener.name": "OUTER"}
+    assert len(option_tables.parse_broker_settings(inner).warnings) == 1
