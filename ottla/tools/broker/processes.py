@@ -18,6 +18,7 @@ from typing import Any
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import OttlaError
+from ottla.base.files import RealFileSystem, keep_others_out
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
@@ -26,6 +27,7 @@ from ottla.tools.broker import layout
 from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_phrases
 from ottla.tools.output import Output, StatusLine, note
+from ottla.tools.text_files import write_private
 
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 _HOST = "127.0.0.1"
@@ -93,7 +95,8 @@ class _Broker:
 
     async def start(self) -> None:
         """Return when the broker serves clients; OttlaError if it has ended instead."""
-        self._path.write_text(write_properties(self.settings), "utf-8")
+        # It has the passwords of the settings.
+        write_private(self._path, write_properties(self.settings))
         command = (
             "broker",
             "start",
@@ -173,7 +176,9 @@ class _Processes:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
-        Path(self._data).mkdir(parents=True, exist_ok=True)
+        files = RealFileSystem()
+        files.make_directories(self._data)
+        keep_others_out(files, [self._data])
         watching: list[asyncio.Task[None]] = []
         try:
             await self._start_all()
