@@ -15,6 +15,7 @@ from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import limits_by_host
+from ottla.cluster.options.security.exposure import reached
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
@@ -24,8 +25,6 @@ from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
-from ottla.server.authentication.gate import Gate
-from ottla.server.authentication.gate import Limits as GateLimits
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
@@ -34,14 +33,14 @@ from ottla.storage.directories.disk import LogDirectories
 
 if TYPE_CHECKING:
     from ottla.net.tls import contexts
+    from ottla.server.authentication import gate
 else:
-    # Only a broker with TLS needs it.
+    # Only a broker with TLS or SASL needs them.
     contexts = deferred_module("ottla.net.tls.contexts")
+    gate = deferred_module("ottla.server.authentication.gate")
 
 _log = logging.getLogger(__name__)
 
-_LOOPBACK = "127.0.0.1"
-_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 # How long the broker waits for pending responses when it stops, in seconds.
 DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
@@ -133,17 +132,19 @@ class Listeners:
         for endpoint in self.endpoints:
             endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
 
-    def _gate(self, name: str, handler: FrameHandler, now: Callable[[], float]) -> Gate | None:
+    def _gate(
+        self, name: str, handler: FrameHandler, now: Callable[[], float]
+    ) -> "gate.Gate | None":
         """Return the gate of a listener whose clients have a name; None if they have none."""
         security = self.security[name]
         has_certificates = security.tls is not None and security.tls.client_auth != "none"
         if not security.mechanisms and not has_certificates:
             return None
         options = self._static
-        return Gate(
+        return gate.Gate(
             handler,
             security,
-            GateLimits(
+            gate.Limits(
                 options.integer("sasl.server.max.receive.size"),
                 options.integer("socket.request.max.bytes"),
                 options.integer("connection.failed.authentication.delay.ms") / 1000,
@@ -158,14 +159,14 @@ class Listeners:
 
     def _advertise(self, endpoint: image.Endpoint) -> image.Endpoint:
         host, port = self.advertised.get(endpoint.listener, (endpoint.host, endpoint.port))
-        return endpoint._replace(host=_reached(host), port=port)
+        return endpoint._replace(host=reached(host), port=port)
 
     def local_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which the listeners are reached from this machine."""
         protocols = {listener.name: listener.protocol for listener in self._parsed}
         return [
             image.Endpoint(
-                endpoint.name, _reached(endpoint.host), endpoint.port, protocols[endpoint.name]
+                endpoint.name, reached(endpoint.host), endpoint.port, protocols[endpoint.name]
             )
             for endpoint in self.endpoints
         ]
@@ -227,10 +228,6 @@ class Listeners:
         """Stop waiting for pending responses."""
         for endpoint in self.endpoints:
             endpoint.hurry()
-
-
-def _reached(host: str) -> str:
-    return _LOOPBACK if host in _WILDCARDS else host
 
 
 def connection_limits(options: Snapshot) -> Limits:

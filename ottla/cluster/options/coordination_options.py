@@ -130,7 +130,9 @@ ROWS = (
         None,
         "Ottla's own: host:port at which the brokers of one machine share the metadata in "
         "coordination.dir, without ZooKeeper. One of them serves it in ZooKeeper's protocol; if it "
-        "ends, another one takes over. Everyone who can reach the address can change the metadata.",
+        "ends, another one takes over. Clients log in with the JAAS file cluster.jaas in "
+        "coordination.dir. An address that other machines can reach needs TLS "
+        "(zookeeper.ssl.client.enable, the key store and the trust store).",
         check=check_address,
     ),
 )

@@ -6,10 +6,11 @@ all read these rows. Pure: without files and tree; `server.config.store` stores 
 Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot, Table, is_port
 from ottla.cluster.options import (
     authorization_options,
@@ -19,9 +20,13 @@ from ottla.cluster.options import (
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT
-from ottla.cluster.options.security import names as security_names
 from ottla.cluster.options.security.listener_values import PREFIX
-from ottla.cluster.options.security.names import nearest
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import names as security_names
+else:
+    # Only a configuration with other names than those of the table needs it.
+    security_names = deferred_module("ottla.cluster.options.security.names")
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
 BROKER_OPTIONS = Table(broker_options.ROWS)
@@ -191,10 +196,11 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error; but
     not the name of an option of security.
     """
-    settings = security_names.canonical(settings)
+    if not settings.keys() <= BROKER_OPTIONS.rows.keys():
+        settings = security_names.canonical(settings)
     known_settings = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
     snapshot = BROKER_OPTIONS.parse(known_settings)
-    _refuse_security_options(settings, snapshot)
+    _refuse_security_options(settings.keys() - known_settings.keys(), snapshot)
     prefixed = {name: text for name, text in settings.items() if name.startswith(PREFIX)}
     snapshot = Snapshot(BROKER_OPTIONS, {**_with_identity(snapshot).explicit, **prefixed})
     _check_together(snapshot)
@@ -221,11 +227,13 @@ def _security_warnings(broker: Snapshot) -> list[str]:
     ]
 
 
-def _refuse_security_options(names: Iterable[str], broker: Snapshot) -> None:
+def _refuse_security_options(names: Collection[str], broker: Snapshot) -> None:
     """Raise ConfigError for an option of security that would have no effect on a broker."""
+    if not names:
+        return
     listeners = [listener.name for listener in parse_listeners(broker)]
     security_names.refuse(
-        names, BROKER_OPTIONS.rows, listeners, security_options.is_listener_option
+        sorted(names), BROKER_OPTIONS.rows, listeners, security_options.is_listener_option
     )
 
 
@@ -243,7 +251,7 @@ def unknown_names(settings: Mapping[str, str]) -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    suggestion = nearest(name, BROKER_OPTIONS.rows)
+    suggestion = security_names.nearest(name, BROKER_OPTIONS.rows)
     hint = f"; did you mean {suggestion}?" if suggestion else ""
     return f"Unknown configuration {name} is ignored{hint}"
 
@@ -253,12 +261,13 @@ def refuse_unknown_names(settings: Mapping[str, str]) -> None:
 
     Names of options of single listeners are checked with the listeners (`parse_broker_settings`).
     """
-    for name in map(security_names.canonical_name, settings):
-        if name in BROKER_OPTIONS.rows or name.startswith(PREFIX):
+    for typed in [name for name in settings if name not in BROKER_OPTIONS.rows]:
+        name = security_names.canonical_name(typed)
+        if name.startswith(PREFIX):
             continue
         if security_names.is_security_option(name, BROKER_OPTIONS.rows):
             raise security_names.refusal(name, BROKER_OPTIONS.rows)
-        suggestion = nearest(name, BROKER_OPTIONS.rows)
+        suggestion = security_names.nearest(name, BROKER_OPTIONS.rows)
         hint = (
             f"did you mean {suggestion}?" if suggestion else "see docs/options.md for all of them"
         )

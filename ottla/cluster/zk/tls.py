@@ -11,14 +11,22 @@ Not done:
 import os
 import ssl
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
-from ottla.cluster.zk.login import JAVA_OPTIONS, login_of_environment, system_properties
-from ottla.net.tls.contexts import peer_context
-from ottla.net.tls.files import JAVA_KINDS, KINDS, PEM, PKCS12, Store, conversion
-from ottla.net.tls.key_stores import load_key
+from ottla.security.zookeeper.login import JAVA_OPTIONS, login_of_environment, system_properties
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import exposure
+    from ottla.net.tls import contexts, files, key_stores
+else:
+    # Only connections with TLS need them.
+    exposure = deferred_module("ottla.cluster.options.security.exposure")
+    contexts = deferred_module("ottla.net.tls.contexts")
+    files = deferred_module("ottla.net.tls.files")
+    key_stores = deferred_module("ottla.net.tls.key_stores")
 
 ENABLE = "zookeeper.ssl.client.enable"
 SOCKET = "zookeeper.clientCnxnSocket"
@@ -38,7 +46,8 @@ OPTIONS: Mapping[str, str] = {
     "zookeeper.ssl.truststore.password": "zookeeper.ssl.trustStore.password",
     "zookeeper.ssl.truststore.type": "zookeeper.ssl.trustStore.type",
 }
-_KINDS_BY_ENDING = {".jks": "JKS", ".bcfks": "BCFKS", ".p12": PKCS12, ".pfx": PKCS12}
+_PEM = "PEM"
+_KINDS_BY_ENDING = {".jks": "JKS", ".bcfks": "BCFKS", ".p12": "PKCS12", ".pfx": "PKCS12"}
 # System properties that restrict connections in Java's clients.
 _UNSUPPORTED = tuple(
     f"zookeeper.ssl.{name}"
@@ -54,21 +63,21 @@ class Tls(NamedTuple):
     key_password: str
     trust_store: str | None
     checks_host: bool
-    key_kind: str = PEM
-    trust_kind: str = PEM
+    key_kind: str = _PEM
+    trust_kind: str = _PEM
     trust_password: str = ""
 
     def context(self) -> ssl.SSLContext:
         """Return the context of connections; ConfigError if a file cannot be read."""
         trusted = None
         if self.trust_store is not None:
-            trusted = Store(self.trust_store, self.trust_kind, self.trust_password)
-        context = peer_context(trusted, TRUST_STORE)
+            trusted = files.Store(self.trust_store, self.trust_kind, self.trust_password)
+        context = contexts.peer_context(trusted, TRUST_STORE)
         context.check_hostname = self.checks_host
         if self.key_store is not None:
             # The password of a key in PEM, or of a store in PKCS#12.
-            own = Store(self.key_store, self.key_kind, self.key_password)
-            load_key(context, KEY_STORE, own, self.key_password)
+            own = files.Store(self.key_store, self.key_kind, self.key_password)
+            key_stores.load_key(context, KEY_STORE, own, self.key_password)
         return context
 
 
@@ -113,14 +122,14 @@ def tls_of(options: Mapping[str, str]) -> Tls | None:
 def _kind(settings: Mapping[str, str], name: str, kind_name: str) -> str:
     path = settings.get(name, "")
     ending = path[path.rfind(".") :].lower() if "." in path else ""
-    kind = settings.get(kind_name, "").upper() or _KINDS_BY_ENDING.get(ending, PEM)
-    if kind in JAVA_KINDS:
+    kind = settings.get(kind_name, "").upper() or _KINDS_BY_ENDING.get(ending, _PEM)
+    if kind in files.JAVA_KINDS:
         raise ConfigError(
             f"{name}={path} is a Java key store, which cannot be read: convert it with "
-            f"`{conversion(path)}`, and set {kind_name}=PKCS12"
+            f"`{files.conversion(path)}`, and set {kind_name}=PKCS12"
         )
-    if kind not in KINDS:
-        raise ConfigError(f"{kind_name}={kind} is not known: use {' or '.join(KINDS)}")
+    if kind not in files.KINDS:
+        raise ConfigError(f"{kind_name}={kind} is not known: use {' or '.join(files.KINDS)}")
     return kind
 
 
@@ -142,6 +151,27 @@ def _refuse_unsupported() -> None:
                 f"-D{name} in {JAVA_OPTIONS} would have no effect: Ottla cannot configure that. "
                 "Remove it"
             )
+
+
+def server_context_of(options: Mapping[str, str], host: str) -> ssl.SSLContext | None:
+    """Return how a broker encrypts the tree that it serves at a host; None for plain text.
+
+    The key store is that of its own connections. Raises ConfigError if it cannot be used, and if
+    other machines could reach the address without TLS.
+    """
+    tls = tls_of(options)
+    if tls is None and exposure.is_loopback(host):
+        return None
+    if tls is None or tls.key_store is None or tls.trust_store is None:
+        raise ConfigError(
+            f"coordination.listener on {host} needs TLS, because other machines can reach the address or "
+            f"{ENABLE}=true: set {ENABLE}=true, {KEY_STORE} and {TRUST_STORE} on all brokers, or listen "
+            "on 127.0.0.1 in plain text"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own = files.Store(tls.key_store, tls.key_kind, tls.key_password)
+    key_stores.load_key(context, KEY_STORE, own, tls.key_password)
+    return context
 
 
 def has_user(options: Mapping[str, str]) -> bool:

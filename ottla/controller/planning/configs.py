@@ -5,13 +5,20 @@ INVALID_REQUEST, as in Kafka. Follows ConfigAdminManager and ConfigurationContro
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.options import Option, OptionType, Snapshot
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
-from ottla.cluster.options.security import names as security_names
 from ottla.controller.planning.requests import Alteration, ConfigChange
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import names as security_names
+else:
+    # Only names that are not in the table need it.
+    security_names = deferred_module("ottla.cluster.options.security.names")
 
 
 def alter_topic(

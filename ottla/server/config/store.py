@@ -9,16 +9,16 @@ kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import Option, Snapshot, Table
 from ottla.base.tasks import Tasks
 from ottla.cluster.options import group_options, option_tables
 from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
 from ottla.cluster.options.group_options import GROUP_OPTIONS
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
-from ottla.cluster.options.security import names as security_names
 from ottla.cluster.zk.port import (
     ConnectionSuspended,
     Coordination,
@@ -27,6 +27,12 @@ from ottla.cluster.zk.port import (
     SessionState,
 )
 from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import names as security_names
+else:
+    # Only names that are not in the table need it.
+    security_names = deferred_module("ottla.cluster.options.security.names")
 
 _log = logging.getLogger(__name__)
 

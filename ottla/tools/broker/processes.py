@@ -23,6 +23,7 @@ from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.properties import write_properties
+from ottla.cluster.zk import tree_login
 from ottla.tools.broker import layout
 from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_phrases
@@ -205,7 +206,8 @@ class _Processes:
             if broker.http_url
         }
         bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
-        return ClusterFacts(bootstrap, urls, self._coordination)
+        login = tree_login.read(RealFileSystem(), layout.coordination(self._data))
+        return ClusterFacts(bootstrap, urls, self._coordination, zookeeper_login=login)
 
     async def _show_state(self, line: StatusLine) -> None:
         """Draw the state of the cluster, as one of its brokers reports it."""
@@ -236,8 +238,9 @@ class _Processes:
         with contextlib.suppress(BrokenPipeError):
             output.done(
                 f"Ottla is ready on {bootstrap} (data in {self._data})\n"
-                f"The metadata is on {self._coordination}: ottla zookeeper shell --connect "
-                f"{self._coordination}",
+                f"The metadata is on {self._coordination}: "
+                f"KAFKA_OPTS={tree_login.java_options(layout.coordination(self._data))} "
+                f"ottla zookeeper shell --connect {self._coordination}",
                 bootstrap=bootstrap,
                 data=self._data,
                 cluster_id=self._brokers[0].cluster_id,
