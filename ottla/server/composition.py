@@ -16,6 +16,7 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
+from ottla.cluster.broker_secret import BrokerSecret
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import authorization_options, option_tables, security_options
 from ottla.cluster.zk.port import Coordination
@@ -99,7 +100,7 @@ class Identity(NamedTuple):
     """The cluster's id, and the secret by which its brokers know each other; None without one."""
 
     cluster_id: str
-    secret: bytes | None
+    secret: BrokerSecret | None
 
 
 class Composition(NamedTuple):
@@ -115,6 +116,15 @@ class Composition(NamedTuple):
     files: FileSystem
     net: Net
     tasks: Tasks
+
+    async def secret(self, session: Coordination) -> BrokerSecret | None:
+        """Return the secret of the cluster, which it follows; None if brokers prove nothing."""
+        if self.options.text("inter.broker.authentication") != "secret":
+            return None
+        overlap_ms = self.options.integer("inter.broker.secret.overlap.ms")
+        secret = BrokerSecret(self.clock, self.rng, self.tasks, overlap_ms)
+        await secret.start(session)
+        return secret
 
     def settings(self, cluster_id: str) -> Settings:
         """Return the settings before they have been read from the tree."""
@@ -178,7 +188,7 @@ class Composition(NamedTuple):
         return replicas
 
     def environment(
-        self, settings: Settings, replicas: Replicas, secret: bytes | None
+        self, settings: Settings, replicas: Replicas, secret: BrokerSecret | None
     ) -> Environment:
         """Return the parts that membership and coordinators depend on."""
         return Environment(
@@ -238,6 +248,7 @@ class Composition(NamedTuple):
             node_id=self.node_id,
             cluster_id=identity.cluster_id,
             secret=identity.secret,
+            broker_listeners=option_tables.broker_listeners(self.options),
             clock=self.clock,
             rng=self.rng,
             tasks=self.tasks,

@@ -25,6 +25,7 @@ from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
+from ottla.security.broker_proof import ProofToPeer
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
@@ -214,6 +215,16 @@ class Listeners:
         headers = [connection.memo for connection in active if connection.memo is not None]
         names = {f"{header.route.row.handler.API.name} of {header.client_id}" for header in headers}
         return ", ".join(sorted(names)[:_NAMED_MAX])
+
+    def disconnect_brokers(self, generation: int) -> None:
+        """Close the connections of brokers that use this generation of the secret, or an earlier
+        one.
+        """
+        for endpoint in self.endpoints:
+            for connection in endpoint.active_since(float("-inf")):
+                proof = connection.identity
+                if isinstance(proof, ProofToPeer) and 0 <= proof.generation <= generation:
+                    connection.close("the secret of the broker has been replaced")
 
     async def stop_accepting(self) -> None:
         """Refuse new connections."""

@@ -350,8 +350,24 @@ def inter_broker(options: Snapshot) -> Listener:
     )
 
 
+def broker_listeners(options: Snapshot) -> frozenset[str]:
+    """Return the names of the listeners on which other brokers are accepted; ConfigError if one
+    does not exist.
+    """
+    names = {listener.name for listener in parse_listeners(options)}
+    others = [name.upper() for name in options.strings("inter.broker.accepted.listeners")]
+    for name in others:
+        if name not in names:
+            raise ConfigError(
+                f"Invalid value {name} for configuration inter.broker.accepted.listeners: listeners has "
+                f"no listener with this name; name one of {', '.join(sorted(names))}"
+            )
+    return frozenset({inter_broker(options).name, *others})
+
+
 def _check_inter_broker(options: Snapshot) -> None:
     chosen = inter_broker(options)
+    broker_listeners(options)
     is_proven = options.text("inter.broker.authentication") == "secret"
     if chosen.protocol.startswith("SASL") and not is_proven:
         raise ConfigError(

@@ -160,6 +160,39 @@ ROWS = (
         "How often expired delegation tokens are removed, in milliseconds.",
         minimum=1,
     ),
+    _broker(
+        "inter.broker.authentication",
+        STRING,
+        "secret",
+        "How brokers prove their identity to each other: by the secret in the coordination tree, or "
+        "not at all (none). Set it to none only if Apache Kafka brokers are in the same cluster, on "
+        "a network that only brokers can reach.",
+        choices=("secret", "none"),
+    ),
+    _broker(
+        "inter.broker.secret.generation",
+        OptionType.INT,
+        1,
+        "Ottla's own: a higher number replaces the secret of inter.broker.authentication by a random "
+        "one, for all brokers. `ottla cluster rotate-secret` raises it.",
+        minimum=1,
+        dynamic=True,
+    ),
+    _broker(
+        "inter.broker.secret.overlap.ms",
+        OptionType.LONG,
+        600_000,
+        "Ottla's own: how long a broker accepts the former secret after it has learned of a new one, in "
+        "milliseconds. Then it disconnects brokers that use it.",
+        minimum=0,
+    ),
+    _broker(
+        "inter.broker.accepted.listeners",
+        OptionType.LIST,
+        [],
+        "Ottla's own: further listeners on which other brokers are accepted, besides "
+        "inter.broker.listener.name. For the time in which that option is changed, broker by broker.",
+    ),
     *tls_options.ROWS,
     _broker(
         _NAMES,

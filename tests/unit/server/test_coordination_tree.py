@@ -10,12 +10,13 @@ from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.base.rng import SystemRng
+from ottla.cluster.secret_znodes import BrokerSecretNode
 from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import EnsembleUnreachable, NoAuth
 from ottla.cluster.zk.tree_server import TreeServer
-from ottla.cluster.znodes import BrokerIdNode, BrokerSecretNode, ControllerNode
+from ottla.cluster.znodes import BrokerIdNode, ControllerNode
 from ottla.net.listener import RealNet
 from ottla.server.node import Node
 from tests.certificates import self_signed
