@@ -89,6 +89,8 @@ def options_page() -> str:
         "has precedence. A name that Ottla does not know is an error with `-o` and in tests "
         "(`Cluster(options=…)`). In a file it is ignored with a warning, because files written for "
         "Kafka name options of plug-ins. Both messages name the option that was probably meant. "
+        "A broker with an option of security that it does not honour does not start: an unknown name that "
+        "begins like `ssl.` or `sasl.`, and an option of a listener that does not exist. "
         "`--port`, `--host`, `--data` and `--metrics-port` replace what a file says about "
         "`listeners`, `log.dirs` and `metrics.listener`; together with `-o` for the same option "
         "they are an error.",

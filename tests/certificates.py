@@ -7,8 +7,17 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
 from cryptography.x509.oid import NameOID
+
+from ottla.net.tls.files import PKCS12, Store
 
 
 def of_subject(subject: x509.Name) -> bytes:
@@ -58,3 +67,24 @@ def _written(
     (folder / f"{name}.crt").write_bytes(public)
     path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + public)
     return path
+
+
+def pkcs12_store(pem: Path, *, has_key: bool = True) -> Store:
+    """Write the content of a file in PEM in PKCS#12, or its certificate alone."""
+    data = pem.read_bytes()
+    certificate = x509.load_pem_x509_certificate(data)
+    password = "päss word"
+    key, own, others = None, None, [certificate]
+    if has_key:
+        key, own, others = load_pem_private_key(data, None), certificate, []
+    path = pem.with_suffix(".p12" if has_key else ".trusted.p12")
+    path.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            b"own",
+            key,  # type: ignore[arg-type]
+            own,
+            others,
+            BestAvailableEncryption(password.encode()),
+        )
+    )
+    return Store(str(path), PKCS12, password)

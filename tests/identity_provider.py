@@ -5,19 +5,26 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from urllib.parse import parse_qs
 
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
+from ottla.net.tls.contexts import server_context
+from ottla.net.tls.files import TlsFiles
+
 CLIENT, SECRET = "ann", "s3cret"
 
 
 class IdentityProvider:
-    """A context manager; `requests` has the fields of each request for a token."""
+    """A context manager; `requests` has the fields of each request for a token.
 
-    def __init__(self) -> None:
+    With the file of a certificate and its key, it serves https.
+    """
+
+    def __init__(self, certificate: Path | None = None) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": "k"})
         self.requests: list[dict[str, list[str]]] = []
         self.keys_requests_count = 0
@@ -28,6 +35,8 @@ class IdentityProvider:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if self.path == "/moved":
+                    return self.respond(302, b"")
                 provider.keys_requests_count += 1
                 self.respond(
                     200, json.dumps(KeySet([provider.key]).as_dict(private=False)).encode()
@@ -59,7 +68,12 @@ class IdentityProvider:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        scheme = "http"
+        if certificate is not None:
+            scheme = "https"
+            context = server_context(TlsFiles(str(certificate), "", None, "none", True))
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_port}/"
 
     def token(self, **claims: object) -> str:
         """Return a signed token of the client."""

@@ -4,6 +4,9 @@
 log directory offline). The twin is `ottla.testing.sim.files.SimFileSystem`, which loses unsynced
 data, tears the last write and fails the n-th call. A name is durable only after `sync_directory` of
 its folder; `replace` performs all necessary steps.
+
+Files and folders are created for the user of the process only: they have records, and keys of
+passwords.
 """
 
 import asyncio
@@ -11,9 +14,10 @@ import errno
 import fcntl
 import logging
 import os
+import stat
 import struct
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
@@ -37,6 +41,9 @@ _log = logging.getLogger(__name__)
 
 # struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+
+_FILE_MODE, _FOLDER_MODE, _OF_OWNER = 0o600, 0o700, 0o700
 
 
 class NotCached(Exception):
@@ -135,6 +142,13 @@ class FileSystem(Protocol):
         """Create a folder and its parents; an existing folder is not an error."""
         ...
 
+    def make_private(self, path: str) -> None:
+        """Keep the other users of the machine out of a file or folder.
+
+        Raises PermissionError if it is another user's, or shared as /tmp is.
+        """
+        ...
+
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing `target` if it is a file."""
         ...
@@ -191,6 +205,15 @@ def make_directories_durably(files: FileSystem, path: str) -> None:
         files.sync_directory(parent or slash or ".")
 
 
+def keep_others_out(files: FileSystem, paths: Iterable[str]) -> None:
+    """Restrict files and folders of an earlier version to this user; log those that cannot be."""
+    for path in paths:
+        try:
+            files.make_private(path)
+        except OSError as error:
+            _log.warning("other users may read this path=%s error=%s", path, error.strerror)
+
+
 def sync_path(files: FileSystem, path: str) -> None:
     """Make a file's content, or the names in a folder, durable."""
     if files.is_directory(path):
@@ -225,6 +248,21 @@ def overwrite(files: FileSystem, path: str, data: bytes) -> None:
             file.append(data[len(former) :])
     finally:
         file.close()
+
+
+@contextmanager
+def private_copy(data: bytes) -> Iterator[str]:
+    """Yield the path of a file with this content, for a library that reads secrets from files only.
+
+    The file is in memory, without a name that other processes could open.
+    """
+    fd = os.memfd_create("private", os.MFD_CLOEXEC)
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
 
 
 async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
@@ -285,6 +323,11 @@ def lent_count() -> int:
     return len(_lent)
 
 
+def open_private(path: str, flags: int) -> int:
+    """Open a file, as the opener of `open`; a new one is for the user of this process only."""
+    return os.open(path, flags | os.O_CLOEXEC, _FILE_MODE)
+
+
 def open_descriptor(path: str, *, create: bool = False) -> Descriptor:
     """Open a file in append mode, so that every write goes to the end."""
     if _lent:
@@ -294,7 +337,7 @@ def open_descriptor(path: str, *, create: bool = False) -> Descriptor:
             if descriptor is not None:
                 return descriptor
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-    return Descriptor(SPARES.run(lambda: os.open(path, flags, 0o644)))
+    return Descriptor(SPARES.run(lambda: os.open(path, flags, _FILE_MODE)))
 
 
 def read_at(fd: int, position: int, size_bytes: int) -> bytes:
@@ -464,7 +507,22 @@ class RealFileSystem:
 
     def make_directories(self, path: str) -> None:
         """Create a folder and its parents."""
-        os.makedirs(path, exist_ok=True)
+        parent = os.path.dirname(path.rstrip("/"))
+        if parent and not os.path.exists(parent):
+            self.make_directories(parent)
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+
+    def make_private(self, path: str) -> None:
+        """Remove the permissions of the group and of others."""
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        if mode & stat.S_ISVTX:
+            raise PermissionError(errno.EPERM, "a folder that is shared by all users", path)
+        if mode & ~_OF_OWNER:
+            os.chmod(path, mode & _OF_OWNER)
 
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing a file."""
@@ -486,7 +544,7 @@ class RealFileSystem:
     def replace(self, path: str, data: bytes) -> None:
         """Write a new file, sync it, rename it, sync the folder: this order makes it atomic."""
         temporary = path + ".tmp"
-        with SPARES.run(lambda: open(temporary, "wb")) as file:
+        with SPARES.run(lambda: open(temporary, "wb", opener=open_private)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -504,7 +562,7 @@ class RealFileSystem:
     def lock(self, path: str) -> RealLock:
         """Lock the file, and write the process that owns the lock into it."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        fd = SPARES.run(lambda: os.open(path, flags, 0o644))
+        fd = SPARES.run(lambda: os.open(path, flags, _FILE_MODE))
         try:
             # A lock of the open file, not of the process: it excludes another node in this process,
             # and (unlike flock) also the POSIX locks that Java takes.

@@ -6,10 +6,10 @@ may read one that contains secrets. The paths of clients from before Kafka 0.9 a
 
 from ottla.base.options import Snapshot
 from ottla.cluster.acl_znodes import AclChangeNode, AclNode
+from ottla.cluster.secret_znodes import BrokerSecretNode
 from ottla.cluster.zk import acls
 from ottla.cluster.zk.acls import AclOf, NodeAcl
 from ottla.cluster.znodes import (
-    BrokerSecretNode,
     ConfigNode,
     ControllerEpochNode,
     ControllerNode,

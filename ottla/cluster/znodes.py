@@ -73,26 +73,6 @@ class ClusterIdNode:
         return str(decode_json(ClusterIdNode.PATH, data)["id"])
 
 
-class BrokerSecretNode:
-    """The secret that brokers share; Apache Kafka has no such node."""
-
-    PATH = "/ottla/broker_secret"
-
-    @staticmethod
-    def encode(secret: bytes) -> bytes:
-        """Return the content, version 1."""
-        return encode_json({"version": 1, "secret": secret.hex()})
-
-    @staticmethod
-    def decode(data: bytes) -> bytes:
-        """Return the secret."""
-        text = str(decode_json(BrokerSecretNode.PATH, data)["secret"])
-        try:
-            return bytes.fromhex(text)
-        except ValueError as error:
-            raise UnreadableNode(BrokerSecretNode.PATH) from error
-
-
 class ControllerNode:
     """Ephemeral: the broker that owns the node is the controller."""
 

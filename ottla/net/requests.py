@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 from ottla.base.errors import ProtocolError
 from ottla.net.port import Net
+from ottla.net.tls import channel_binding
 from ottla.net.transports import LOST
 from ottla.wire.api_keys import api_of
 from ottla.wire.fields import Message
@@ -121,6 +122,11 @@ class RequestConnection(asyncio.BufferedProtocol):
         self._pending.append(_Pending(self._last_id, api_of(message).response, version, future))
         self._transport.writelines([_SIZE.pack(size_bytes), *parts])
         return future
+
+    @property
+    def channel_binding(self) -> bytes:
+        """The value by which both ends know their TLS handshake; empty without TLS."""
+        return channel_binding(self._transport)
 
     def close(self) -> None:
         """Close the connection; pending requests fail."""

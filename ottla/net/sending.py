@@ -19,6 +19,7 @@ from typing import Protocol
 
 from ottla.base.buffers import Buffer, FileRange, Part
 from ottla.net.port import FileSocket
+from ottla.net.tls import channel_binding
 from ottla.net.unsent import UnsentBudget
 
 _log = logging.getLogger(__name__)
@@ -148,6 +149,11 @@ class SendHalf(asyncio.BufferedProtocol):
         """
         tls = self._transport.get_extra_info("ssl_object")
         return None if tls is None else tls.getpeercert(binary_form=True)
+
+    @property
+    def channel_binding(self) -> bytes:
+        """The value by which both ends know their TLS handshake; empty without TLS."""
+        return channel_binding(self._transport)
 
     # -- answers of one read --------------------------------------------------------------------
 

@@ -16,12 +16,12 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
+from ottla.cluster.broker_secret import BrokerSecret
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import authorization_options, option_tables, security_options
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.zk.port import Coordination
 from ottla.net.port import Net
-from ottla.net.tls import client_context
 from ottla.replication.replicas import Replicas
 from ottla.security.scram import ScramMechanism
 from ottla.server.authentication.logins import Logins
@@ -47,14 +47,16 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with SCRAM, OAUTHBEARER, a secret key for delegation tokens, or an authorizer need
-# them.
+# Only brokers with TLS, SCRAM, OAUTHBEARER, a secret key for delegation tokens, or an authorizer
+# need them.
 if TYPE_CHECKING:
+    from ottla.net.tls import contexts
     from ottla.server.authentication import bearers, scram_users, tokens
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
+    contexts = deferred_module("ottla.net.tls.contexts")
     bearers = deferred_module("ottla.server.authentication.bearers")
     scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
@@ -105,7 +107,7 @@ class Identity(NamedTuple):
     """The cluster's id, and the secret by which its brokers know each other; None without one."""
 
     cluster_id: str
-    secret: bytes | None
+    secret: BrokerSecret | None
 
 
 class Composition(NamedTuple):
@@ -121,6 +123,15 @@ class Composition(NamedTuple):
     files: FileSystem
     net: Net
     tasks: Tasks
+
+    async def secret(self, session: Coordination) -> BrokerSecret | None:
+        """Return the secret of the cluster, which it follows; None if brokers prove nothing."""
+        if self.options.text("inter.broker.authentication") != "secret":
+            return None
+        overlap_ms = self.options.integer("inter.broker.secret.overlap.ms")
+        secret = BrokerSecret(self.clock, self.rng, self.tasks, overlap_ms)
+        await secret.start(session)
+        return secret
 
     def settings(self, cluster_id: str, security: Mapping[str, ListenerSecurity]) -> Settings:
         """Return the settings before they have been read from the tree.
@@ -188,7 +199,7 @@ class Composition(NamedTuple):
         return replicas
 
     def environment(
-        self, settings: Settings, replicas: Replicas, secret: bytes | None
+        self, settings: Settings, replicas: Replicas, secret: BrokerSecret | None
     ) -> Environment:
         """Return the parts that membership and coordinators depend on."""
         return Environment(
@@ -216,13 +227,9 @@ class Composition(NamedTuple):
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of connections to other brokers; None if they are not encrypted."""
-        name = option_tables.inter_broker_listener(self.options)
-        listeners = option_tables.parse_listeners(self.options)
-        chosen = next(
-            (listener for listener in listeners if name in (None, listener.name)), listeners[0]
-        )
+        chosen = option_tables.inter_broker(self.options)
         tls = security_options.security_of(self.options, chosen).tls
-        return None if tls is None else client_context(tls)
+        return None if tls is None else contexts.client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""
@@ -252,6 +259,7 @@ class Composition(NamedTuple):
             node_id=self.node_id,
             cluster_id=identity.cluster_id,
             secret=identity.secret,
+            broker_listeners=option_tables.broker_listeners(self.options),
             clock=self.clock,
             rng=self.rng,
             tasks=self.tasks,

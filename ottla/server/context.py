@@ -11,7 +11,7 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
-from ottla.security.broker_proof import ProofToPeer
+from ottla.security.broker_proof import ProofToPeer, Secret
 from ottla.server.current import Current
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ class Broker:
 
     node_id: int
     cluster_id: str
-    # Known to all brokers of the cluster.
-    secret: bytes | None
+    # Known to all brokers of the cluster; None if they prove nothing.
+    secret: Secret | None
+    # The names of the listeners on which other brokers prove their identity.
+    broker_listeners: frozenset[str]
     clock: Clock
     rng: Rng
     tasks: Tasks

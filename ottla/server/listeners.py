@@ -5,14 +5,17 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem, lent_count
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import admission_options, option_tables
 from ottla.cluster.options.option_rows import limits_by_host
+from ottla.cluster.options.security.exposure import reached
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
 from ottla.net.admission.attempts import Attempts
 from ottla.net.admission.handshakes import HandshakeOrder
@@ -23,20 +26,24 @@ from ottla.net.endpoint import Endpoint, Rooms
 from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
-from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
-from ottla.server.authentication.gate import Gate
-from ottla.server.authentication.gate import Limits as GateLimits
+from ottla.security.broker_proof import ProofToPeer
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
 from ottla.server.quotas.clients import ClientQuotas
 from ottla.storage.directories.disk import LogDirectories
 
+if TYPE_CHECKING:
+    from ottla.net.tls import contexts
+    from ottla.server.authentication import gate
+else:
+    # Only a broker with TLS or SASL needs them.
+    contexts = deferred_module("ottla.net.tls.contexts")
+    gate = deferred_module("ottla.server.authentication.gate")
+
 _log = logging.getLogger(__name__)
 
-_LOOPBACK = "127.0.0.1"
-_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 # How long the broker waits for pending responses when it stops, in seconds.
 DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
@@ -111,7 +118,7 @@ class Listeners:
                 unsent=unsent,
                 buffers=buffers,
                 tasks=tasks,
-                tls=None if tls is None else server_context(tls),
+                tls=None if tls is None else contexts.server_context(tls),
             )
             endpoint.is_gated = self._is_gated(listener.name)
             endpoint.rooms = self._rooms
@@ -133,15 +140,17 @@ class Listeners:
         for endpoint in self.endpoints:
             endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
 
-    def _gate(self, name: str, handler: FrameHandler, now: Callable[[], float]) -> Gate | None:
+    def _gate(
+        self, name: str, handler: FrameHandler, now: Callable[[], float]
+    ) -> "gate.Gate | None":
         """Return the gate of a listener whose clients have a name; None if they have none."""
         if not self._is_gated(name):
             return None
         options = self._static
-        return Gate(
+        return gate.Gate(
             handler,
             self.security[name],
-            GateLimits(
+            gate.Limits(
                 options.integer("sasl.server.max.receive.size"),
                 options.integer("socket.request.max.bytes"),
                 options.integer("connection.failed.authentication.delay.ms") / 1000,
@@ -163,14 +172,14 @@ class Listeners:
 
     def _advertise(self, endpoint: image.Endpoint) -> image.Endpoint:
         host, port = self.advertised.get(endpoint.listener, (endpoint.host, endpoint.port))
-        return endpoint._replace(host=_reached(host), port=port)
+        return endpoint._replace(host=reached(host), port=port)
 
     def local_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which the listeners are reached from this machine."""
         protocols = {listener.name: listener.protocol for listener in self._parsed}
         return [
             image.Endpoint(
-                endpoint.name, _reached(endpoint.host), endpoint.port, protocols[endpoint.name]
+                endpoint.name, reached(endpoint.host), endpoint.port, protocols[endpoint.name]
             )
             for endpoint in self.endpoints
         ]
@@ -220,6 +229,16 @@ class Listeners:
         names = {f"{header.route.row.handler.API.name} of {header.client_id}" for header in headers}
         return ", ".join(sorted(names)[:_NAMED_MAX])
 
+    def disconnect_brokers(self, generation: int) -> None:
+        """Close the connections of brokers that use this generation of the secret, or an earlier
+        one.
+        """
+        for endpoint in self.endpoints:
+            for connection in endpoint.active_since(float("-inf")):
+                proof = connection.identity
+                if isinstance(proof, ProofToPeer) and 0 <= proof.generation <= generation:
+                    connection.close("the secret of the broker has been replaced")
+
     async def stop_accepting(self) -> None:
         """Refuse new connections."""
         for endpoint in self.endpoints:
@@ -233,10 +252,6 @@ class Listeners:
         """Stop waiting for pending responses."""
         for endpoint in self.endpoints:
             endpoint.hurry()
-
-
-def _reached(host: str) -> str:
-    return _LOOPBACK if host in _WILDCARDS else host
 
 
 def connection_limits(options: Snapshot) -> Limits:

@@ -12,7 +12,9 @@ from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.rng import SystemRng
+from ottla.cluster.options import option_tables
 from ottla.cluster.options.metrics_options import parse_address
+from ottla.cluster.zk import tls, tree_login
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.listener import RealNet
@@ -85,9 +87,17 @@ class LocalCluster:
             node.on_failure = self._node_failed
 
     async def _serve_tree(self, tree: EmbeddedTree, host: str, port: int) -> None:
-        self._server = TreeServer(tree, SystemRng())
+        if self._directory is None:
+            raise ConfigError(
+                "coordination.listener needs a directory for the login of its clients"
+            )
+        options = option_tables.parse_broker_settings(self._settings[0]).snapshot
+        context = tls.server_context_of(tls.options_of(options), host)
+        rng = SystemRng()
+        login = tree_login.ensure(self._files, self._directory, rng)
+        self._server = TreeServer(tree, rng, login)
         try:
-            await self._server.open(RealNet(), host, port)
+            await self._server.open(RealNet(), host, port, context)
         except OSError as error:
             raise ConfigError(
                 f"coordination.listener: cannot listen on {host}:{port}: {error.strerror or error}. "

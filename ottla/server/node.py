@@ -19,7 +19,7 @@ from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
-from ottla.cluster.broker_secret import ensure_broker_secret
+from ottla.cluster.broker_secret import BrokerSecret
 from ottla.cluster.image import Endpoint
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
@@ -196,9 +196,8 @@ class Node:
         await self._open_monitoring()
         session = await self._connect()
         cluster_id = await state.ensure_cluster_id(session, self._rng)
-        is_proven = self._static.text("inter.broker.authentication") == "secret"
-        secret = await ensure_broker_secret(session, self._rng) if is_proven else None
         self._undo.push_async_callback(self._tasks.close)
+        secret = await self._composition.secret(session)
         settings = self._composition.settings(cluster_id, self._listeners.security)
         await settings.start(session, self._rng)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
@@ -251,11 +250,24 @@ class Node:
         self._undo.callback(membership.close)
         if settings.tokens is not None:
             membership.controller.on_new_session.append(settings.tokens.start)
+        if identity.secret is not None:
+            membership.controller.on_new_session.append(identity.secret.start)
+            self._follow_secret(identity.secret, settings)
         self._composition.connect_fetchers(environment, membership)
         self._broker = self._composition.broker(
             identity, settings, replicas, coordinators, membership, self._listeners
         )
         return self._broker
+
+    def _follow_secret(self, secret: BrokerSecret, settings: Settings) -> None:
+        """Replace the secret when the options ask for it, and disconnect those with a former one."""
+
+        def want(options: Snapshot) -> None:
+            secret.want(options.integer("inter.broker.secret.generation"))
+
+        secret.on_retired = self._listeners.disconnect_brokers
+        settings.configs.on_broker.append(want)
+        want(settings.current.options)
 
     async def _join_cluster(self) -> None:
         assert self._membership is not None

@@ -6,7 +6,7 @@ the process. Without device flushes a cluster starts and stops in a third of the
 
 import os
 
-from ottla.base.files import RealFile, RealFileSystem, RealLock, open_descriptor
+from ottla.base.files import RealFile, RealFileSystem, RealLock, open_descriptor, open_private
 
 
 class VolatileFile(RealFile):
@@ -38,7 +38,7 @@ class VolatileFileSystem(RealFileSystem):
     def replace(self, path: str, data: bytes) -> None:
         """Replace the content of the file atomically."""
         temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=open_private) as file:
             file.write(data)
         os.replace(temporary, path)
 

@@ -124,7 +124,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "cluster": (
-        "Show a cluster, check it, move its replicas, and elect leaders.",
+        "Show a cluster, check it, move its replicas, elect leaders, and replace its secret.",
         {
             "info": "Show the cluster's id, and its brokers with their addresses.",
             "health": "Check brokers, leaders and replicas.",
@@ -132,6 +132,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "elect": "Elect leaders of partitions (dry run by default).",
             "features": "Show the levels of features.",
             "quorum": "Show and change the quorum of KRaft (dry run by default).",
+            "rotate-secret": "Replace the secret by which brokers know each other.",
         },
     ),
     "profile": (

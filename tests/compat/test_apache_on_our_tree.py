@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cluster.zk import tree_login
 from ottla.testing.process import BrokerProcess, run_command
 from ottla.tools.broker.processes import free_port
 from tests.compat import java, zookeeper
@@ -16,9 +17,14 @@ pytestmark = [
 ]
 
 
+def _login(folder: Path) -> str:
+    return tree_login.java_options(f"{folder}/ours")
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[str]:
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a tree that one of our brokers serves; its broker has the id 7."""
+    monkeypatch.setenv("KAFKA_OPTS", _login(tmp_path))
     address = f"127.0.0.1:{free_port(is_any=True)}"
     options = {"coordination.listener": address, "node.id": "7"}
     with BrokerProcess(tmp_path / "ours", options=options):
@@ -28,6 +34,7 @@ def tree(tmp_path: Path) -> Iterator[str]:
 def test_apache_kafka_runs_on_our_tree(tree: str, tmp_path: Path) -> None:
     """It registers, becomes controller, creates a topic, and leaves when it stops."""
     broker = zookeeper.Broker(tmp_path / "theirs", f"{tree}/apache")
+    broker.java_options = (_login(tmp_path),)
     broker.start()
     try:
         where = ("--bootstrap-server", broker.bootstrap)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from ottla.client import Consumer
 from ottla.client.errors import RecordsDenied
+from ottla.cluster.zk import tree_login
 from ottla.testing import Cluster
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 from ottla.tools.broker.processes import free_port
@@ -321,28 +322,42 @@ def test_kafka_acls_of_apache_kafka_changes_the_tree(tmp_path: Path) -> None:
         settings = {"bootstrap.servers": ours.bootstrap}
         run_command("topic", "create", "t", "-b", ours.bootstrap)
         assert delivery(settings, "t") is None
-        tool = (java.kafka_class_path(), "kafka.admin.AclCommand")
+        login = tree_login.java_options(f"{tmp_path}/data")
         where = ("--authorizer-properties", f"zookeeper.connect={tree}")
         who = ("--deny-principal", "User:ANONYMOUS", "--operation", "Write")
-        java.run(*tool, *where, "--add", *who, "--topic", "t")
+        _run_acl_command(login, *where, "--add", *who, "--topic", "t")
         assert eventually(lambda: delivery(settings, "t") is not None)
         prefixed = ("--group", "team-", "--pattern-type", "prefixed", "--operation", "Read")
         run_command("acl", "add", *prefixed, "--allow-principal", "User:ann", "-b", ours.bootstrap)
-        output = java.run(*tool, *where, "--list")
+        output = _run_acl_command(login, *where, "--list")
         assert "name=t, patternType=LITERAL" in output
         assert "name=team-, patternType=PREFIXED" in output
-        java.run(*tool, *where, "--remove", "--force", "--topic", "t")
+        _run_acl_command(login, *where, "--remove", "--force", "--topic", "t")
         assert eventually(lambda: delivery(settings, "t") is None)
 
 
+def _run_acl_command(java_option: str, *words: str) -> str:
+    """Run Apache Kafka's tool in a JVM with an option; return its output."""
+    program, *line = java.command(java.kafka_class_path(), "kafka.admin.AclCommand", *words)
+    done = subprocess.run(
+        [program, java_option, *line], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
 @needs_java
-def test_apache_kafka_beside_ours_enforces_the_same_lists(tmp_path: Path) -> None:
+def test_apache_kafka_beside_ours_enforces_the_same_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A broker of version 3.9.2 in the same tree reads what ours has written, and the reverse."""
+    login = tree_login.java_options(f"{tmp_path}/tree")
+    monkeypatch.setenv("KAFKA_OPTS", login)
     address = f"127.0.0.1:{free_port(is_any=True)}"
     rules = {"authorizer.class.name": AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
     rows = [f"{name}={value}" for name, value in rules.items()]
     tree = f"{address}/shared"
     theirs = zookeeper.Broker(tmp_path / "theirs", tree, options=rows)
+    theirs.java_options = (login,)
     options = {**rules, "zookeeper.connect": tree, "node.id": "7"}
     options |= {"inter.broker.authentication": "none", "offsets.topic.replication.factor": "1"}
     server = BrokerProcess(tmp_path / "tree", options={"coordination.listener": address})

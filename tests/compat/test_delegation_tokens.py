@@ -18,6 +18,7 @@ from ottla.client import AdminClient
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.errors import NotReachable
 from ottla.cluster.token_znodes import TokenNode
+from ottla.cluster.zk import tree_login
 from ottla.testing import Cluster
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 from ottla.tools.broker.processes import free_port
@@ -167,14 +168,19 @@ def test_tool_of_apache_kafka_prints_the_same_with_ottla(tmp_path: Path) -> None
 
 @needs_java
 @pytest.mark.slow
-def test_apache_kafka_in_the_same_cluster_shares_the_tokens(tmp_path: Path) -> None:
+def test_apache_kafka_in_the_same_cluster_shares_the_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Apache Kafka 3.9.2 and Ottla issue, read and renew the tokens of one tree, in one form."""
+    login = tree_login.java_options(f"{tmp_path}/tree")
+    monkeypatch.setenv("KAFKA_OPTS", login)
     tree = f"127.0.0.1:{free_port(is_any=True)}"
     ours, theirs = (f"127.0.0.1:{port}" for port in java.free_ports(2))
     options = {"coordination.listener": tree, "node.id": "7"}
     with BrokerProcess(tmp_path / "tree", options=options), contextlib.ExitStack() as stack:
         tree = f"{tree}/shared"
         kafka = _apache_kafka(tmp_path / "theirs", tree, theirs)
+        kafka.java_options = (login,)
         kafka.start()
         try:
             # After it, so that the cluster has no features which Apache Kafka 3.9 lacks.

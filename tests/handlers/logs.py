@@ -28,6 +28,7 @@ from ottla.controller.planning.notices import MetadataUpdate
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
+from ottla.security.broker_proof import Keys
 from ottla.server import local_broker
 from ottla.server.authentication.logins import Logins
 from ottla.server.authentication.scram_users import ScramUsers
@@ -72,6 +73,16 @@ def scram_users(settings: Mapping[str, Mapping[str, str]], secret: bytes = b"") 
     return users
 
 
+class FixedSecret:
+    """The secret of a cluster that is not replaced."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def valid_keys(self) -> Keys:
+        return self._keys
+
+
 class NoConfigs:
     """A config store that has nothing to read."""
 
@@ -85,7 +96,8 @@ class LogsBroker:
     def __init__(self) -> None:
         self.node_id = NODE
         self.cluster_id = "cluster"
-        self.secret = b"s" * 32
+        self.secret = FixedSecret({1: b"s" * 32})
+        self.broker_listeners = frozenset({"PLAINTEXT"})
         self.notice_order = asyncio.Lock()
         self.clock = Clock()
         self.rng = SeededRng(1)
@@ -255,6 +267,7 @@ def connection(
         listener_name=listener,
         memo=SimpleNamespace(software=None),
         identity=None,
+        channel_binding=b"",
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,

@@ -9,7 +9,7 @@ from tests.handlers.logs import LogsBroker
 
 def accept_peer(broker: LogsBroker, peer_id: int) -> None:
     """Have all further requests come from a broker that has proven its id."""
-    proof = ProofToPeer(b"", b"")
+    proof = ProofToPeer({1: b""}, b"")
     proof.broker_id = peer_id
     context_of = broker.context
 

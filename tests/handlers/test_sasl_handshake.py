@@ -1,4 +1,4 @@
-"""SaslHandshake: the mechanism of brokers on any listener, those of clients where there is SASL."""
+"""SaslHandshake: the mechanism of brokers on their listener, those of clients where there is SASL."""
 
 import asyncio
 
@@ -24,6 +24,21 @@ async def test_the_mechanism_of_brokers_begins_an_exchange(
     assert (response.error_code, response.mechanisms) == (0, [MECHANISM])
     assert isinstance(context.connection.identity, ProofToPeer)
     assert not context.is_from_broker(-1)
+
+
+async def test_the_mechanism_of_brokers_is_refused_on_other_listeners(broker: LogsBroker) -> None:
+    """There clients could try keys, and a key that is known would give full rights."""
+    broker.broker_listeners = frozenset({"INNER"})
+    request = SaslHandshakeRequest(mechanism=MECHANISM)
+    response = await broker.ask(sasl_handshake, request, 1)
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    context = broker.context(sasl_handshake, 1, listener="SASL")
+    context.connection.close = lambda reason: None
+    refused = await sasl_handshake.handle(context, request)
+    assert refused.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert refused.mechanisms == ["PLAIN", "SCRAM-SHA-256"]
+    inner = broker.context(sasl_handshake, 1, listener="INNER")
+    assert sasl_handshake.handle(inner, request).error_code == 0
 
 
 @pytest.mark.parametrize("version", VERSIONS)

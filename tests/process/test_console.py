@@ -81,6 +81,9 @@ def test_the_console_of_several_processes_browses_their_metadata(tmp_path: Path)
         assert session.get("/c/local/brokers").text.count("/c/local/brokers/") >= 2
         assert "controller_epoch" in session.get("/c/local/zookeeper").text
         assert "brokerid" in session.get("/c/local/zookeeper?path=/controller").text
+        secret = session.get("/c/local/zookeeper?path=/ottla/broker_secret").text
+        assert "••••••" in secret
+        assert "&#34;secret&#34;" not in secret
         assert session.get("/c/local/zookeeper?path=/nowhere").status == 400
         assert session.get("/c/local/zookeeper?command=kill").status == 400
         process.send_signal(signal.SIGINT)

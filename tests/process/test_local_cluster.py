@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from ottla.base.files import RealFileSystem
 from ottla.client.admin import cluster
 from ottla.client.brokers import Brokers
+from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import ConnectionSuspended, SessionState
 from ottla.testing.process import COMMAND, run_command
@@ -143,12 +145,18 @@ def test_brokers_in_processes_form_one_cluster(start: Start, tmp_path: Path) -> 
     assert "Broker 2 has ended (exit code -9); it is started again." in errors
 
 
-def test_metadata_of_processes_can_be_seen_with_the_shell(start: Start, tmp_path: Path) -> None:
-    """The ready line names the address of the coordination."""
+def test_metadata_of_processes_can_be_seen_with_the_shell(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ready line names the address of the coordination, and KAFKA_OPTS for the login."""
     up = start(
         "up", "--brokers", "2", "--processes", "--port", "0", "--data", str(tmp_path / "data")
     )
     arguments = ("zookeeper", "shell", "--connect", up.facts["coordination"], "ls", "/brokers/ids")
+    refused = run_command(*arguments)
+    assert refused.returncode == 1
+    assert b"Insufficient permission" in refused.stderr
+    monkeypatch.setenv("KAFKA_OPTS", tree_login.java_options(f"{tmp_path}/data/coordination"))
     assert run_command(*arguments).stdout == b"[1, 2]\n"
 
 
@@ -216,7 +224,8 @@ async def test_sessions_survive_kill_9_of_the_broker_that_serves_the_metadata(
     brokers = [
         await asyncio.to_thread(start, "broker", "start", "--config", str(file)) for file in files
     ]
-    session = await LiveSession.begin(f"127.0.0.1:{port}")
+    login = tree_login.read(RealFileSystem(), f"{tmp_path}/coordination")
+    session = await LiveSession.begin(f"127.0.0.1:{port}", login=login)
     states: asyncio.Queue[SessionState] = asyncio.Queue()
     session.on_session(states.put_nowait)
     await session.create("/mine", b"data", ephemeral=True)
@@ -279,7 +288,8 @@ async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
         f"coordination.listener={address}",
     )
     broker = await asyncio.to_thread(start, "up", *arguments)
-    session = await LiveSession.begin(address, timeout_ms=1_000)
+    login = tree_login.read(RealFileSystem(), f"{tmp_path}/data")
+    session = await LiveSession.begin(address, timeout_ms=1_000, login=login)
     states: asyncio.Queue[SessionState] = asyncio.Queue()
     session.on_session(states.put_nowait)
     await session.create("/mine", ephemeral=True)
@@ -299,8 +309,11 @@ async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
     await session.close()
 
 
-def test_broker_without_an_id_gets_one_and_keeps_it(start: Start, tmp_path: Path) -> None:
+def test_broker_without_an_id_gets_one_and_keeps_it(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ids are generated from 1001, as the first brokers of a cluster on ZooKeeper have them."""
+    monkeypatch.setenv("KAFKA_OPTS", tree_login.java_options(f"{tmp_path}/tree"))
     address = f"127.0.0.1:{free_port(is_any=True)}"
     tree = (
         "--port",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
 from ottla.testing.process import BrokerProcess, ZooKeeperProcess, run_command
@@ -169,7 +170,10 @@ def test_zookeepers_own_shell_works_on_the_brokers_tree(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port(is_any=True)}"
     options = {"coordination.listener": address}
     lines = ["ls /brokers/ids", "create /a data", "get -w /a", "set /a new", "get -s /a", "quit"]
-    shell = [*java_command()[:-1], "org.apache.zookeeper.ZooKeeperMain", "-server", address]
+    program, *words = java_command()[:-1]
+    # From ZooKeeper 3.9 on, Java's clients have DIGEST-MD5 without FIPS mode only.
+    login = tree_login.java_options(f"{tmp_path}/data"), "-Dzookeeper.fips-mode=false"
+    shell = [program, *login, *words, "org.apache.zookeeper.ZooKeeperMain", "-server", address]
     with BrokerProcess(tmp_path / "data", options=options):
         done = subprocess.run(
             shell, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60

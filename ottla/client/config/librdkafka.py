@@ -17,6 +17,7 @@ from ottla.client.security.options import (
     librdkafka_login,
     pem_key_store,
 )
+from ottla.client.security.tls_policy import POLICY_OPTIONS, librdkafka_policy
 
 # Without a meaning for librdkafka, or with another default that suits it better.
 _IGNORED = frozenset({
@@ -51,13 +52,13 @@ _ASSIGNORS = {
 def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Translate Java's properties; ConfigError names one that librdkafka cannot fulfil."""
     check_stores(properties)
-    settings: dict[str, str] = {}
+    settings = librdkafka_policy(properties)
     pem = pem_key_store(properties)
     if pem is not None:
         settings |= {"ssl.certificate.location": pem, "ssl.key.location": pem}
     for name, value in properties.items():
         check_value(name, value)
-        if pem is not None and name == "ssl.keystore.location":
+        if name in POLICY_OPTIONS or (pem is not None and name == "ssl.keystore.location"):
             continue
         if name in _REFUSED:
             raise ConfigError(f"{name} names Java classes or files: this script cannot use them")

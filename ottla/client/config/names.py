@@ -129,8 +129,6 @@ IGNORED = _FORMER | frozenset(
         "partitioner.adaptive.partitioning.enable",
         "partitioner.availability.timeout.ms",
         "security.providers",
-        "ssl.protocol",
-        "ssl.enabled.protocols",
         "ssl.keymanager.algorithm",
         "ssl.trustmanager.algorithm",
         "ssl.truststore.password",

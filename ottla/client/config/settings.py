@@ -30,6 +30,7 @@ from ottla.client.security.options import (
     librdkafka_login,
     pem_key_store,
 )
+from ottla.client.security.tls_policy import POLICY_OPTIONS, librdkafka_policy
 
 Config = Mapping[str, Any] | str | Path | None
 """Kafka's option names with their values, or the path of a .properties file."""
@@ -115,9 +116,9 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
         _check_names_of_admin(merged, set() if is_file else set(merged), keywords)
         return ClientSettings({}, merged, merged)
     own = {name: value for name, value in merged.items() if name in OWN[role]}
-    native: dict[str, Any] = {}
+    native: dict[str, Any] = dict(librdkafka_policy(merged))
     for name, value in merged.items():
-        if name in OWN[role] or name in IGNORED:
+        if name in OWN[role] or name in IGNORED or name in POLICY_OPTIONS:
             continue
         if name in OF_THE_OTHER[role]:
             if is_file and dotted(name) not in map(dotted, keywords):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
+from ottla.client.security.tls_policy import POLICY_OPTIONS, restrict
 
 # Scripts start faster without them.
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ SECURITY_OPTIONS: Mapping[str, str] = {
     "ssl.certificate.pem": "librdkafka's name of ssl.keystore.certificate.chain.",
     HOST_CHECK: "https, or empty to accept any host name; https.",
     "enable.ssl.certificate.verification": "false accepts any certificate; true.",
+    **POLICY_OPTIONS,
 }
 """The options that are read here, and what they mean."""
 
@@ -215,6 +217,7 @@ def _tls_of(options: Options) -> "ssl.SSLContext":
         raise ConfigError(
             f"the certificates of ssl.truststore cannot be read: {error}{where}"
         ) from error
+    restrict(context, options)
     algorithm = str(options.get(HOST_CHECK, "https"))
     context.check_hostname = algorithm.lower() not in ("", NO_HOST_CHECK)
     if str(options.get("enable.ssl.certificate.verification", "true")).lower() == "false":

@@ -57,6 +57,7 @@ ROWS = (
 def rules_of(options: Snapshot) -> "authorization.Rules | None":
     """Return the rules of the authorizer, None without one; raises ConfigError."""
     if not options.text(_CLASS):
+        _refuse_unused(options)
         return None
     text = options.text(_SUPER_USERS)
     try:
@@ -65,3 +66,15 @@ def rules_of(options: Snapshot) -> "authorization.Rules | None":
         raise ConfigError(
             f"Invalid value {text} for configuration {_SUPER_USERS}: {error}"
         ) from error
+
+
+def _refuse_unused(options: Snapshot) -> None:
+    """Raise ConfigError for rules without an authorizer, unless the file disables that by name."""
+    if _CLASS in options.explicit:
+        return
+    for name in (_SUPER_USERS, _EVERYONE):
+        if options[name] and name in options.explicit:
+            raise ConfigError(
+                f"The security option {name} would have no effect: without {_CLASS}, everyone may do "
+                f"everything. Set {_CLASS}={AUTHORIZER}, or remove {name}."
+            )

@@ -141,15 +141,6 @@ _NETWORK = (
         "The listener on which brokers reach each other; the first listener if it is not set.",
     ),
     _broker(
-        "inter.broker.authentication",
-        STRING,
-        "secret",
-        "How brokers prove their identity to each other: by the secret in the coordination tree, or "
-        "not at all (none). Set it to none only if Apache Kafka brokers are in the same cluster, on "
-        "a network that only brokers can reach.",
-        choices=("secret", "none"),
-    ),
-    _broker(
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",

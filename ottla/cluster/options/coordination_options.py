@@ -59,35 +59,41 @@ ROWS = (
         "zookeeper.ssl.keystore.location",
         OptionType.STRING,
         None,
-        "A file in PEM with the broker's certificate and its key. The ZooKeeper may take the "
-        "certificate for a user, which then needs no JAAS file.",
+        "A file with the broker's certificate and its key, in PEM or PKCS#12. The ZooKeeper may take "
+        "the certificate for a user, which then needs no JAAS file.",
     ),
     _row(
         "zookeeper.ssl.keystore.password",
         OptionType.PASSWORD,
         None,
-        "The password of the key in the key store.",
+        "The password of the key in PEM, or of the store in PKCS#12.",
         sensitive=True,
     ),
     _row(
-        "zookeeper.ssl.keystore.type", OptionType.STRING, None, "PEM: Java's formats are refused."
+        "zookeeper.ssl.keystore.type",
+        OptionType.STRING,
+        None,
+        "PEM or PKCS12, by default according to the ending of the file.",
     ),
     _row(
         "zookeeper.ssl.truststore.location",
         OptionType.STRING,
         None,
-        "A file in PEM with the certificates of the authorities that have signed those of the "
-        "ZooKeeper.",
+        "A file with the certificates of the authorities that have signed those of the ZooKeeper, in "
+        "PEM or PKCS#12. No others are trusted.",
     ),
     _row(
         "zookeeper.ssl.truststore.password",
         OptionType.PASSWORD,
         None,
-        "A trust store in PEM has no password.",
+        "The password of a trust store in PKCS#12; one in PEM has none.",
         sensitive=True,
     ),
     _row(
-        "zookeeper.ssl.truststore.type", OptionType.STRING, None, "PEM: Java's formats are refused."
+        "zookeeper.ssl.truststore.type",
+        OptionType.STRING,
+        None,
+        "PEM or PKCS12, by default according to the ending of the file.",
     ),
     _row(
         "zookeeper.ssl.endpoint.identification.algorithm",
@@ -124,7 +130,9 @@ ROWS = (
         None,
         "Ottla's own: host:port at which the brokers of one machine share the metadata in "
         "coordination.dir, without ZooKeeper. One of them serves it in ZooKeeper's protocol; if it "
-        "ends, another one takes over. Everyone who can reach the address can change the metadata.",
+        "ends, another one takes over. Clients log in with the JAAS file cluster.jaas in "
+        "coordination.dir. An address that other machines can reach needs TLS "
+        "(zookeeper.ssl.client.enable, the key store and the trust store).",
         check=check_address,
     ),
 )

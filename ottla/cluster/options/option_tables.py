@@ -6,7 +6,7 @@ all read these rows. Pure: without files and tree; `server.config.store` stores 
 Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.errors import ConfigError
@@ -20,11 +20,13 @@ from ottla.cluster.options import (
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT
+from ottla.cluster.options.security.listener_values import PREFIX
 
 if TYPE_CHECKING:
-    import difflib
+    from ottla.cluster.options.security import names as security_names
 else:
-    difflib = deferred_module("difflib")
+    # Only a configuration with other names than those of the table needs it.
+    security_names = deferred_module("ottla.cluster.options.security.names")
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
 BROKER_OPTIONS = Table(broker_options.ROWS)
@@ -191,11 +193,15 @@ class BrokerSettings(NamedTuple):
 def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     """Check a broker's configuration; raise ConfigError if it is invalid.
 
-    As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error.
+    As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error; but
+    not the name of an option of security.
     """
+    if not settings.keys() <= BROKER_OPTIONS.rows.keys():
+        settings = security_names.canonical(settings)
     known_settings = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
     snapshot = BROKER_OPTIONS.parse(known_settings)
-    prefixed = {name: text for name, text in settings.items() if security_options.is_prefixed(name)}
+    _refuse_security_options(settings.keys() - known_settings.keys(), snapshot)
+    prefixed = {name: text for name, text in settings.items() if name.startswith(PREFIX)}
     snapshot = Snapshot(BROKER_OPTIONS, {**_with_identity(snapshot).explicit, **prefixed})
     _check_together(snapshot)
     ignored = [
@@ -203,41 +209,69 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
         for name in known_settings
         if BROKER_OPTIONS.row(name).doc.startswith(INERT)
     ]
-    return BrokerSettings(snapshot, unknown_names(settings) + ignored)
+    return BrokerSettings(
+        snapshot, _security_warnings(snapshot) + unknown_names(settings) + ignored
+    )
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that is most similar to a mistyped one; None if none is similar."""
-    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
-    return matches[0] if matches else None
+def _security_warnings(broker: Snapshot) -> list[str]:
+    """Return what an administrator should know at each start."""
+    listener = inter_broker(broker)
+    tls = security_options.security_of(broker, listener).tls
+    if tls is None or tls.checks_host:
+        return []
+    return [
+        f"ssl.endpoint.identification.algorithm of the listener {listener.name} is empty: every owner "
+        "of a certificate that the trust store has signed can pretend to be another broker. Set https, "
+        "and give each broker a certificate for its host name"
+    ]
+
+
+def _refuse_security_options(names: Collection[str], broker: Snapshot) -> None:
+    """Raise ConfigError for an option of security that would have no effect on a broker."""
+    if not names:
+        return
+    listeners = [listener.name for listener in parse_listeners(broker)]
+    security_names.refuse(
+        sorted(names), BROKER_OPTIONS.rows, listeners, security_options.is_listener_option
+    )
 
 
 def unknown_names(settings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each name that is not a broker option, with the most similar one."""
-    return [_unknown(name) for name in settings if not _is_known(name)]
+    """Return a sentence for each name that is not a broker option, with the most similar one.
 
-
-def _is_known(name: str) -> bool:
-    return name in BROKER_OPTIONS.rows or security_options.is_prefixed(name)
+    Options of security are errors instead (`parse_broker_settings`).
+    """
+    return [
+        _unknown(name)
+        for name in settings
+        if name not in BROKER_OPTIONS.rows
+        and not security_names.is_security_option(name, BROKER_OPTIONS.rows)
+    ]
 
 
 def _unknown(name: str) -> str:
-    suggestion = nearest(name, BROKER_OPTIONS.rows)
+    suggestion = security_names.nearest(name, BROKER_OPTIONS.rows)
     hint = f"; did you mean {suggestion}?" if suggestion else ""
     return f"Unknown configuration {name} is ignored{hint}"
 
 
 def refuse_unknown_names(settings: Mapping[str, str]) -> None:
-    """Raise ConfigError for a name that is not a broker option; for settings that a user typed."""
-    for name in settings:
-        if not _is_known(name):
-            suggestion = nearest(name, BROKER_OPTIONS.rows)
-            hint = (
-                f"did you mean {suggestion}?"
-                if suggestion
-                else "see docs/options.md for all of them"
-            )
-            raise ConfigError(f"There is no broker option {name}: {hint}")
+    """Raise ConfigError for a name that is not a broker option; for settings that a user typed.
+
+    Names of options of single listeners are checked with the listeners (`parse_broker_settings`).
+    """
+    for typed in [name for name in settings if name not in BROKER_OPTIONS.rows]:
+        name = security_names.canonical_name(typed)
+        if name.startswith(PREFIX):
+            continue
+        if security_names.is_security_option(name, BROKER_OPTIONS.rows):
+            raise security_names.refusal(name, BROKER_OPTIONS.rows)
+        suggestion = security_names.nearest(name, BROKER_OPTIONS.rows)
+        hint = (
+            f"did you mean {suggestion}?" if suggestion else "see docs/options.md for all of them"
+        )
+        raise ConfigError(f"There is no broker option {name}: {hint}")
 
 
 def _with_identity(snapshot: Snapshot) -> Snapshot:
@@ -277,7 +311,8 @@ def _check_together(snapshot: Snapshot) -> None:
     names = [listener.name for listener in listeners]
     for listener in listeners:
         security_options.security_of(snapshot, listener)
-    _check_inter_broker(snapshot, listeners)
+    security_options.refuse_unused(snapshot, [listener.protocol for listener in listeners])
+    _check_inter_broker(snapshot)
     for listener in parse_listeners(snapshot, "advertised.listeners"):
         if listener.name not in names:
             raise ConfigError(
@@ -295,20 +330,47 @@ def _check_together(snapshot: Snapshot) -> None:
 def inter_broker_listener(options: Snapshot) -> str | None:
     """Return the name of the listener on which brokers reach each other; None for the first one."""
     name = options["inter.broker.listener.name"]
-    return name or options.explicit.get("security.inter.broker.protocol")
+    found = name or options.explicit.get("security.inter.broker.protocol")
+    return None if found is None else str(found).upper()
 
 
-def _check_inter_broker(options: Snapshot, listeners: list[Listener]) -> None:
+def inter_broker(options: Snapshot) -> Listener:
+    """Return the listener on which brokers reach each other; ConfigError if there is none."""
+    listeners = parse_listeners(options)
     name = inter_broker_listener(options)
     chosen = [listener for listener in listeners if name in (None, listener.name)]
-    if not chosen and options["inter.broker.listener.name"] is None:
-        raise ConfigError(
-            f"Invalid value {name} for configuration security.inter.broker.protocol: listeners has no "
-            "listener with this name; set inter.broker.listener.name"
-        )
+    if chosen:
+        return chosen[0]
+    is_named = options["inter.broker.listener.name"] is not None
+    option = "inter.broker.listener.name" if is_named else "security.inter.broker.protocol"
+    names = ", ".join(listener.name for listener in listeners)
+    raise ConfigError(
+        f"Invalid value {name} for configuration {option}: listeners has no listener with this "
+        f"name; set inter.broker.listener.name to one of {names}"
+    )
+
+
+def broker_listeners(options: Snapshot) -> frozenset[str]:
+    """Return the names of the listeners on which other brokers are accepted; ConfigError if one
+    does not exist.
+    """
+    names = {listener.name for listener in parse_listeners(options)}
+    others = [name.upper() for name in options.strings("inter.broker.accepted.listeners")]
+    for name in others:
+        if name not in names:
+            raise ConfigError(
+                f"Invalid value {name} for configuration inter.broker.accepted.listeners: listeners has "
+                f"no listener with this name; name one of {', '.join(sorted(names))}"
+            )
+    return frozenset({inter_broker(options).name, *others})
+
+
+def _check_inter_broker(options: Snapshot) -> None:
+    chosen = inter_broker(options)
+    broker_listeners(options)
     is_proven = options.text("inter.broker.authentication") == "secret"
-    if chosen and chosen[0].protocol.startswith("SASL") and not is_proven:
+    if chosen.protocol.startswith("SASL") and not is_proven:
         raise ConfigError(
-            f"The listener {chosen[0].name} is for brokers and has SASL, with which brokers prove their "
+            f"The listener {chosen.name} is for brokers and has SASL, with which brokers prove their "
             "identity by inter.broker.authentication=secret only: use a listener without SASL"
         )

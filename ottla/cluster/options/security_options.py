@@ -1,45 +1,48 @@
-"""The options of listeners with TLS and SASL, and what they mean for each listener. Pure.
+"""The options of listeners with SASL, and what they mean for each listener. Pure.
 
-As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`, with the listener's
-name in small letters. The users of PLAIN are those of the login module in
-`listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the coordination tree.
+As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
+options of TLS, and refuses names that have no effect. The users of PLAIN are those of the login
+module in `listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
 Not done: GSSAPI; certificates that are read again after a change; a JAAS file in place of the
-option; key stores of Java (JKS, PKCS12).
+option.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
-from ottla.net.tls import TlsFiles
-from ottla.security import jaas
+from ottla.cluster.options.security import tls_options
+from ottla.cluster.options.security.listener_values import ListenerValues, Named
+from ottla.net.tls.files import KINDS, PEM, Store, TlsFiles
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
-    from ottla.security import principal_rules
+    from ottla.security import jaas, principal_rules
 else:
-    # Few listeners have rules.
+    # Few listeners have users or rules in their options.
+    jaas = deferred_module("ottla.security.jaas")
     principal_rules = deferred_module("ottla.security.principal_rules")
 
 _broker = Rows(Scope.BROKER, dynamic=False).row
 STRING = OptionType.STRING
-_PREFIX = "listener.name."
 _JAAS = "sasl.jaas.config"
 _SESSION = "connections.max.reauth.ms"
 _KEYS = "sasl.oauthbearer.jwks.endpoint.url"
 _HANDLER = "sasl.server.callback.handler.class"
+_UNSECURED_CHECKS = "unsecuredValidator"
 _SKEW = "unsecuredValidatorAllowableClockSkewMs"
 _OAUTH_EXAMPLE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
+_BEARER = "sasl.oauthbearer."
 _NAMES = "ssl.principal.mapping.rules"
 _AS_IS = "DEFAULT"
 _BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -159,45 +162,39 @@ ROWS = (
         minimum=1,
     ),
     _broker(
-        "ssl.keystore.location",
+        "inter.broker.authentication",
         STRING,
-        None,
-        "A file with the broker's certificate and its key in PEM.",
+        "secret",
+        "How brokers prove their identity to each other: by the secret in the coordination tree, or "
+        "not at all (none). Set it to none only if Apache Kafka brokers are in the same cluster, on "
+        "a network that only brokers can reach.",
+        choices=("secret", "none"),
     ),
     _broker(
-        "ssl.keystore.type",
-        STRING,
-        "PEM",
-        "The format of ssl.keystore.location. Kafka: JKS.",
-        choices=("PEM",),
+        "inter.broker.secret.generation",
+        OptionType.INT,
+        1,
+        "Ottla's own: a higher number replaces the secret of inter.broker.authentication by a random "
+        "one, for all brokers. `ottla cluster rotate-secret` raises it.",
+        minimum=1,
+        dynamic=True,
     ),
     _broker(
-        "ssl.key.password",
-        STRING,
-        None,
-        "The password of the broker's key, if it is encrypted.",
-        sensitive=True,
+        "inter.broker.secret.overlap.ms",
+        OptionType.LONG,
+        600_000,
+        "Ottla's own: how long a broker accepts the former secret after it has learned of a new one, in "
+        "milliseconds. Then it disconnects brokers that use it.",
+        minimum=0,
     ),
     _broker(
-        "ssl.truststore.location",
-        STRING,
-        None,
-        "A file in PEM with the certificates that the broker trusts: of clients, and of other brokers.",
+        "inter.broker.accepted.listeners",
+        OptionType.LIST,
+        [],
+        "Ottla's own: further listeners on which other brokers are accepted, besides "
+        "inter.broker.listener.name. For the time in which that option is changed, broker by broker.",
     ),
-    _broker(
-        "ssl.truststore.type",
-        STRING,
-        "PEM",
-        "The format of ssl.truststore.location. Kafka: JKS.",
-        choices=("PEM",),
-    ),
-    _broker(
-        "ssl.client.auth",
-        STRING,
-        "none",
-        "Whether clients must show a certificate. The user is its subject.",
-        choices=("none", "requested", "required"),
-    ),
+    *tls_options.ROWS,
     _broker(
         _NAMES,
         STRING,
@@ -212,17 +209,9 @@ ROWS = (
         inert("no class of Java finds the user of a client, and only Kafka's default is accepted"),
         check=_reason,
     ),
-    _broker(
-        "ssl.endpoint.identification.algorithm",
-        STRING,
-        "https",
-        "How a broker checks the certificate of another one: by its host name (https), or not at all "
-        "(empty).",
-        choices=("https", ""),
-    ),
 )
 _ROWS = {row.name: row for row in ROWS}
-_PREFIXES = ("ssl.", "sasl.enabled", "sasl.oauthbearer", _SESSION)
+_PREFIXES = ("ssl.", "sasl.enabled", _BEARER, _SESSION)
 _PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(_PREFIXES))
 
 
@@ -230,7 +219,8 @@ class BearerOptions(NamedTuple):
     """The rules by which tokens of OAUTHBEARER are checked.
 
     `module` has the options of the login module, for tokens without a signature. The others are for
-    tokens with one, whose keys are in a file (`keys_path`), or at `keys_url`.
+    tokens with one, whose keys are in a file (`keys_path`), or at `keys_url`, whose certificate one
+    of `trusted` must have signed (None: an authority of the system).
     """
 
     module: Mapping[str, str] = {}
@@ -241,6 +231,7 @@ class BearerOptions(NamedTuple):
     principal_claim: str = ""
     keys_url: str = ""
     refresh_ms: int = 0
+    trusted: Store | None = None
 
 
 class ListenerSecurity(NamedTuple):
@@ -258,48 +249,59 @@ class ListenerSecurity(NamedTuple):
     names: "principal_rules.Rules | None" = None
 
 
-class Named(Protocol):
-    """A listener: its name and its security protocol."""
+def is_listener_option(option: str) -> bool:
+    """Return True for an option that can be set for one listener, such as ssl.client.auth.
 
-    @property
-    def name(self) -> str:
-        """The name, in capital letters."""
-        ...
-
-    @property
-    def protocol(self) -> str:
-        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
-        ...
-
-
-def is_prefixed(name: str) -> bool:
-    """Return True for an option of one listener, as in listener.name.internal.ssl.client.auth."""
-    return name.startswith(_PREFIX) and any(_candidates(name))
-
-
-def _candidates(name: str) -> Iterator[str]:
-    """Yield the options that a name may be: names of listeners may have dots, too."""
-    rest = name.removeprefix(_PREFIX)
-    yield from (option for option in _PER_LISTENER if rest.endswith(f".{option}"))
-    mechanisms = (f"{mechanism.lower()}.{_JAAS}" for mechanism in MECHANISMS)
-    yield from (option for option in mechanisms if rest.endswith(f".{option}"))
-    if rest.endswith(f".oauthbearer.{_HANDLER}"):
-        yield f"oauthbearer.{_HANDLER}"
+    The option may have a mechanism before it, as in plain.sasl.jaas.config.
+    """
+    mechanism, _, rest = option.partition(".")
+    if option in _PER_LISTENER or mechanism.upper() not in MECHANISMS:
+        return option in _PER_LISTENER
+    is_bearer = mechanism.upper() == OAUTHBEARER
+    return rest in (_JAAS, _SESSION) or (
+        is_bearer and (rest == _HANDLER or (rest in _PER_LISTENER and rest.startswith(_BEARER)))
+    )
 
 
 def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
     """Return how a listener is secured; ConfigError if an option is wrong or missing."""
     values = _Values(options, listener)
+    _refuse_unused(values, listener)
     mechanisms: tuple[str, ...] = ()
     if listener.protocol.startswith("SASL"):
         mechanisms = values.mechanisms()
     passwords = values.passwords() if PLAIN in mechanisms else {}
-    tls = values.tls() if listener.protocol.endswith("SSL") else None
+    tls = tls_options.tls_of(values) if listener.protocol.endswith("SSL") else None
     bearer = values.bearer() if OAUTHBEARER in mechanisms else None
     names = None if tls is None else values.names()
     return ListenerSecurity(
         mechanisms, passwords, tls, values.session_ms(mechanisms), bearer, names
     )
+
+
+def _refuse_unused(values: ListenerValues, listener: Named) -> None:
+    """Raise ConfigError for an option of TLS or SASL that is set for a listener without it."""
+    for name in values.options.explicit:
+        option = name.removeprefix(values.prefix)
+        if option == name or not is_listener_option(option):
+            continue
+        needed = "SSL" if option.startswith("ssl.") else "SASL"
+        if needed not in listener.protocol:
+            raise values.refusal(
+                name,
+                f"is set, which has no effect there: remove it, or give the listener a protocol with "
+                f"{needed} in listener.security.protocol.map",
+            )
+
+
+def refuse_unused(options: Snapshot, protocols: Iterable[str]) -> None:
+    """Raise ConfigError if clients need a certificate, but no listener has TLS."""
+    client_auth = options.explicit.get("ssl.client.auth", "none")
+    if client_auth != "none" and not any(protocol.endswith("SSL") for protocol in protocols):
+        raise ConfigError(
+            f"The security option ssl.client.auth={client_auth} would have no effect: no listener has "
+            "the protocol SSL or SASL_SSL. Set listener.security.protocol.map, or remove the option."
+        )
 
 
 def token_secret_key(options: Snapshot) -> str:
@@ -308,90 +310,89 @@ def token_secret_key(options: Snapshot) -> str:
     return options.text(name)
 
 
-class _Values:
-    """The options of one listener: those with its prefix before the common ones."""
-
-    def __init__(self, options: Snapshot, listener: Named) -> None:
-        self._options = options
-        self._listener = listener
-        self._prefix = f"{_PREFIX}{listener.name.lower()}."
-
-    def _own(self, name: str) -> str | None:
-        value = self._options.explicit.get(self._prefix + name)
-        return None if value is None else str(value)
-
-    def _text(self, name: str) -> str:
-        own = self._own(name)
-        return self._options.text(name) if own is None else own.strip()
-
-    def _refusal(self, name: str, reason: str) -> ConfigError:
-        return ConfigError(
-            f"The listener {self._listener.name} has the protocol {self._listener.protocol}, but "
-            f"{name} {reason}"
-        )
+class _Values(ListenerValues):
+    """The options of SASL and of certificates of one listener."""
 
     def mechanisms(self) -> tuple[str, ...]:
         name = "sasl.enabled.mechanisms"
-        own = self._own(name)
-        found = (
-            self._options.strings(name)
-            if own is None
-            else [part.strip() for part in own.split(",") if part.strip()]
-        )
+        found = self.strings(name)
         for mechanism in found:
             if mechanism not in MECHANISMS:
-                raise self._refusal(name, f"has {mechanism}: use {', '.join(MECHANISMS)}")
+                raise self.refusal(name, f"has {mechanism}: use {', '.join(MECHANISMS)}")
         if not found:
-            raise self._refusal(
+            raise self.refusal(
                 name, f"is not set: set it to one or more of {', '.join(MECHANISMS)}"
             )
         return tuple(found)
 
     def passwords(self) -> dict[str, str]:
-        name = f"{self._prefix}plain.{_JAAS}"
-        text = self._own(f"plain.{_JAAS}")
+        name = f"{self.prefix}plain.{_JAAS}"
+        text = self.own(f"plain.{_JAAS}")
         if text is None:
-            raise self._refusal(name, f"is not set: set it to {jaas.EXAMPLE}")
+            raise self.refusal(name, f"is not set: set it to {jaas.EXAMPLE}")
         try:
             module = jaas.parse_module(text)
         except ValueError as error:
-            raise self._refusal(name, f"cannot be read: {error}") from error
+            raise self.refusal(name, f"cannot be read: {error}") from error
         found = {
             key.removeprefix(_USER): password
             for key, password in module.options.items()
             if key.startswith(_USER)
         }
         if not found:
-            raise self._refusal(name, f"has no user: set it to {jaas.EXAMPLE}")
+            raise self.refusal(name, f"has no user: set it to {jaas.EXAMPLE}")
         return found
 
     def bearer(self) -> BearerOptions:
         url = self._of_bearer(_KEYS)
         if url:
             return self._signed(url)
-        if self._own(f"oauthbearer.{_HANDLER}") is not None:
-            raise self._refusal(_KEYS, "is not set: name a file of keys, or their address")
-        name = f"{self._prefix}oauthbearer.{_JAAS}"
-        text = self._own(f"oauthbearer.{_JAAS}")
-        if text is None:
-            raise self._refusal(
+        if self.own(f"oauthbearer.{_HANDLER}") is not None:
+            raise self.refusal(_KEYS, "is not set: name a file of keys, or their address")
+        name = f"{self.prefix}oauthbearer.{_JAAS}"
+        module = self._module(name)
+        if module is None:
+            raise self.refusal(
                 name,
                 f"is not set: set {_KEYS}; or, for tokens without a signature, "
                 f"which everyone can write, set it to {_OAUTH_EXAMPLE}",
             )
-        try:
-            module = jaas.parse_module(text)
-        except ValueError as error:
-            raise self._refusal(name, f"cannot be read: {error}") from error
-        skew = module.options.get(_SKEW, "0")
+        skew = module.get(_SKEW, "0")
         if not is_digits(skew, 18):
-            raise self._refusal(name, f"has {_SKEW}={skew}: write milliseconds")
-        return BearerOptions(module.options)
+            raise self.refusal(name, f"has {_SKEW}={skew}: write milliseconds")
+        return BearerOptions(module)
+
+    def _module(self, name: str) -> Mapping[str, str] | None:
+        """Return the options of the login module of OAUTHBEARER; None if there is none."""
+        text = self.own(f"oauthbearer.{_JAAS}")
+        if text is None:
+            return None
+        try:
+            return jaas.parse_module(text).options
+        except ValueError as error:
+            raise self.refusal(name, f"cannot be read: {error}") from error
+
+    def _trusted_of_keys(self) -> Store | None:
+        """Return the trust store for the address of the keys, which the login module names."""
+        name = f"{self.prefix}oauthbearer.{_JAAS}"
+        module = self._module(name) or {}
+        for option in module:
+            if option.startswith(_UNSECURED_CHECKS):
+                raise self.refusal(
+                    name, f"has {option}, which has no effect with {_KEYS}: remove one of them"
+                )
+        path = module.get("ssl.truststore.location")
+        if path is None:
+            return None
+        kind = module.get("ssl.truststore.type", PEM).upper()
+        if kind not in KINDS:
+            raise self.refusal(name, f"has ssl.truststore.type={kind}: use {' or '.join(KINDS)}")
+        return Store(path, kind, module.get("ssl.truststore.password", ""))
 
     def _signed(self, url: str) -> BearerOptions:
         is_file = url.startswith("file:///")
         if not is_file and not url.startswith(("https://", "http://")):
-            raise self._refusal(_KEYS, f"is {url}: it must begin with https:// or file:///")
+            raise self.refusal(_KEYS, f"is {url}: it must begin with https:// or file:///")
         audiences = self._of_bearer("sasl.oauthbearer.expected.audience").split(",")
         return BearerOptions(
             keys_path=url.removeprefix("file://") if is_file else "",
@@ -403,16 +404,17 @@ class _Values:
             refresh_ms=0
             if is_file
             else self._number_of_bearer("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+            trusted=self._trusted_of_keys(),
         )
 
     def _number_of_bearer(self, name: str) -> int:
-        row = dataclasses.replace(_ROWS[name], name=self._prefix + name)
+        row = dataclasses.replace(_ROWS[name], name=self.prefix + name)
         return int(row.parse(self._of_bearer(name)))
 
     def _of_bearer(self, name: str) -> str:
         """Return the text of an option of OAUTHBEARER, which may have the mechanism before it."""
-        own = self._own(f"oauthbearer.{name}") or self._own(name)
-        return own.strip() if own else _ROWS[name].render(self._options[name]) or ""
+        own = self.own(f"oauthbearer.{name}") or self.own(name)
+        return own.strip() if own else _ROWS[name].render(self.options[name]) or ""
 
     def session_ms(self, mechanisms: Iterable[str]) -> dict[str, int]:
         limits = {name: self._session_ms(name) for name in mechanisms}
@@ -420,45 +422,17 @@ class _Values:
 
     def _session_ms(self, mechanism: str) -> int:
         for name in (f"{mechanism.lower()}.{_SESSION}", _SESSION):
-            text = self._own(name)
+            text = self.own(name)
             if text is not None:
-                row = dataclasses.replace(_SESSION_ROW, name=self._prefix + name)
+                row = dataclasses.replace(_SESSION_ROW, name=self.prefix + name)
                 return int(row.parse(text))
-        return self._options.integer(_SESSION)
+        return self.options.integer(_SESSION)
 
     def names(self) -> "principal_rules.Rules | None":
-        text = self._text(_NAMES)
+        text = self.text(_NAMES)
         if text == _AS_IS:
             return None
         try:
             return principal_rules.parse_rules(text)
         except ValueError as error:
-            raise self._refusal(_NAMES, f"cannot be read: {error}") from error
-
-    def tls(self) -> TlsFiles:
-        for name in ("ssl.keystore.type", "ssl.truststore.type"):
-            if self._text(name).upper() != "PEM":
-                raise self._refusal(name, "is not PEM, the only format that can be read")
-        chain = self._text("ssl.keystore.location")
-        if not chain:
-            raise self._refusal(
-                "ssl.keystore.location", "is not set: name a file with certificate and key in PEM"
-            )
-        client_auth = self._text("ssl.client.auth")
-        if client_auth not in ("none", "requested", "required"):
-            raise self._refusal(
-                "ssl.client.auth", f"is {client_auth}: use none, requested or required"
-            )
-        authorities = self._text("ssl.truststore.location") or None
-        if client_auth != "none" and authorities is None:
-            raise self._refusal(
-                "ssl.truststore.location",
-                "is not set: name a file with the certificates that sign those of clients",
-            )
-        return TlsFiles(
-            chain,
-            self._text("ssl.key.password"),
-            authorities,
-            client_auth,
-            checks_host=self._text("ssl.endpoint.identification.algorithm") != "",
-        )
+            raise self.refusal(_NAMES, f"cannot be read: {error}") from error

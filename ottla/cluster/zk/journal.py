@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
-from ottla.base.files import File, FileSystem, Lock, make_directories_durably
+from ottla.base.files import File, FileSystem, Lock, keep_others_out, make_directories_durably
 from ottla.cluster.zk.tree import Change, ChangeKind, Node, Tree
 from ottla.wire.records.batch import crc32c
 
@@ -32,6 +32,7 @@ SNAPSHOT_MAGIC = b"OTLSNAP2"
 _TIMELESS_MAGIC = b"OTLSNAP1"
 SNAPSHOT = "cluster.snapshot"
 JOURNAL_PREFIX = "cluster.journal."
+_OWN_PREFIX = "cluster."
 # A snapshot is due when the journal has this size and twice the size of the last snapshot.
 JOURNAL_BYTES_MIN = 4 * 1024 * 1024
 
@@ -181,7 +182,9 @@ class Journal:
         """Create the directory, with durable names from the top, and take its lock."""
         try:
             make_directories_durably(self._files, self._directory)
-            return self._files.lock(f"{self._directory}/cluster.lock")
+            lock = self._files.lock(f"{self._directory}/cluster.lock")
+            self._keep_others_out()
+            return lock
         except BlockingIOError as error:
             raise DirectoryInUse(
                 self._directory,
@@ -189,6 +192,15 @@ class Journal:
             ) from error
         except OSError as error:
             raise self._failure("cannot be opened", error) from error
+
+    def _keep_others_out(self) -> None:
+        """The tree has the secret of the brokers and the keys of users."""
+        names = self._files.list(self._directory)
+        own = [name for name in names if name.startswith(_OWN_PREFIX)]
+        keep_others_out(self._files, [f"{self._directory}/{name}" for name in own])
+        if len(own) == len(names):
+            # A log directory is restricted by its owner.
+            keep_others_out(self._files, [self._directory])
 
     def _failure(self, failure: str, error: OSError) -> StorageError:
         return (OutOfDescriptorsError if is_exhausted(error) else StorageError)(

@@ -66,6 +66,7 @@ class OpCode(IntEnum):
     CREATE2 = 15
     AUTH = 100
     SET_WATCHES = 101
+    SASL = 102
     GET_EPHEMERALS = 103
     CLOSE_SESSION = -11
 
@@ -84,6 +85,7 @@ class Code(IntEnum):
     NODE_EXISTS = -110
     NOT_EMPTY = -111
     SESSION_EXPIRED = -112
+    AUTH_FAILED = -115
 
 
 CODES: dict[type[CoordinationError], Code] = {

@@ -10,8 +10,8 @@ change in between would not be announced otherwise.
 import asyncio
 import contextlib
 import functools
-import itertools
 import logging
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -19,18 +19,13 @@ from typing import Any, NamedTuple
 
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
-from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import SASL
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
 from ottla.base.errors import OttlaError
-from ottla.base.rng import SystemRng
 from ottla.cluster.zk.acls import AclOf, NodeAcl
-from ottla.cluster.zk.digest_md5 import AuthenticationFailed, exchange
-from ottla.cluster.zk.login import Login, login_of_environment
 from ottla.cluster.zk.port import (
     ANY_VERSION,
     BadVersion,
@@ -56,6 +51,8 @@ from ottla.cluster.zk.port import (
 )
 from ottla.cluster.zk.tls import Tls, tls_of
 from ottla.cluster.zk.tree import ROOT, parent_of
+from ottla.security.zookeeper.connection import LoginConnection, log_in
+from ottla.security.zookeeper.login import Login, login_of_environment
 
 SESSION_TIMEOUT_MS = 18_000
 CONNECT_TIMEOUT_MS = 10_000
@@ -72,6 +69,7 @@ _ERRORS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.NotEmptyError: NotEmpty,
     exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
     exceptions.NoAuthError: NoAuth,
+    exceptions.AuthFailedError: NoAuth,
     exceptions.InvalidACLError: InvalidAcl,
     exceptions.SessionExpiredError: SessionLost,
     exceptions.ConnectionClosedError: SessionLost,
@@ -97,7 +95,6 @@ _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
 # An ensemble that does not answer for longer is logged, because the start waits for it.
 QUIET_SECONDS = 2.0
-_NONCE_BYTES = 16
 NO_OPTIONS: Mapping[str, str] = {}
 
 _Watches = dict[str, dict[Watch, set[str]]]
@@ -155,20 +152,21 @@ class LiveSession:
         acl_of: AclOf | None = None,
         creates_path: bool = True,
         tls_options: Mapping[str, str] = NO_OPTIONS,
+        login: Login | None = None,
     ) -> "LiveSession":
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
         missing, unless `creates_path` is False.
 
-        The user is that of KAFKA_OPTS, as is TLS unless `tls_options` say otherwise. `acl_of`
-        returns the access control list for a node that the session creates; by default, everyone
-        may do everything. Raises EnsembleUnreachable, which names the servers, and ConfigError for
-        a login or a key store that cannot be used.
+        The user is `login`, or else that of KAFKA_OPTS, as is TLS unless `tls_options` say
+        otherwise. `acl_of` returns the access control list for a node that the session creates; by
+        default, everyone may do everything. Raises EnsembleUnreachable, which names the servers,
+        and ConfigError for a login or a key store that cannot be used.
         """
         if _KAZOO_LOG.level == logging.NOTSET:
             _KAZOO_LOG.setLevel(logging.ERROR)
         hosts, _, chroot = servers.partition("/")
         loop = asyncio.get_running_loop()
-        login = login_of_environment()
+        login = login or login_of_environment()
         tls = tls_of(tls_options)
         client = _client(hosts, timeout_ms, login, tls)
         text = "ZooKeeper does not answer yet servers=%s wait_seconds=%g"
@@ -408,64 +406,34 @@ class LiveSession:
                 response.set_exception(error(path))
 
 
-class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """A connection that authenticates its user.
+class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Connects with TLS: kazoo's own connections trust the system's authorities, too."""
 
-    kazoo needs the library pure-sasl for that; decision 0010 says why it is not used.
-    """
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._context = context
 
-    def __init__(self, client: KazooClient, login: Login) -> None:
-        options = {"mechanism": "DIGEST-MD5"}
-        retry = client._conn_retry.copy()
-        super().__init__(client, retry, logger=_KAZOO_LOG, sasl_options=options)
-        self.login = login
-        # kazoo forgets the reason when it stops.
-        self.is_rejected = False
-
-    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float = 10, **_: Any
+    ) -> ssl.SSLSocket:
+        """Return a connection after its handshake; OSError if one of them fails."""
+        plain = super().create_connection(address, timeout=timeout)
         try:
-            self._log_in(timeout)
-        except exceptions.AuthFailedError:
-            self.is_rejected = True
+            return self._context.wrap_socket(plain, server_hostname=hostname)
+        except OSError:
+            plain.close()
             raise
-
-    def _log_in(self, timeout: float) -> None:
-        nonce = SystemRng().random_bytes(_NONCE_BYTES).hex()
-        steps = exchange(self.login.username, self.login.password, nonce)
-        message = next(steps)
-        for number in itertools.count(1):
-            self._submit(SASL(message), timeout, number)
-            header, buffer, offset = self._read_header(timeout)
-            if header.err:
-                raise exceptions.AuthFailedError(f"error {header.err}")
-            challenge, _ = SASL.deserialize(buffer, offset)
-            try:
-                # A server that does not authenticate users returns no bytes.
-                message = steps.send(challenge or b"")
-            except StopIteration:
-                return
-            except AuthenticationFailed as error:
-                raise exceptions.AuthFailedError(str(error)) from error
 
 
 def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -> KazooClient:
-    encryption: dict[str, Any] = {}
-    if tls is not None:
-        encryption = {
-            "use_ssl": True,
-            "certfile": tls.key_store,
-            "keyfile": tls.key_store,
-            "keyfile_password": tls.key_password,
-            "ca": tls.trust_store,
-            "check_hostname": tls.checks_host,
-        }
+    handler = None if tls is None else _TlsHandler(tls.context())
     try:
         client = KazooClient(
             hosts=hosts,
             timeout=timeout_ms / 1000,
             connection_retry=KazooRetry(**_RECONNECT),
             logger=_KAZOO_LOG,
-            **encryption,
+            handler=handler,
         )
         for host, _ in client.hosts:
             # kazoo's thread would print a traceback, and the session would wait for its timeout.
@@ -475,7 +443,7 @@ def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -
             f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
         ) from error
     if login is not None:
-        client._connection = _Connection(client, login)
+        log_in(client, login, _KAZOO_LOG)
     return client
 
 
@@ -483,7 +451,7 @@ def _unreachable(
     server: str, error: Exception, client: KazooClient, timeout_ms: int
 ) -> EnsembleUnreachable:
     connection = client._connection
-    if isinstance(connection, _Connection) and connection.is_rejected:
+    if isinstance(connection, LoginConnection) and connection.is_rejected:
         login = connection.login
         return LoginRejected(
             f"ZooKeeper at {server} rejects the user {login.username!r} of {login.source}: correct "
@@ -520,7 +488,7 @@ async def _connect(
     client.start_async()
     async with asyncio.timeout(timeout_seconds):
         await connected
-        if isinstance(client._connection, _Connection):
+        if isinstance(client._connection, LoginConnection):
             # kazoo logs in after it has announced the connection, and before the first request.
             response = loop.create_future()
             request = client.exists_async(ROOT)

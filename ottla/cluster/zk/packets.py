@@ -35,7 +35,8 @@ class PacketConnection(asyncio.BufferedProtocol):
         self._receive = receive
         self._on_end = on_end
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray(_BUFFER_BYTES)
+        # A view: asyncio's TLS reads into slices of it.
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._unread = bytearray()
         # The replies in the order of their requests; None until one is there.
         self._replies: deque[list[bytes | None]] = deque()
@@ -53,13 +54,13 @@ class PacketConnection(asyncio.BufferedProtocol):
         self._transport = None
         self._on_end(self)
 
-    def get_buffer(self, size_hint: int) -> bytearray:
+    def get_buffer(self, size_hint: int) -> memoryview:
         """Return the memory for the next read."""
         return self._buffer
 
     def buffer_updated(self, count: int) -> None:
         """Start every request that has arrived whole."""
-        self._unread += memoryview(self._buffer)[:count]
+        self._unread += self._buffer[:count]
         self._proceed()
 
     def pause_writing(self) -> None:

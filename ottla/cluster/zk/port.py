@@ -54,7 +54,8 @@ class NoAuth(CoordinationError):
 
     ADVICE = (
         ": ZooKeeper denies access: set KAFKA_OPTS=-Djava.security.auth.login.config=FILE, with a "
-        "user that the node's access control list names"
+        "user that the node's access control list names; a tree that brokers share has the file "
+        "cluster.jaas in its coordination.dir"
     )
 
 

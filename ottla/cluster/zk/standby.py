@@ -1,14 +1,15 @@
 """One tree for the processes of one machine: exactly one serves it, and the others stand by.
 
 The process that holds the lock of the directory opens the tree and serves it at an address; every
-process, that one included, is a client of the address. If it ends, in whatever way, the kernel
-releases the lock, and another process replays the journal and serves at the same address. Sessions
-survive: their clients reconnect within the session timeout. A process that is suspended keeps the
-lock, so there are never two trees. docs/decisions/0021 has the reasons.
+process, that one included, is a client of the address, and logs in (`tree_login`). If it ends, in
+whatever way, the kernel releases the lock, and another process replays the journal and serves at
+the same address. Sessions survive: their clients reconnect within the session timeout. A process
+that is suspended keeps the lock, so there are never two trees. docs/decisions/0021 has the reasons.
 """
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -19,10 +20,12 @@ from ottla.base.errors import ConfigError, OttlaError, OutOfDescriptorsError, St
 from ottla.base.files import FileSystem
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
+from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.embedded import EmbeddedTree, TreeSize
 from ottla.cluster.zk.journal import DirectoryInUse
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.port import Net
+from ottla.security.zookeeper.login import Login
 
 _log = logging.getLogger(__name__)
 
@@ -33,17 +36,26 @@ ATTEMPT_SECONDS = 0.1
 class StandbyServer:
     """Serves the tree of `directory` at `host` and `port` as soon as no other process does.
 
-    `on_failure` is called if the tree cannot be opened or written any more.
+    With `tls`, connections are encrypted. `on_failure` is called if the tree cannot be opened or
+    written any more.
     """
 
     def __init__(
-        self, directory: str, host: str, port: int, *, files: FileSystem, clock: Clock
+        self,
+        directory: str,
+        host: str,
+        port: int,
+        *,
+        files: FileSystem,
+        clock: Clock,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.on_failure: Callable[[StorageError], None] = lambda error: None
         self._directory = directory
         self._host, self._port = host, port
         self._files = files
         self._clock = clock
+        self._tls = tls
         # The tasks of this object and those of its tree, which end later.
         self._tasks, self._tree_tasks = Tasks(clock=clock), Tasks(clock=clock)
         self._is_short_of_descriptors = False
@@ -127,14 +139,24 @@ class StandbyServer:
         tree.on_failure = self._fail
         async with AsyncExitStack() as undo:
             undo.push_async_callback(tree.close)
-            server = TreeServer(tree, rng)
+            server = TreeServer(tree, rng, await self._login(rng))
             try:
-                await server.open(net, self._host, self._port)
+                await server.open(net, self._host, self._port, self._tls)
             except OSError as error:
                 raise self._cannot_listen(error) from error
             undo.pop_all()
         self._tree, self._server = tree, server
         return True
+
+    async def _login(self, rng: Rng) -> Login:
+        """Return the login of the tree, which the first process that serves it creates."""
+        ensure = partial(tree_login.ensure, self._files, self._directory, rng)
+        try:
+            return await self._files.in_background(ensure)
+        except OSError as error:
+            kind = OutOfDescriptorsError if is_exhausted(error) else StorageError
+            path = tree_login.path_of(self._directory)
+            raise kind(self._directory, f"{path} cannot be read or written: {error}") from error
 
     def _cannot_listen(self, error: OSError) -> OttlaError:
         problem = f"cannot listen on {self._host}:{self._port}: {error.strerror or error}"

@@ -1,21 +1,32 @@
 """TLS to a ZooKeeper: Apache Kafka's options `zookeeper.ssl.…`, or ZooKeeper's system properties.
 
-An option of the caller is preferred to the system property in KAFKA_OPTS. Key stores are files in
-PEM. Follows kafka.server.KafkaConfig and org.apache.zookeeper.common.ClientX509Util.
+An option of the caller is preferred to the system property in KAFKA_OPTS. Stores are files in PEM
+or PKCS#12. Only the trust store counts, if there is one, and not the system's own authorities.
+Follows kafka.server.KafkaConfig and org.apache.zookeeper.common.ClientX509Util.
 
 Not done:
-    Certificates of the system's own authorities are trusted in addition to the trust store.
     Protocols, ciphers and the revocation of certificates cannot be configured.
 """
 
 import os
 import ssl
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
-from ottla.cluster.zk.login import JAVA_OPTIONS, login_of_environment, system_properties
+from ottla.security.zookeeper.login import JAVA_OPTIONS, login_of_environment, system_properties
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import exposure
+    from ottla.net.tls import contexts, files, key_stores
+else:
+    # Only connections with TLS need them.
+    exposure = deferred_module("ottla.cluster.options.security.exposure")
+    contexts = deferred_module("ottla.net.tls.contexts")
+    files = deferred_module("ottla.net.tls.files")
+    key_stores = deferred_module("ottla.net.tls.key_stores")
 
 ENABLE = "zookeeper.ssl.client.enable"
 SOCKET = "zookeeper.clientCnxnSocket"
@@ -35,7 +46,14 @@ OPTIONS: Mapping[str, str] = {
     "zookeeper.ssl.truststore.password": "zookeeper.ssl.trustStore.password",
     "zookeeper.ssl.truststore.type": "zookeeper.ssl.trustStore.type",
 }
-_JAVA_ENDINGS = (".jks", ".p12", ".pfx", ".bcfks")
+_PEM = "PEM"
+_KINDS_BY_ENDING = {".jks": "JKS", ".bcfks": "BCFKS", ".p12": "PKCS12", ".pfx": "PKCS12"}
+# System properties that restrict connections in Java's clients.
+_UNSUPPORTED = tuple(
+    f"zookeeper.ssl.{name}"
+    for name in ("protocol", "enabledProtocols", "ciphersuites", "crl", "ocsp", "context.supplier.class",
+                 "keyStore.passwordPath", "trustStore.passwordPath")
+)  # fmt: skip
 
 
 class Tls(NamedTuple):
@@ -45,6 +63,22 @@ class Tls(NamedTuple):
     key_password: str
     trust_store: str | None
     checks_host: bool
+    key_kind: str = _PEM
+    trust_kind: str = _PEM
+    trust_password: str = ""
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context of connections; ConfigError if a file cannot be read."""
+        trusted = None
+        if self.trust_store is not None:
+            trusted = files.Store(self.trust_store, self.trust_kind, self.trust_password)
+        context = contexts.peer_context(trusted, TRUST_STORE)
+        context.check_hostname = self.checks_host
+        if self.key_store is not None:
+            # The password of a key in PEM, or of a store in PKCS#12.
+            own = files.Store(self.key_store, self.key_kind, self.key_password)
+            key_stores.load_key(context, KEY_STORE, own, self.key_password)
+        return context
 
 
 def options_of(snapshot: Snapshot) -> dict[str, str]:
@@ -66,40 +100,81 @@ def tls_of(options: Mapping[str, str]) -> Tls | None:
     """Return how to encrypt; None for plain text. ConfigError if a file cannot be used."""
     settings = settings_of(options)
     if settings.get(ENABLE, "false").lower() != "true":
+        _refuse_unused(settings)
         return None
-    for name in (KEY_STORE, TRUST_STORE):
-        kind = settings.get(name.replace("location", "type"), "PEM").upper()
-        if kind != "PEM" or settings.get(name, "").endswith(_JAVA_ENDINGS):
-            raise ConfigError(
-                f"{name}={settings.get(name, '')} is a Java key store, which cannot be read: "
-                "convert it to PEM with `keytool -importkeystore -deststoretype pkcs12` and "
-                "`openssl pkcs12 -nodes`"
-            )
+    _refuse_unsupported()
+    check = settings.get(_CHECK, "HTTPS")
+    if check.upper() not in ("HTTPS", ""):
+        raise ConfigError(f"{_CHECK}={check} is not known: use HTTPS, or an empty value")
     tls = Tls(
         settings.get(KEY_STORE),
         settings.get(_KEY_PASSWORD, ""),
         settings.get(TRUST_STORE),
-        settings.get(_CHECK, "HTTPS").upper() == "HTTPS",
+        check != "",
+        _kind(settings, KEY_STORE, "zookeeper.ssl.keystore.type"),
+        _kind(settings, TRUST_STORE, "zookeeper.ssl.truststore.type"),
+        settings.get("zookeeper.ssl.truststore.password", ""),
     )
-    _check_files(tls)
+    tls.context()
     return tls
+
+
+def _kind(settings: Mapping[str, str], name: str, kind_name: str) -> str:
+    path = settings.get(name, "")
+    ending = path[path.rfind(".") :].lower() if "." in path else ""
+    kind = settings.get(kind_name, "").upper() or _KINDS_BY_ENDING.get(ending, _PEM)
+    if kind in files.JAVA_KINDS:
+        raise ConfigError(
+            f"{name}={path} is a Java key store, which cannot be read: convert it with "
+            f"`{files.conversion(path)}`, and set {kind_name}=PKCS12"
+        )
+    if kind not in files.KINDS:
+        raise ConfigError(f"{kind_name}={kind} is not known: use {' or '.join(files.KINDS)}")
+    return kind
+
+
+def _refuse_unused(settings: Mapping[str, str]) -> None:
+    """Raise ConfigError if files are named, but connections are not encrypted."""
+    named = [name for name in settings if name not in (ENABLE, SOCKET)]
+    if named and ENABLE not in settings:
+        raise ConfigError(
+            f"The security option {named[0]} would have no effect: set {ENABLE}=true, or to false for "
+            "plain text"
+        )
+
+
+def _refuse_unsupported() -> None:
+    properties = system_properties(os.environ.get(JAVA_OPTIONS, ""))
+    for name in properties:
+        if name in _UNSUPPORTED:
+            raise ConfigError(
+                f"-D{name} in {JAVA_OPTIONS} would have no effect: Ottla cannot configure that. "
+                "Remove it"
+            )
+
+
+def server_context_of(options: Mapping[str, str], host: str) -> ssl.SSLContext | None:
+    """Return how a broker encrypts the tree that it serves at a host; None for plain text.
+
+    The key store is that of its own connections. Raises ConfigError if it cannot be used, and if
+    other machines could reach the address without TLS.
+    """
+    tls = tls_of(options)
+    if tls is None and exposure.is_loopback(host):
+        return None
+    if tls is None or tls.key_store is None or tls.trust_store is None:
+        raise ConfigError(
+            f"coordination.listener on {host} needs TLS, because other machines can reach the address or "
+            f"{ENABLE}=true: set {ENABLE}=true, {KEY_STORE} and {TRUST_STORE} on all brokers, or listen "
+            "on 127.0.0.1 in plain text"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own = files.Store(tls.key_store, tls.key_kind, tls.key_password)
+    key_stores.load_key(context, KEY_STORE, own, tls.key_password)
+    return context
 
 
 def has_user(options: Mapping[str, str]) -> bool:
     """Return True if a session has a user: that of a JAAS file, or of a certificate."""
     tls = tls_of(options)
     return login_of_environment() is not None or (tls is not None and tls.key_store is not None)
-
-
-def _check_files(tls: Tls) -> None:
-    context = ssl.create_default_context()
-    name, path = TRUST_STORE, tls.trust_store
-    try:
-        if path is not None:
-            context.load_verify_locations(path)
-        name, path = KEY_STORE, tls.key_store
-        if path is not None:
-            context.load_cert_chain(path, password=tls.key_password)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{name}={path} cannot be read ({reason}): name a file in PEM") from error

@@ -2,14 +2,18 @@
 
 kazoo, Java clients, ZooKeeper's shell and Apache Kafka's brokers can use it like a ZooKeeper of one
 node. A session is a node of the tree (`stored_sessions`), so the next process that serves the tree
-resumes it: its timeout starts again then. Requests of one connection are performed and answered in
-order; a watch is announced before the reply to a later read. Lives on the tree's event loop.
-Follows FinalRequestProcessor and SessionTrackerImpl.
+resumes it: its timeout starts again then. With a login, a client proves with SASL DIGEST-MD5 that
+it knows the password before its session begins or continues. Requests of one connection are
+performed and answered in order; a watch is announced before the reply to a later read. Lives on the
+tree's event loop. Follows FinalRequestProcessor and SessionTrackerImpl.
 """
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ottla.base.rng import Rng
 from ottla.cluster.zk import jute, stored_sessions
@@ -26,7 +30,11 @@ from ottla.cluster.zk.port import (
     Watch,
 )
 from ottla.cluster.zk.stored_sessions import StoredSession
-from ottla.net.port import Listener, Net
+from ottla.cluster.zk.tree_login import USER
+from ottla.net.admission.handshakes import HandshakeOrder, Pace
+from ottla.net.port import SYSTEM_BUFFERS, Handshake, Listener, ListenerTls, Net
+from ottla.security.zookeeper.digest_md5 import AuthenticationFailed, ServerExchange
+from ottla.security.zookeeper.login import Login
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +42,8 @@ _log = logging.getLogger(__name__)
 TIMEOUT_MS_MIN = 200
 TIMEOUT_MS_MAX = 120_000
 _PASSWORD_BYTES = 16
+INTRODUCTION_SECONDS = 10.0
+"""A client that has no session by then is disconnected."""
 _MISSING = NodeStat(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -113,14 +123,43 @@ class ServedSession(EmbeddedSession):
             connection.close()
 
 
-class TreeServer:
-    """Serves one tree, which must be shared, from `open` to `close`."""
+class _Handshakes:
+    """Admits every TLS handshake: the server is for few clients of one machine or network."""
 
-    def __init__(self, tree: EmbeddedTree, rng: Rng) -> None:
+    def __init__(self) -> None:
+        self.handshake_order: HandshakeOrder[Any] = HandshakeOrder(Pace())
+
+    def begin(self, handshake: Handshake, host: str) -> Handshake | None:
+        """Close no handshake."""
+        return None
+
+    def end(self, handshake: Handshake, host: str) -> None:
+        """Return at once: nothing was counted."""
+
+
+@dataclass(slots=True)
+class _Visitor:
+    """A client that is not known yet: the session that it begins or continues."""
+
+    session_id: int
+    stored: StoredSession
+    exchange: ServerExchange
+    is_new: bool
+
+
+class TreeServer:
+    """Serves one tree, which must be shared, from `open` to `close`.
+
+    Without a `login` every client may read and change the tree: for tests.
+    """
+
+    def __init__(self, tree: EmbeddedTree, rng: Rng, login: Login | None = None) -> None:
         self._tree = tree
         self._rng = rng
+        self._login = login
         self._listener: Listener | None = None
         self._connections: dict[PacketConnection, ServedSession | None] = {}
+        self._visitors: dict[PacketConnection, _Visitor] = {}
 
     @property
     def port(self) -> int:
@@ -128,9 +167,10 @@ class TreeServer:
         assert self._listener is not None, "the server is not open"
         return self._listener.port
 
-    async def open(self, net: Net, host: str, port: int) -> None:
+    async def open(self, net: Net, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         """Resume the stored sessions and accept connections; OSError if the address is in use."""
-        self._listener = await net.listen(host, port, self._accept)
+        encryption = None if tls is None else ListenerTls(tls, _Handshakes())
+        self._listener = await net.listen(host, port, self._accept, SYSTEM_BUFFERS, encryption)
         for session_id in stored_sessions.stored_ids(self._tree.nodes):
             data = self._tree.nodes[stored_sessions.path_of(session_id)].data
             session = ServedSession(self._tree, session_id, stored_sessions.decode(data))
@@ -151,9 +191,18 @@ class TreeServer:
     def _accept(self) -> PacketConnection:
         connection = PacketConnection(self._tree.tasks, self._received, self._disconnected)
         self._connections[connection] = None
+        # A client that proves nothing must not keep a descriptor.
+        loop = asyncio.get_running_loop()
+        loop.call_later(INTRODUCTION_SECONDS, self._dismiss, connection)
         return connection
 
+    def _dismiss(self, connection: PacketConnection) -> None:
+        if connection in self._connections and self._connections[connection] is None:
+            _log.warning("coordination connection closed reason=%r", "no session in time")
+            connection.close()
+
     def _disconnected(self, connection: PacketConnection) -> None:
+        self._visitors.pop(connection, None)
         session = self._connections.pop(connection, None)
         if session is not None:
             session.detach(connection)
@@ -162,6 +211,9 @@ class TreeServer:
         """Perform one packet and return the reply; ProtocolError ends the connection."""
         session = self._connections.get(connection)
         if session is None:
+            visitor = self._visitors.get(connection)
+            if visitor is not None:
+                return await self._introduce(connection, visitor, Reader(packet))
             return await self._connect(connection, jute.read_connect(packet))
         session.heard()
         fields = Reader(packet)
@@ -178,34 +230,77 @@ class TreeServer:
         return jute.reply(xid, self._tree.last_zxid, error, body)
 
     async def _connect(self, connection: PacketConnection, request: jute.ConnectRequest) -> bytes:
-        if request.session_id:
-            former = self._tree.sessions.get(request.session_id)
-            password = request.password
-            session = former if isinstance(former, ServedSession) else None
-            if session is None or not session.stored.accepts(password):
+        knows_read_only = request.knows_read_only
+        session_id, password = request.session_id, request.password
+        if session_id:
+            former = self._tree.sessions.get(session_id)
+            if not isinstance(former, ServedSession) or not former.stored.accepts(password):
                 connection.close_after_reply()
-                return jute.connect_reply(
-                    0, 0, bytes(_PASSWORD_BYTES), knows_read_only=request.knows_read_only
-                )
+                nothing = bytes(_PASSWORD_BYTES)
+                return jute.connect_reply(0, 0, nothing, knows_read_only=knows_read_only)
+            stored = former.stored
         else:
             password = self._rng.random_bytes(_PASSWORD_BYTES)
-            session = await self._begin_session(request.timeout_ms, password)
-        if connection not in self._connections:
-            # The client has gone meanwhile; the session ends with its timeout.
-            return b""
-        self._connections[connection] = session
-        session.attach(connection)
+            timeout_ms = min(max(request.timeout_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
+            stored = StoredSession(timeout_ms, stored_sessions.hash_of(password))
+            session_id = self._tree.next_session_id()
+        login = self._login
+        exchange = ServerExchange(
+            USER if login is None else login.username,
+            "" if login is None else login.password,
+            self._rng.random_bytes(_PASSWORD_BYTES).hex(),
+        )
+        visitor = _Visitor(session_id, stored, exchange, is_new=not request.session_id)
+        if login is None:
+            await self._admit(connection, visitor)
+        else:
+            self._visitors[connection] = visitor
         return jute.connect_reply(
-            session.stored.timeout_ms,
-            session.session_id,
-            password,
-            knows_read_only=request.knows_read_only,
+            stored.timeout_ms, session_id, password, knows_read_only=knows_read_only
         )
 
-    async def _begin_session(self, requested_ms: int, password: bytes) -> ServedSession:
-        timeout_ms = min(max(requested_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
-        stored = StoredSession(timeout_ms, stored_sessions.hash_of(password))
-        session = ServedSession(self._tree, self._tree.next_session_id(), stored)
+    async def _introduce(
+        self, connection: PacketConnection, visitor: _Visitor, fields: Reader
+    ) -> bytes:
+        """Perform a step of the login, after whose failure the connection is closed.
+
+        Any other request is refused.
+        """
+        xid, code = fields.integer(), fields.integer()
+        if code == OpCode.CLOSE_SESSION:
+            connection.close_after_reply()
+            return jute.reply(xid, self._tree.last_zxid, Code.OK)
+        if code != OpCode.SASL:
+            return jute.reply(xid, self._tree.last_zxid, Code.AUTH_FAILED)
+        body, error = b"", Code.AUTH_FAILED
+        try:
+            body, error = jute.buffer(visitor.exchange.step(fields.buffer())), Code.OK
+        except AuthenticationFailed as failure:
+            _log.warning("coordination client not authenticated reason=%s", failure)
+        if visitor.exchange.is_proven and not await self._admit(connection, visitor):
+            body, error = b"", Code.SESSION_EXPIRED
+        if error is not Code.OK:
+            connection.close_after_reply()
+        return jute.reply(xid, self._tree.last_zxid, error, body)
+
+    async def _admit(self, connection: PacketConnection, visitor: _Visitor) -> bool:
+        """Begin or continue the session of a client; return False if it has expired meanwhile."""
+        self._visitors.pop(connection, None)
+        if visitor.is_new:
+            session = await self._begin_session(visitor.session_id, visitor.stored)
+        else:
+            former = self._tree.sessions.get(visitor.session_id)
+            if not isinstance(former, ServedSession):
+                return False
+            session = former
+        # If the client has gone meanwhile, the session ends with its timeout.
+        if connection in self._connections:
+            self._connections[connection] = session
+            session.attach(connection)
+        return True
+
+    async def _begin_session(self, session_id: int, stored: StoredSession) -> ServedSession:
+        session = ServedSession(self._tree, session_id, stored)
         self._tree.add(session)
         missing = [path for path in stored_sessions.PARENTS if path not in self._tree.nodes]
         operations = [Create(path) for path in missing]

@@ -4,6 +4,7 @@ The packages that store something (accounts, history, alerts) each create their 
 `create`. The file holds password hashes: it is readable by its owner only.
 """
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,13 +15,24 @@ from typing import Any
 from ottla.base.errors import ConfigError
 
 FILE_NAME = "console.sqlite3"
-_OWNER_ONLY = 0o600
+_OWNER_ONLY, _OWNER_FOLDER = 0o600, 0o700
 # Attempts to open a file that another console creates: 5 seconds.
 _ATTEMPTS, _PAUSE_S = 100, 0.05
+
+_log = logging.getLogger(__name__)
 
 Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
 """The values of a statement, by position or by name."""
+
+
+def _keep_others_out(file: Path) -> None:
+    """Restrict the files of an earlier version, and those that SQLite has beside the first one."""
+    try:
+        for path in (file, *file.parent.glob(f"{file.name}-*")):
+            path.chmod(_OWNER_ONLY)
+    except OSError as error:
+        _log.warning("other users may read this path=%s error=%s", file, error.strerror)
 
 
 class Database:
@@ -30,8 +42,9 @@ class Database:
         """Open or create the file; ConfigError if SQLite cannot open it."""
         if str(path) != ":memory:":
             file = Path(path)
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(mode=_OWNER_FOLDER, parents=True, exist_ok=True)
             file.touch(_OWNER_ONLY, exist_ok=True)
+            _keep_others_out(file)
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(

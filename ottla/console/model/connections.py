@@ -22,6 +22,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.access import connection_options
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
 from ottla.client.transport import open_producer
+from ottla.security.zookeeper.login import Login
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -61,10 +62,11 @@ class UnknownCluster(OttlaError):
 class ClusterSettings:
     """A cluster as the operator configures it.
 
-    `zookeeper` is a ZooKeeper connection string; `http_urls` are the base URLs of the brokers' HTTP
-    ports by node id (Ottla only), which serve exact lag, search and clients. `options` are client
-    options by their Kafka names, with passwords: those of connections have an effect. The
-    constructor raises ConfigError for an invalid name or address, or a wrong option.
+    `zookeeper` is a ZooKeeper connection string, and `zookeeper_login` its user, if any;
+    `http_urls` are the base URLs of the brokers' HTTP ports by node id (Ottla only), which serve
+    exact lag, search and clients. `options` are client options by their Kafka names, with
+    passwords: those of connections have an effect. The constructor raises ConfigError for an
+    invalid name or address, or a wrong option.
     """
 
     name: str
@@ -72,6 +74,7 @@ class ClusterSettings:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     zookeeper: str | None = None
     http_urls: Mapping[int, str] = field(default_factory=dict)
+    zookeeper_login: Login | None = field(default=None, repr=False, kw_only=True)
     is_read_only: bool = False
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """A ZooKeeper tree, read-only, if the settings of a cluster name an ensemble."""
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,13 @@ from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from ottla.base.errors import ConfigError
 from ottla.console.model.connections import ClusterConnection, ClusterUnavailable
+from ottla.security.zookeeper.connection import log_in
+
+_log = logging.getLogger(__name__)
+
+# As cluster.secured_znodes: nodes that only the user of the brokers may read, also below a chroot.
+_SECRET = ("/config/brokers/", "/config/users/", "/delegation_token/", "/ottla/")
+_HIDDEN = "••••••".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,11 @@ class Znode:
     created_zxid: int
     modified_zxid: int
     ephemeral_owner: int
+
+
+def _has_secrets(path: str) -> bool:
+    """Return True for a node with keys of passwords or the secret of the brokers."""
+    return any(part in f"{path}/" for part in _SECRET)
 
 
 def has_tree(connection: ClusterConnection) -> bool:
@@ -59,7 +72,7 @@ def read_znode(connection: ClusterConnection, path: str = "/") -> Znode:
             ) from error
         except (KazooException, client.handler.timeout_exception) as error:
             raise _unavailable(connection, error) from error
-    text, is_hex, is_truncated = _shown(data or b"")
+    text, is_hex, is_truncated = _shown(_HIDDEN if _has_secrets(path) else data or b"")
     return Znode(
         path=path,
         children=tuple(sorted(children)),
@@ -106,6 +119,9 @@ def _session(connection: ClusterConnection) -> Iterator[KazooClient]:
             "keeps its tree in its own process"
         )
     client = KazooClient(hosts=hosts, timeout=_TIMEOUT_S, read_only=True)
+    login = connection.settings.zookeeper_login
+    if login is not None:
+        log_in(client, login, _log)
     try:
         try:
             client.start(timeout=_TIMEOUT_S)

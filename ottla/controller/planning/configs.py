@@ -5,12 +5,20 @@ INVALID_REQUEST, as in Kafka. Follows ConfigAdminManager and ConfigurationContro
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.options import Option, OptionType, Snapshot
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
 from ottla.controller.planning.requests import Alteration, ConfigChange
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import names as security_names
+else:
+    # Only names that are not in the table need it.
+    security_names = deferred_module("ottla.cluster.options.security.names")
 
 
 def alter_topic(
@@ -60,6 +68,9 @@ def alter_broker(
     for change in changes:
         row = rows.get(change.name)
         if row is None and change.alteration is not Alteration.DELETE:
+            if security_names.is_security_option(change.name, rows):
+                refusal = security_names.refusal(change.name, rows)
+                raise ApiError(ErrorCode.INVALID_REQUEST, str(refusal))
             raise _unknown(ErrorCode.INVALID_REQUEST, "broker config", change.name, rows)
         if row is not None and not row.dynamic:
             raise ApiError(
@@ -109,7 +120,7 @@ def _check_changes(changes: tuple[ConfigChange, ...]) -> None:
 
 
 def _unknown(code: ErrorCode, kind: str, name: str, rows: Mapping[str, Option]) -> ApiError:
-    suggestion = option_tables.nearest(name, rows)
+    suggestion = security_names.nearest(name, rows)
     hint = f"; did you mean {suggestion}?" if suggestion else ""
     return ApiError(code, f"Unknown {kind} name: {name}{hint}")
 

@@ -17,9 +17,11 @@ from ottla.security import oauth
 from ottla.security.oauth import OAuthExchange, UnsecuredRules, Validate
 
 if TYPE_CHECKING:
+    from ottla.net.tls import contexts
     from ottla.security import signed_tokens
     from ottla.server.authentication import key_endpoint
 else:
+    contexts = deferred_module("ottla.net.tls.contexts")
     key_endpoint = deferred_module("ottla.server.authentication.key_endpoint")
     signed_tokens = deferred_module("ottla.security.signed_tokens")
 
@@ -91,10 +93,13 @@ class Bearers:
             file.read()
             return lambda _token: file.current()
         url, files = options.keys_url, self._files
+        if options.trusted is not None:
+            # The start fails if the file cannot be read.
+            contexts.peer_context(options.trusted, key_endpoint.TRUST_STORE)
         endpoint = key_endpoint.KeyEndpoint(
             url,
             options.refresh_ms / 1000,
-            lambda: files.in_background(lambda: key_endpoint.get(url)),
+            lambda: files.in_background(lambda: key_endpoint.get(url, options.trusted)),
             self._clock,
         )
         self._tasks.supervise(endpoint.run, "keys of an identity provider", url)

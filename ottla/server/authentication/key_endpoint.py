@@ -8,13 +8,17 @@ import asyncio
 import logging
 import urllib.request
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from ottla.base.clock import Clock
+from ottla.net.tls.contexts import peer_context
+from ottla.net.tls.files import Store
 from ottla.security import signed_tokens
 from ottla.security.oauth import TokenRefused
 
 _log = logging.getLogger(__name__)
 
+TRUST_STORE = "ssl.truststore.location in oauthbearer.sasl.jaas.config"
 _TIMEOUT_SECONDS = 10.0
 _BYTES_MAX = 1 << 20
 # Between two attempts after a failure: doubled each time.
@@ -26,9 +30,27 @@ Fetch = Callable[[], Awaitable[bytes]]
 """Returns the document; raises OSError or ValueError."""
 
 
-def get(url: str) -> bytes:
-    """Return the document at an address, in a thread; raises OSError or ValueError."""
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - HTTP
+class _EncryptedRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to addresses with https only: others could replace the keys on the way."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if not newurl.lower().startswith("https://"):
+            raise ValueError(f"it redirects to {newurl}, which has no https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def get(url: str, trusted: Store | None = None) -> bytes:
+    """Return the document at an address, in a thread; raises OSError or ValueError.
+
+    The certificates of `trusted` count, and no others; without it, those of the system.
+    """
+    context = peer_context(trusted, TRUST_STORE)
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPSHandler(context=context), _EncryptedRedirects
+    )
+    with opener.open(url, timeout=_TIMEOUT_SECONDS) as response:
         data: bytes = response.read(_BYTES_MAX)
     return data
 

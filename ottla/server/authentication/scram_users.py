@@ -8,9 +8,8 @@ import logging
 from collections.abc import Mapping
 
 from ottla.base.rng import Rng
-from ottla.cluster.broker_secret import ensure_secret
-from ottla.cluster.login_znodes import LoginSecretNode
-from ottla.cluster.zk.port import Coordination
+from ottla.cluster.secret_znodes import LoginSecretNode
+from ottla.cluster.zk.port import Coordination, NodeExists, NoNode
 from ottla.cluster.znodes import ConfigNode
 from ottla.security.exchanges import ScramLogin
 from ottla.security.mock_credentials import MockCredentials
@@ -23,6 +22,8 @@ from ottla.security.scram import (
 
 _log = logging.getLogger(__name__)
 
+_SECRET_BYTES = 32
+
 
 class ScramUsers:
     """Lives on the broker's loop; `settings_changed` keeps it current from `start` on."""
@@ -34,7 +35,7 @@ class ScramUsers:
 
     async def start(self, session: Coordination, rng: Rng) -> None:
         """Read the secret of the cluster, before the settings of users are read."""
-        self.begin(await ensure_secret(session, rng, LoginSecretNode()))
+        self.begin(await _ensure_secret(session, rng))
 
     def begin(self, secret: bytes) -> None:
         """Derive the answers to unknown users from a secret."""
@@ -77,3 +78,20 @@ def _usable(path: str, mechanism: ScramMechanism, text: str) -> ScramCredential 
     name = mechanism.mechanism_name
     _log.error("no login with credential user=%s mechanism=%s error=%s", path, name, reason)
     return None
+
+
+async def _ensure_secret(session: Coordination, rng: Rng) -> bytes:
+    """Return the secret of the cluster; the first broker that needs it generates it."""
+    path = LoginSecretNode.PATH
+    while True:
+        try:
+            return LoginSecretNode.decode((await session.get(path))[0])
+        except NoNode:
+            await session.ensure(path.rpartition("/")[0])
+        secret = rng.random_bytes(_SECRET_BYTES)
+        try:
+            await session.create(path, LoginSecretNode.encode(secret))
+        except NodeExists:
+            # Another broker created it first: its secret is the cluster's.
+            continue
+        return secret

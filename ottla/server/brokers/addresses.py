@@ -1,10 +1,9 @@
 """The address at which brokers reach one another, and what it proves."""
 
-import ipaddress
-
 from ottla.base.options import Snapshot
 from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.options.option_tables import inter_broker_listener
+from ottla.cluster.options.security.exposure import is_loopback
 
 
 def inter_broker_endpoint(broker: BrokerImage, options: Snapshot) -> Endpoint:
@@ -22,13 +21,6 @@ def identifies_process(broker: BrokerImage, options: Snapshot) -> bool:
     """
     servers = options.text("zookeeper.connect").partition("/")[0]
     hosts = [server.strip().rpartition(":")[0].strip("[]") for server in servers.split(",")]
-    if not servers or all(map(_is_loopback, hosts)):
+    if not servers or all(map(is_loopback, hosts)):
         return True
-    return not all(_is_loopback(endpoint.host) for endpoint in broker.every_endpoint())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return not all(is_loopback(endpoint.host) for endpoint in broker.every_endpoint())

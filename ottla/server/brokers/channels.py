@@ -12,7 +12,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.rng import Rng
 from ottla.net.port import Net
 from ottla.net.requests import RequestChannel, RequestConnection
-from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofError, ProofOfBroker
+from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofError, ProofOfBroker, Secret
 from ottla.wire.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -34,7 +34,7 @@ class Channels:
         net: Net,
         rng: Rng,
         broker_id: int,
-        secret: bytes | None,
+        secret: Secret | None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._tls = tls
@@ -65,7 +65,8 @@ class Channels:
         assert isinstance(handshake, SaslHandshakeResponse)
         _check(handshake.error_code)
         number = self._rng.random_bytes(NUMBER_BYTES)
-        proof = ProofOfBroker(self._secret, self._broker_id, number)
+        keys, binding = self._secret.valid_keys(), connection.channel_binding
+        proof = ProofOfBroker(keys, self._broker_id, number, binding)
         reply = await _step(connection, proof.first())
         try:
             second_message = proof.second(reply)

@@ -9,9 +9,10 @@ kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import Option, Snapshot, Table
 from ottla.base.tasks import Tasks
 from ottla.cluster.options import group_options, option_tables
@@ -26,6 +27,12 @@ from ottla.cluster.zk.port import (
     SessionState,
 )
 from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
+
+if TYPE_CHECKING:
+    from ottla.cluster.options.security import names as security_names
+else:
+    # Only names that are not in the table need it.
+    security_names = deferred_module("ottla.cluster.options.security.names")
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +117,7 @@ class ConfigStore:
         self._topic_default = option_tables.topic_snapshot(static, {})
         self._last_change = ""
         self._is_catching_up = False
+        self._has_started = False
 
     @property
     def broker(self) -> Snapshot:
@@ -146,7 +154,10 @@ class ConfigStore:
     # -- reading the tree -------------------------------------------------------------------------
 
     async def start(self, session: Coordination) -> None:
-        """Read every setting and follow changes; raises ConnectionSuspended or SessionLost."""
+        """Read every setting and follow changes; raises ConnectionSuspended or SessionLost.
+
+        Raises ConfigError at the first start for an option of security that would have no effect.
+        """
         self._session = session
         session.on_session(self._session_changed)
         await session.ensure(ConfigChangeNode.PARENT)
@@ -162,6 +173,7 @@ class ConfigStore:
         await self.load_topics(await session.children(parent))
         await self._load_entities(session)
         self._rebuild()
+        self._has_started = True
 
     async def _load_entities(self, session: Coordination) -> None:
         entities = dict.fromkeys(self._entities)
@@ -235,11 +247,32 @@ class ConfigStore:
         if entity_type == ConfigNode.TOPICS:
             return self._keep_topic(entity, written)
         if entity_type == ConfigNode.BROKERS and entity in (self._node, ConfigNode.DEFAULT):
+            self._check_security(entity, written)
             usable = _usable(BROKER_OPTIONS, written, f"broker {entity}")
             is_other = self._brokers.get(entity, {}) != usable
             self._brokers[entity] = usable
             return is_other
         return entity_type in _PLAIN_TYPES and self._keep_entity((entity_type, entity), written)
+
+    def _check_security(self, entity: str, names: Iterable[str]) -> None:
+        """Refuse to start with options of security that a broker of Apache Kafka has stored.
+
+        Ottla's brokers read them from their files, so they would have no effect. Raises ConfigError
+        at the start; later an error is logged.
+        """
+        for name in names:
+            row = BROKER_OPTIONS.rows.get(name)
+            is_dynamic = row is not None and row.dynamic
+            if is_dynamic or not security_names.is_security_option(name, BROKER_OPTIONS.rows):
+                continue
+            error = ConfigError(
+                f"The metadata sets the security option {name} of broker {entity or 'default'}, which "
+                "would have no effect: delete it there (kafka-configs --delete-config), and set it in "
+                "the broker's file"
+            )
+            if not self._has_started:
+                raise error
+            _log.error("security option without effect error=%s", error)
 
     def _keep_entity(self, entity: tuple[str, str], written: dict[str, str]) -> bool:
         if written == self._entities.get(entity, {}):

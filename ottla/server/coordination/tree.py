@@ -16,19 +16,22 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.cluster.options.roles import refuse_separate_cluster
+from ottla.cluster.options.security.exposure import reached
 from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
-from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
 
 if TYPE_CHECKING:
-    from ottla.cluster.zk import tls
+    from ottla.cluster.zk import standby, tls, tree_login
+    from ottla.security.zookeeper.login import Login
 else:
-    # Only a broker on a ZooKeeper needs it.
+    # Only a broker that shares its tree, or one on a ZooKeeper, needs them.
+    standby = deferred_module("ottla.cluster.zk.standby")
     tls = deferred_module("ottla.cluster.zk.tls")
+    tree_login = deferred_module("ottla.cluster.zk.tree_login")
 
 
 class SharedTree(Protocol):
@@ -58,8 +61,14 @@ class BrokerCoordination:
         self._clock = clock
         self._tree = tree
         self._own_tree: EmbeddedTree | None = None
-        self._standby: StandbyServer | None = None
+        self._standby: standby.StandbyServer | None = None
         self._servers = ""
+        # The user of a tree that brokers share; None for that of KAFKA_OPTS.
+        self._login: Login | None = None
+
+    @property
+    def _connect_timeout_ms(self) -> int:
+        return int(self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms)
 
     @property
     def _timeout_ms(self) -> int:
@@ -121,11 +130,17 @@ class BrokerCoordination:
             self.tasks.append(self._own_tree.tasks)
             return
         host, port = address
-        self._standby = StandbyServer(directory, host, port, files=self._files, clock=self._clock)
+        context = tls.server_context_of(tls.options_of(self._options), host)
+        self._standby = standby.StandbyServer(
+            directory, host, port, files=self._files, clock=self._clock, tls=context
+        )
         self._standby.on_failure = self._failed
         self.tasks += self._standby.tasks
         await self._standby.start(net, rng)
-        self._servers = self._options.text("coordination.listener")
+        self._login = await tree_login.wait_for(
+            self._files, self._clock, directory, self._connect_timeout_ms
+        )
+        self._servers = f"{reached(host)}:{port}"
 
     async def _start_session(self) -> Coordination:
         return MeasuredSession(await self._new_session(), self._clock, self.probe)
@@ -136,13 +151,13 @@ class BrokerCoordination:
         # Imported here: a broker that keeps the tree itself does not need a client of ZooKeeper.
         from ottla.cluster.zk.live import LiveSession
 
-        connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms
         return await LiveSession.begin(
             self._servers,
             timeout_ms=self._timeout_ms,
-            connect_timeout_ms=int(connect_ms),
+            connect_timeout_ms=self._connect_timeout_ms,
             acl_of=acl_of(self._options),
             tls_options=tls.options_of(self._options),
+            login=self._login,
         )
 
     def _failed(self, error: StorageError) -> None:

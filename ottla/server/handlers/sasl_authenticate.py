@@ -9,7 +9,6 @@ Not done: nothing.
 """
 
 import asyncio
-import logging
 
 from ottla.base.errors import ErrorCode
 from ottla.security.broker_proof import ProofError, ProofToPeer
@@ -27,13 +26,11 @@ API = ApiKey.SASL_AUTHENTICATE
 MIN_VERSION = 0
 MAX_VERSION = 2
 
-_log = logging.getLogger(__name__)
-
 
 def handle(
     context: RequestContext, request: SaslAuthenticateRequest
 ) -> "SaslAuthenticateResponse | asyncio.Future[SaslAuthenticateResponse]":
-    """Answer a message of the exchange; after a failure the exchange has to begin again."""
+    """Answer a message of the exchange; after a failure the client is disconnected."""
     exchange = context.connection.identity
     message = bytes(request.auth_bytes)
     if isinstance(exchange, ClientLogin) and exchange.session is None:
@@ -59,11 +56,10 @@ def handle(
         reply = exchange.step(message)
     except ProofError as error:
         context.connection.identity = exchange.former
-        _log.warning(
-            "broker not accepted peer=%s reason=%s", context.connection.peer_address, error
-        )
-        return SaslAuthenticateResponse(
+        refusal = SaslAuthenticateResponse(
             error_code=int(ErrorCode.SASL_AUTHENTICATION_FAILED),
             error_message="The proof of identity is wrong.",
         )
+        delay_ms = context.broker.options.integer(DELAY)
+        return answer_late(context.connection, refusal, f"broker not accepted: {error}", delay_ms)
     return SaslAuthenticateResponse(auth_bytes=reply)

@@ -1,10 +1,11 @@
 """SaslHandshake (key 17), versions 0-1: choose how a peer proves its identity.
 
 v0: the messages of the exchange follow as they are; v1: in SaslAuthenticate requests (KIP-152).
-Brokers of one cluster use the mechanism OTTLA-BROKER on any listener (ottla.security.broker_proof).
-As in Kafka, another mechanism on a listener without SASL is refused with ILLEGAL_SASL_STATE. One
-that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with those that it has: this response
-comes after connection.failed.authentication.delay.ms, and the connection is closed.
+Brokers of one cluster use the mechanism OTTLA-BROKER on the listener for brokers only
+(ottla.security.broker_proof). As in Kafka, another mechanism on a listener without SASL is refused
+with ILLEGAL_SASL_STATE. One that the listener does not have is UNSUPPORTED_SASL_MECHANISM, with
+those that it has: this response comes after connection.failed.authentication.delay.ms, and the
+connection is closed.
 
 A client whose session ends begins another exchange on its connection (KIP-368), at most once in a
 second. ILLEGAL_SASL_STATE for one whose session does not end. If it chooses a mechanism that the
@@ -35,11 +36,14 @@ def handle(
     """Begin the exchange; SaslAuthenticate requests continue it."""
     secret, connection = context.broker.secret, context.connection
     session = session_of(connection)
-    if request.mechanism == MECHANISM and secret is not None and session is None:
-        number = context.broker.rng.random_bytes(NUMBER_BYTES)
-        connection.identity = ProofToPeer(secret, number, certificate_user(connection))
-        return SaslHandshakeResponse(mechanisms=[MECHANISM])
     logins, listener = context.broker.logins, connection.listener_name
+    is_for_brokers = secret is not None and listener in context.broker.broker_listeners
+    if request.mechanism == MECHANISM and is_for_brokers and session is None:
+        assert secret is not None
+        number = context.broker.rng.random_bytes(NUMBER_BYTES)
+        former, binding = certificate_user(connection), connection.channel_binding
+        connection.identity = ProofToPeer(secret.valid_keys(), number, former, binding)
+        return SaslHandshakeResponse(mechanisms=[MECHANISM])
     mechanisms, now = logins.mechanisms(listener), context.broker.clock.monotonic()
     if not mechanisms or (session is not None and not session.may_be_renewed(now)):
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))

@@ -14,7 +14,14 @@ from typing import NamedTuple
 from ottla.base import uuids
 from ottla.base.clock import steady_ms
 from ottla.base.errors import ConfigError, StorageError
-from ottla.base.files import FileSystem, Lock, make_directories_durably, remove_files, run_whole
+from ottla.base.files import (
+    FileSystem,
+    Lock,
+    keep_others_out,
+    make_directories_durably,
+    remove_files,
+    run_whole,
+)
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
 from ottla.storage.directories import formatting
@@ -31,6 +38,8 @@ FUTURE_SUFFIX = "-future"
 # A log without a partition, as KRaft brokers name it. Only its owner may delete it.
 STRAY_SUFFIX = "-stray"
 FILE_NAME_MAX = 255
+# The root of a file system has it.
+_LOST_AND_FOUND = "lost+found"
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
 # KRaft's metadata log, which is not a partition of Ottla.
@@ -70,6 +79,7 @@ def lock_directory(files: FileSystem, path: str) -> Lock:
         if files.exists(path) and not files.is_directory(path):
             raise ConfigError(f"{path} is a file; the log directory must be a folder of its own.")
         make_directories_durably(files, path)
+        _keep_others_out(files, path)
         return files.lock(f"{path}/{checkpoints.LOCK_FILE}")
     except BlockingIOError as error:
         holder = f" ({error.strerror})" if error.strerror else ""
@@ -84,6 +94,16 @@ def lock_directory(files: FileSystem, path: str) -> Lock:
         ) from error
     except OSError as error:
         raise StorageError(path, f"it cannot be used: {error.strerror or error}.") from error
+
+
+def _keep_others_out(files: FileSystem, path: str) -> None:
+    """Restrict a folder that is empty or has been a log directory; others may be the system's."""
+    own = (checkpoints.LOCK_FILE, checkpoints.META_PROPERTIES_FILE)
+    # One that cannot be read is reported when its logs are loaded.
+    with suppress(OSError):
+        is_own = any(files.exists(f"{path}/{name}") for name in own)
+        if is_own or not set(files.list(path)) - {_LOST_AND_FOUND}:
+            keep_others_out(files, [path])
 
 
 def check_owners(files: FileSystem, paths: Iterable[str], broker_id: int) -> Mapping[str, str]:

@@ -211,7 +211,8 @@ def check_state_dir(state_dir: str) -> None:
     if "://" in state_dir:
         return
     try:
-        os.makedirs(state_dir, exist_ok=True)
+        # The state has the values of records.
+        os.makedirs(state_dir, mode=0o700, exist_ok=True)
         is_open = os.access(state_dir, os.W_OK | os.X_OK)
         reason = "no permission to write"
     except OSError as error:

@@ -247,6 +247,9 @@ class SimFileSystem:
                 raise _error(errno.EEXIST if depth == len(parts) else errno.ENOTDIR, path)
             folder = entry
 
+    def make_private(self, path: str) -> None:
+        """Return at once: a simulated machine has one user."""
+
     def rename(self, source: str, target: str) -> None:
         """Rename; replaces `target` if it is a file (or an empty directory, by a directory)."""
         self.enter("rename", source, target)

@@ -7,12 +7,15 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import OttlaError
 from ottla.base.loading import load
 from ottla.server.node import Node
 from ottla.tools.output import Output
+
+if TYPE_CHECKING:
+    from ottla.security.zookeeper.login import Login
 
 CLUSTER_NAME = "local"
 _MODULE = "ottla.tools.console.running"
@@ -22,13 +25,15 @@ _MODULE = "ottla.tools.console.running"
 class ClusterFacts:
     """The cluster that the console shows; `http_urls` are the brokers' HTTP ports by node id.
 
-    `options` are those of a client for the listener at `bootstrap`.
+    `options` are those of a client for the listener at `bootstrap`. `zookeeper_login` is the user
+    of a tree that brokers share.
     """
 
     bootstrap: str
     http_urls: Mapping[int, str]
     zookeeper: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    zookeeper_login: "Login | None" = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
@@ -69,6 +74,7 @@ class Companion:
             facts.bootstrap,
             facts.options,
             zookeeper=facts.zookeeper,
+            zookeeper_login=facts.zookeeper_login,
             http_urls=facts.http_urls,
         )
         self._console = load(_MODULE, "ConsoleBeside")(

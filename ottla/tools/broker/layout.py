@@ -27,7 +27,7 @@ _LOCKS = (LOCK_FILE, "cluster.lock")
 # The files of brokers that have no topic yet.
 _WITHOUT_TOPICS = re.compile(
     r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-offset-checkpoint"
-    r"|cluster\.(lock|journal|snapshot).*|broker[0-9]+\.properties"
+    r"|cluster\.(lock|journal|snapshot|jaas).*|broker[0-9]+\.properties"
 )
 
 

@@ -18,14 +18,17 @@ from typing import Any
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import OttlaError
+from ottla.base.files import RealFileSystem, keep_others_out
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.properties import write_properties
+from ottla.cluster.zk import tree_login
 from ottla.tools.broker import layout
 from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_phrases
 from ottla.tools.output import Output, StatusLine, note
+from ottla.tools.text_files import write_private
 
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 _HOST = "127.0.0.1"
@@ -93,7 +96,8 @@ class _Broker:
 
     async def start(self) -> None:
         """Return when the broker serves clients; OttlaError if it has ended instead."""
-        self._path.write_text(write_properties(self.settings), "utf-8")
+        # It has the passwords of the settings.
+        write_private(self._path, write_properties(self.settings))
         command = (
             "broker",
             "start",
@@ -173,7 +177,9 @@ class _Processes:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
-        Path(self._data).mkdir(parents=True, exist_ok=True)
+        files = RealFileSystem()
+        files.make_directories(self._data)
+        keep_others_out(files, [self._data])
         watching: list[asyncio.Task[None]] = []
         try:
             await self._start_all()
@@ -200,7 +206,8 @@ class _Processes:
             if broker.http_url
         }
         bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
-        return ClusterFacts(bootstrap, urls, self._coordination)
+        login = tree_login.read(RealFileSystem(), layout.coordination(self._data))
+        return ClusterFacts(bootstrap, urls, self._coordination, zookeeper_login=login)
 
     async def _show_state(self, line: StatusLine) -> None:
         """Draw the state of the cluster, as one of its brokers reports it."""
@@ -231,8 +238,9 @@ class _Processes:
         with contextlib.suppress(BrokenPipeError):
             output.done(
                 f"Ottla is ready on {bootstrap} (data in {self._data})\n"
-                f"The metadata is on {self._coordination}: ottla zookeeper shell --connect "
-                f"{self._coordination}",
+                f"The metadata is on {self._coordination}: "
+                f"KAFKA_OPTS={tree_login.java_options(layout.coordination(self._data))} "
+                f"ottla zookeeper shell --connect {self._coordination}",
                 bootstrap=bootstrap,
                 data=self._data,
                 cluster_id=self._brokers[0].cluster_id,

@@ -4,7 +4,6 @@ A listener without security, if there is one; otherwise one for which the broker
 what a client needs: certificates, or a user as Kafka's brokers name one for themselves.
 """
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -17,11 +16,9 @@ from ottla.cluster.options.option_tables import (
     parse_listeners,
 )
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
-from ottla.net.tls import TlsFiles
+from ottla.net.tls.files import PEM, TlsFiles
+from ottla.net.tls.key_stores import certificates_pem, own_pem
 from ottla.security import jaas
-from ottla.tools.text_files import read_text
-
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 class ConsoleListener(NamedTuple):
@@ -69,16 +66,30 @@ def _client_options(snapshot: Snapshot, listener: Listener) -> dict[str, str] | 
 
 def _tls(files: TlsFiles) -> dict[str, str]:
     # Trusted are the brokers' own certificates, too: they may be signed by themselves.
-    paths = [path for path in (files.chain, files.authorities) if path]
-    certificates = [text for path in paths for text in _CERTIFICATE.findall(read_text(path))]
-    options = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "\n".join(certificates)}
-    if files.client_auth != "none":
-        options |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": files.chain}
-        if files.key_password:
-            options["ssl.key.password"] = files.key_password
+    stores = [store for store in (files.own, files.trusted) if store is not None]
+    options = {"ssl.truststore.type": PEM}
+    try:
+        options["ssl.truststore.certificates"] = "\n".join(map(certificates_pem, stores))
+        if files.client_auth != "none":
+            options |= _own_certificate(files)
+    except (OSError, ValueError) as error:
+        paths = " or ".join(store.path for store in stores)
+        raise ConfigError(f"the certificates in {paths} cannot be read: {error}") from error
     if not files.checks_host:
         options["ssl.endpoint.identification.algorithm"] = ""
     return options
+
+
+def _own_certificate(files: TlsFiles) -> dict[str, str]:
+    if files.own.kind != PEM:
+        key, chain = own_pem(files.own)
+        return {
+            "ssl.keystore.type": PEM,
+            "ssl.keystore.key": key,
+            "ssl.keystore.certificate.chain": chain,
+        }
+    options = {"ssl.keystore.type": PEM, "ssl.keystore.location": files.chain}
+    return options | ({"ssl.key.password": files.key_password} if files.key_password else {})
 
 
 def _user(

@@ -15,6 +15,7 @@ from typing import Any
 
 import ottla
 from ottla.base.errors import OttlaError
+from ottla.base.files import open_private
 from ottla.client.admin import cluster, configs, groups, offsets, replicas, topics, transactions
 from ottla.client.brokers import Brokers
 from ottla.tools.debug.redaction import clean, clean_entry, clean_text
@@ -178,7 +179,10 @@ def _page(address: tuple[str, int], page: str) -> str:
 def write_bundle(brokers: Brokers, path: Path) -> list[str]:
     """Write a new archive; return the names of its files. FileExistsError if it exists."""
     names = []
-    with path.open("xb") as stream, tarfile.open(fileobj=stream, mode="w:gz") as archive:
+    with (
+        open(path, "xb", opener=open_private) as stream,
+        tarfile.open(fileobj=stream, mode="w:gz") as archive,
+    ):
         for name, content in collect(brokers):
             entry = tarfile.TarInfo(f"{path.name.removesuffix('.tar.gz')}/{name}")
             entry.size = len(content)

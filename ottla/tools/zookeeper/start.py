@@ -11,7 +11,7 @@ import click
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import OttlaError
-from ottla.base.files import Lock, RealFileSystem
+from ottla.base.files import Lock, RealFileSystem, keep_others_out
 from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools import options
 from ottla.tools.output import Output, note
@@ -66,9 +66,12 @@ def command(output: Output, nodes: int, port: int, data: Path) -> None:
 
 def _lock(data: Path) -> Lock:
     """Lock the folder, so that a second ensemble cannot use it and `stop` finds this process."""
-    data.mkdir(parents=True, exist_ok=True)
+    files = RealFileSystem()
+    files.make_directories(str(data))
+    # Java's snapshots of the tree, with the brokers' secret, may be read by everyone.
+    keep_others_out(files, [str(data)])
     try:
-        return RealFileSystem().lock(str(data / LOCK_FILE))
+        return files.lock(str(data / LOCK_FILE))
     except BlockingIOError as error:
         raise OttlaError(
             f"{data} is in use ({error.strerror}): stop that ZooKeeper with `ottla zookeeper stop "

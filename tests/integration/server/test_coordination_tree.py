@@ -10,12 +10,16 @@ from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.base.rng import SystemRng
+from ottla.cluster.secret_znodes import BrokerSecretNode
+from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import EnsembleUnreachable, NoAuth
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.cluster.znodes import BrokerIdNode, ControllerNode
 from ottla.net.listener import RealNet
 from ottla.server.node import Node
+from tests.certificates import self_signed
 from tests.compat import java, zookeeper
 
 
@@ -203,13 +207,53 @@ async def test_broker_of_a_shared_tree_may_name_other_controllers(
 
 
 async def test_tree_of_one_broker_can_be_reached_from_outside(tmp_path: Path) -> None:
-    """With `coordination.listener` other programs can read the tree that the broker keeps."""
+    """With `coordination.listener` programs that log in can read the tree of the broker."""
     (port,) = java.free_ports(1)
     broker = node(tmp_path, coordination_listener=f"127.0.0.1:{port}")
     await broker.start()
-    session = await LiveSession.begin(f"127.0.0.1:{port}")
+    login = tree_login.read(RealFileSystem(), broker._static.strings("log.dirs")[0])
+    session = await LiveSession.begin(f"127.0.0.1:{port}", login=login)
     assert await session.children("/brokers/ids") == ["1"]
     await session.close()
+    stranger = await LiveSession.begin(f"127.0.0.1:{port}")
+    with pytest.raises(NoAuth, match="set KAFKA_OPTS=-D"):
+        await stranger.get(BrokerSecretNode.PATH)
+    await stranger.close()
+    await broker.stop()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1"])
+async def test_tree_that_other_machines_can_reach_needs_tls(tmp_path: Path, host: str) -> None:
+    """The sentence says what to do; nothing listens."""
+    (port,) = java.free_ports(1)
+    broker = node(tmp_path, coordination_listener=f"{host}:{port}")
+    with pytest.raises(
+        ConfigError, match=r"other machines can reach the address .*set zookeeper\.ssl"
+    ):
+        await broker.start()
+
+
+@pytest.mark.filterwarnings("ignore:ssl.OP_NO_SSL:DeprecationWarning")
+async def test_tree_is_served_with_tls_and_a_login(tmp_path: Path) -> None:
+    """Brokers find the certificates in the options of connections to a ZooKeeper."""
+    (port,) = java.free_ports(1)
+    certificate = self_signed(tmp_path)
+    tls = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.keystore.location": str(certificate),
+        "zookeeper.ssl.truststore.location": str(certificate.with_suffix(".crt")),
+    }
+    settings = {name.replace(".", "_"): value for name, value in tls.items()}
+    data = tmp_path / "data"
+    broker = node(data, coordination_listener=f"0.0.0.0:{port}", **settings)
+    await broker.start()
+    login = tree_login.read(RealFileSystem(), broker._static.strings("log.dirs")[0])
+    address = f"127.0.0.1:{port}"
+    session = await LiveSession.begin(address, login=login, tls_options=tls)
+    assert await session.children("/brokers/ids") == ["1"]
+    await session.close()
+    with pytest.raises(EnsembleUnreachable):
+        await LiveSession.begin(address, login=login, connect_timeout_ms=300)
     await broker.stop()
 
 

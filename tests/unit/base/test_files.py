@@ -1,13 +1,15 @@
 """Descriptors of files and of their ranges."""
 
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ottla.base import page_cache
-from ottla.base.files import RealFileSystem, lent_count
+from ottla.base.files import RealFileSystem, keep_others_out, lent_count, private_copy
 
 
 def test_a_file_that_is_opened_again_shares_the_descriptor_of_its_ranges(tmp_path: Path) -> None:
@@ -87,3 +89,57 @@ def test_an_unreliable_sync_of_a_file_system_is_not_used(
             names = SimpleNamespace(release=release)
             monkeypatch.setattr(os, "uname", lambda names=names: names)
             assert page_cache.write_all(file.fileno(), local) == expected
+
+
+@pytest.fixture(name="open_umask")
+def _open_umask() -> Iterator[None]:
+    former = os.umask(0)
+    yield
+    os.umask(former)
+
+
+def mode(path: Path) -> int:
+    """Return the permissions of a file or folder."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_files_are_created_for_the_user_of_the_process_only(tmp_path: Path) -> None:
+    """They have records and keys of passwords, whatever the umask is."""
+    files, folder = RealFileSystem(), tmp_path / "a" / "b"
+    files.make_directories(str(folder))
+    files.make_directories(str(folder))
+    files.open(f"{folder}/log", create=True).close()
+    files.replace(f"{folder}/checkpoint", b"0")
+    files.lock(f"{folder}/.lock").release()
+    assert [mode(path) for path in (tmp_path / "a", folder)] == [0o700, 0o700]
+    assert {path.name: mode(path) for path in folder.iterdir()} == {
+        "log": 0o600,
+        "checkpoint": 0o600,
+        ".lock": 0o600,
+    }
+    with pytest.raises(FileExistsError):
+        files.make_directories(f"{folder}/log")
+
+
+def test_files_of_an_earlier_version_are_restricted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that cannot be is a warning, so that a broker still starts."""
+    files = RealFileSystem()
+    old, shared = tmp_path / "old", tmp_path / "shared"
+    old.touch(0o644)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    keep_others_out(files, [str(old), str(shared), str(tmp_path / "gone")])
+    assert (mode(old), mode(shared)) == (0o600, 0o1777)
+    assert caplog.text.count("other users may read this") == 2
+    assert "a folder that is shared by all users" in caplog.text
+
+
+def test_private_copy_of_a_secret_has_no_name(tmp_path: Path) -> None:
+    """A library that reads files only gets its path, which ends with the block."""
+    with private_copy(b"secret") as path:
+        assert Path(path).read_bytes() == b"secret"
+        assert "(deleted)" in os.readlink(path)
+    assert not Path(path).exists()

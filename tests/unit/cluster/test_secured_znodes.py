@@ -3,10 +3,10 @@
 import pytest
 
 from ottla.cluster.acl_znodes import ACL_PATHS
-from ottla.cluster.login_znodes import LoginSecretNode
+from ottla.cluster.secret_znodes import BrokerSecretNode, LoginSecretNode
 from ottla.cluster.secured_znodes import OTTLA_ROOT, SECURE_ROOTS, secured, unsecured
 from ottla.cluster.zk.acls import CREATOR_ONLY, OPEN, READABLE, NodeAcl
-from ottla.cluster.znodes import PERSISTENT_PATHS, BrokerSecretNode
+from ottla.cluster.znodes import PERSISTENT_PATHS
 
 
 @pytest.mark.parametrize(

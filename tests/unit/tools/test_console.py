@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.client.security.options import security_of
 from ottla.tools import main, profiles
 from ottla.tools.console.listener import choose
 from ottla.tools.console.running import clusters_of
-from tests.certificates import self_signed
+from tests.certificates import pkcs12_store, self_signed
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -147,6 +148,24 @@ def test_console_beside_a_broker_uses_the_certificates_of_the_broker(tmp_path: P
     assert certificates.count("BEGIN CERTIFICATE") == 2
     assert "PRIVATE KEY" not in certificates
     assert "ssl.keystore.location" not in choose({**settings, "ssl.client.auth": "none"}).options
+
+
+def test_console_beside_a_broker_reads_stores_in_pkcs12(tmp_path: Path) -> None:
+    """Its clients get the texts in PEM."""
+    store = pkcs12_store(self_signed(tmp_path))
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.client.auth": "required",
+        **{f"ssl.{kind}.location": store.path for kind in ("keystore", "truststore")},
+        **{f"ssl.{kind}.type": "PKCS12" for kind in ("keystore", "truststore")},
+        **{f"ssl.{kind}.password": store.password for kind in ("keystore", "truststore")},
+    }
+    options = choose(settings).options
+    assert options["ssl.keystore.key"].startswith("-----BEGIN PRIVATE KEY-----")
+    assert options["ssl.truststore.certificates"].count("BEGIN CERTIFICATE") == 2
+    assert security_of(options) is not None
+    with pytest.raises(ConfigError, match=r"p12 cannot be read"):
+        choose({**settings, "ssl.keystore.password": "wrong"})
 
 
 def test_console_beside_a_broker_uses_the_user_of_the_broker() -> None:

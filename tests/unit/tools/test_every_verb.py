@@ -175,7 +175,8 @@ def test_commands_are_completed(
         return [row.partition(",")[2] for row in capsys.readouterr().out.splitlines()]
 
     assert complete("ottla clus") == ["cluster"]
-    assert complete("ottla cluster ") == ["info", "health", "move", "elect", "features", "quorum"]
+    verbs = ["info", "health", "move", "elect", "features", "quorum", "rotate-secret"]
+    assert complete("ottla cluster ") == verbs
     assert complete("ottla topic tr") == ["trim"]
     assert "--exactly-once" in complete("ottla topic copy --ex")
 

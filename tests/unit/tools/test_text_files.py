@@ -8,7 +8,7 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.tools.main import run
-from ottla.tools.text_files import read_text
+from ottla.tools.text_files import read_text, write_private
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/full"])
@@ -50,3 +50,13 @@ def test_commands_refuse_a_file_that_does_not_end(
     """Each command that reads a configuration file uses the same bound."""
     assert run([*line.split(), "/dev/zero"]) == 1
     assert "/dev/zero is not a regular file" in capsys.readouterr().err
+
+
+def test_text_with_secrets_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Also if the file has other permissions from an earlier version."""
+    path = tmp_path / "broker1.properties"
+    path.write_text("a longer text than the new one")
+    path.chmod(0o644)
+    write_private(path, "password=x\n")
+    assert path.read_text() == "password=x\n"
+    assert path.stat().st_mode & 0o777 == 0o600

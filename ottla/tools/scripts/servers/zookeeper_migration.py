@@ -12,9 +12,9 @@ from ottla.cluster import zookeeper_security
 from ottla.cluster.secured_znodes import SECURE_ROOTS, secured, unsecured
 from ottla.cluster.zk import tls
 from ottla.cluster.zk.live import NO_OPTIONS
-from ottla.cluster.zk.login import LOGIN_FILE, LoginSettings
 from ottla.cluster.zk.port import EnsembleUnreachable, LoginRejected, NoAuth, NoNode
 from ottla.cluster.zk.tree import ROOT
+from ottla.security.zookeeper.login import LOGIN_FILE, LoginSettings
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import err, out

@@ -1,5 +1,6 @@
 """TLS to a ZooKeeper: the options, and a real server that asks for certificates."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from ottla.cluster.zk.acls import NodeAcl
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import EnsembleUnreachable
 from ottla.cluster.zk.tls import Tls, has_user, tls_of
-from tests.certificates import self_signed
+from ottla.net.tls.contexts import server_context
+from ottla.net.tls.files import TlsFiles
+from tests.certificates import pkcs12_store, self_signed
 from tests.compat import java, zookeeper
 
 _NEEDS_JAVA = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
@@ -53,9 +56,9 @@ def test_options_are_preferred_to_system_properties(
     ("options", "sentence"),
     [
         ({"keystore.location": "/a.jks"}, "is a Java key store, which cannot be read: convert"),
-        ({"truststore.location": "/a", "truststore.type": "PKCS12"}, "is a Java key store"),
-        ({"keystore.location": "/none.pem"}, "/none.pem cannot be read .*: name a file in PEM"),
-        ({"truststore.location": "/dev/null"}, "/dev/null cannot be read .*: name a file in PEM"),
+        ({"truststore.location": "/a", "truststore.type": "JKS"}, "is a Java key store"),
+        ({"keystore.location": "/none.pem"}, "/none.pem cannot be read: No such file"),
+        ({"truststore.location": "/dev/null"}, "/dev/null cannot be read"),
     ],
 )
 def test_file_that_cannot_be_used_is_an_error(options: dict[str, str], sentence: str) -> None:
@@ -63,6 +66,79 @@ def test_file_that_cannot_be_used_is_an_error(options: dict[str, str], sentence:
     named = {f"zookeeper.ssl.{name}": value for name, value in options.items()}
     with pytest.raises(ConfigError, match=rf"zookeeper.ssl.\w+.location=.*{sentence}"):
         tls_of({"zookeeper.ssl.client.enable": "true", **named})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"endpoint.identification.algorithm": "HTPS"},
+            "HTPS is not known: use HTTPS, or an empty",
+        ),
+        ({"keystore.type": "DER"}, "keystore.type=DER is not known: use PEM or PKCS12"),
+        ({"truststore.location": "/t.pem", "client.enable": None}, "would have no effect: set zoo"),
+    ],
+)
+def test_option_that_is_not_honoured_is_an_error(
+    options: dict[str, str | None], sentence: str
+) -> None:
+    """A mistyped algorithm would disable the check of names."""
+    settings: dict[str, str | None] = {"client.enable": "true", **options}
+    with pytest.raises(ConfigError, match=sentence):
+        tls_of({f"zookeeper.ssl.{name}": value for name, value in settings.items() if value})
+
+
+def test_system_property_that_is_not_honoured_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java's clients would use other versions or suites."""
+    options = "-Dzookeeper.client.secure=true -Dzookeeper.ssl.protocol=TLSv1.3"
+    monkeypatch.setenv("KAFKA_OPTS", options)
+    with pytest.raises(
+        ConfigError, match=r"-Dzookeeper\.ssl\.protocol in KAFKA_OPTS would have no"
+    ):
+        tls_of({})
+
+
+def test_stores_may_be_in_pkcs12(tmp_path: Path) -> None:
+    """The type is known from the ending of the file, as by ZooKeeper."""
+    store = pkcs12_store(self_signed(tmp_path))
+    tls = tls_of(
+        {
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.ssl.keystore.location": store.path,
+            "zookeeper.ssl.keystore.password": store.password,
+            "zookeeper.ssl.truststore.location": store.path,
+            "zookeeper.ssl.truststore.password": store.password,
+            "zookeeper.ssl.truststore.type": "PKCS12",
+        }
+    )
+    assert tls is not None
+    assert len(tls.context().get_ca_certs()) == 1
+
+
+@pytest.mark.filterwarnings(_UNCLOSED)
+async def test_authorities_of_the_system_are_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the trust store counts: kazoo's own connections would accept this server."""
+    server, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
+    # OpenSSL takes the authorities of the system from there.
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.with_suffix(".crt")))
+    connected = []
+    listening = await asyncio.start_server(
+        lambda _reader, writer: connected.append(writer),
+        "127.0.0.1",
+        0,
+        ssl=server_context(TlsFiles(str(server), "", None, "none", True)),
+    )
+    options = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": str(other.with_suffix(".crt")),
+    }
+    host, port = listening.sockets[0].getsockname()
+    with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not answer"):
+        await LiveSession.begin(f"{host}:{port}", connect_timeout_ms=500, tls_options=options)
+    assert not connected
+    listening.close()
 
 
 @pytest.fixture(scope="module", name="server")

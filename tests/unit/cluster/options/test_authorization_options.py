@@ -21,6 +21,15 @@ def test_there_is_no_authorizer_by_default() -> None:
     assert rules(super_users="User:a", authorizer_class_name="") is None
 
 
+@pytest.mark.parametrize("name", ["super.users", "allow.everyone.if.no.acl.found"])
+def test_rules_without_an_authorizer_are_refused(name: str) -> None:
+    """The administrator believes that there is one; an authorizer that is empty is deliberate."""
+    value = "true" if name.startswith("allow") else "User:ann"
+    with pytest.raises(ConfigError, match=f"{name} would have no effect.*Set authorizer.class"):
+        parse_broker_settings({name: value})
+    parse_broker_settings({name: value, "authorizer.class.name": ""})
+
+
 def test_super_users_are_separated_by_semicolons() -> None:
     """Names of certificates contain commas."""
     configured = rules(

@@ -10,6 +10,7 @@ from ottla.cluster.options.security_options import (
     security_of,
     token_secret_key,
 )
+from ottla.net.tls.files import Store
 from ottla.security.principal_rules import name_of
 
 _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="secret";'
@@ -95,9 +96,27 @@ def test_tokens_with_a_signature_need_keys() -> None:
     assert fetched.refresh_ms == 5000
 
 
+def test_login_module_names_the_trust_store_for_the_keys() -> None:
+    """As in Kafka, the options of TLS for the provider are those of the module."""
+    options = bearer(
+        sasl_oauthbearer_jwks_endpoint_url="https://issuer/keys",
+        oauthbearer_sasl_jaas_config='a.B required ssl.truststore.location="/t.p12" '
+        'ssl.truststore.type="pkcs12" ssl.truststore.password="p";',
+    )
+    assert options is not None
+    assert options.trusted == Store("/t.p12", "PKCS12", "p")
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
+        (
+            {
+                "sasl_oauthbearer_jwks_endpoint_url": "https://issuer/keys",
+                "oauthbearer_sasl_jaas_config": 'a.B required unsecuredValidatorRequiredScope="s";',
+            },
+            "has unsecuredValidatorRequiredScope, which has no effect with sasl.oauthbearer.jwks",
+        ),
         ({}, r"sasl\.jaas\.config is not set: set sasl\.oauthbearer\.jwks\.endpoint\.url; or"),
         ({"oauthbearer_sasl_jaas_config": "x"}, "cannot be read: it is not a login module"),
         (
@@ -145,14 +164,15 @@ def test_secret_key_of_tokens_has_a_former_name() -> None:
 
 
 def test_options_of_listeners_are_known() -> None:
-    """They cause no warning; a misspelled one does."""
+    """They cause no warning."""
     settings = {
-        "listeners": "SASL_PLAINTEXT://h:1",
-        f"{_SASL}sasl.enabled.mechanisms": "SCRAM-SHA-256",
-        f"{_SASL}ssl.client.auht": "none",
+        "listeners": "SASL_SSL://h:1",
+        "ssl.keystore.location": "k",
+        "listener.name.sasl_ssl.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": "a.B required;",
+        "listener.name.sasl_ssl.ssl.client.auth": "none",
     }
-    (warning,) = option_tables.parse_broker_settings(settings).warnings
-    assert "listener.name.sasl_plaintext.ssl.client.auht is ignored" in warning
+    assert option_tables.parse_broker_settings(settings).warnings == []
 
 
 @pytest.mark.parametrize(
@@ -213,8 +233,42 @@ def test_sasl_that_is_incomplete_is_an_error(settings: dict[str, str], sentence:
             {"ssl.keystore.location": "k", "listener.name.ssl.ssl.client.auth": "yes"},
             "ssl.client.auth is yes: use none, requested or required",
         ),
-        ({"ssl.keystore.type": "JKS"}, "String must be one of: PEM"),
-        ({"listener.name.ssl.ssl.keystore.type": "JKS"}, "is not PEM, the only format"),
+        (
+            {"ssl.keystore.type": "JKS", "ssl.keystore.location": "/a/b.jks"},
+            "ssl.keystore.type is JKS, a format that only Java reads: convert the file with `keytool "
+            "-importkeystore -srckeystore /a/b.jks -destkeystore /a/b.p12 -deststoretype PKCS12`",
+        ),
+        ({"listener.name.ssl.ssl.truststore.type": "JKS"}, "set ssl.truststore.type=PKCS12"),
+        ({"ssl.keystore.type": "DER"}, "ssl.keystore.type is DER: use PEM or PKCS12"),
+        ({"ssl.keystore.password": "x"}, "a store in PEM has no password: remove it"),
+        (
+            {
+                "ssl.keystore.type": "PKCS12",
+                "ssl.keystore.location": "k",
+                "ssl.keystore.password": "x",
+                "ssl.key.password": "y",
+            },
+            "ssl.key.password is not ssl.keystore.password",
+        ),
+        (
+            {"ssl.keystore.location": "k", "ssl.enabled.protocols": "TLSv1.1,TLSv1.2"},
+            "ssl.enabled.protocols cannot be honoured: OpenSSL",
+        ),
+        (
+            {"ssl.keystore.location": "k", "ssl.protocol": "SSLv3"},
+            "does not offer SSLv3: use TLSv1.2, TLSv1.3",
+        ),
+        (
+            {"ssl.keystore.location": "k", "ssl.cipher.suites": "TLS_RSA_WITH_NULL_SHA256"},
+            "has no suite TLS_RSA_WITH_NULL_SHA256 that authenticates and encrypts",
+        ),
+        (
+            {
+                "ssl.keystore.location": "k",
+                "listener.name.ssl.ssl.endpoint.identification.algorithm": "http",
+            },
+            "ssl.endpoint.identification.algorithm is http: use https, or an empty value",
+        ),
         (
             {"ssl.keystore.location": "k", "ssl.principal.mapping.rules": "RULE:a/b"},
             "ssl.principal.mapping.rules cannot be read: 'RULE:a/b' does not begin with a rule",

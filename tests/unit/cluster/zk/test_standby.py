@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem, RealFileSystem, RealLock
 from ottla.base.rng import SystemRng
+from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.journal import JOURNAL_PREFIX
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
@@ -45,7 +46,8 @@ class Machine:
 
     async def session(self) -> LiveSession:
         """Start a session with whichever process serves."""
-        return await LiveSession.begin(f"127.0.0.1:{self.port}")
+        login = tree_login.read(RealFileSystem(), str(self.folder))
+        return await LiveSession.begin(f"127.0.0.1:{self.port}", login=login)
 
 
 @pytest.fixture
@@ -178,3 +180,52 @@ async def test_unexpected_exception_of_the_standby_is_reported_and_it_continues(
     assert second.is_serving
     counts = [tasks.failure_counts() for tasks in second.tasks]
     assert {"coordination standby": 1, "once": 0} in counts
+
+
+async def test_processes_of_one_machine_have_one_login(machine: Machine) -> None:
+    """The first one creates it, and only the user of the brokers can read it."""
+    await machine.start()
+    path = machine.folder / tree_login.FILE
+    text = path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    login = tree_login.read(RealFileSystem(), str(machine.folder))
+    assert len(login.password) == 64
+    await machine.servers[0].stop()
+    await machine.start()
+    assert path.read_text() == text
+
+
+async def test_login_is_awaited_until_the_process_that_serves_has_created_it(
+    tmp_path: Path,
+) -> None:
+    """A broker with another directory gets a sentence instead of a session."""
+    files, clock, folder = RealFileSystem(), SteppingClock(), str(tmp_path)
+    with pytest.raises(ConfigError, match=r"all brokers of a coordination\.listener need"):
+        await tree_login.wait_for(files, clock, folder, 1_000)
+    assert clock.now >= 1
+    clock.on_sleep = lambda: tree_login.ensure(files, folder, SystemRng())
+    login = await tree_login.wait_for(files, clock, folder, 1_000)
+    assert login == tree_login.read(files, folder)
+
+
+class SteppingClock(RealClock):
+    """Virtual time: a sleep is over at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.on_sleep: Callable[[], object] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.on_sleep()
+
+
+@pytest.mark.parametrize("text", ["", "Server { a required; };", "Client { a required; };"])
+def test_login_that_cannot_be_read_is_an_error(tmp_path: Path, text: str) -> None:
+    """The error has the path."""
+    (tmp_path / tree_login.FILE).write_text(text)
+    with pytest.raises(ConfigError, match=tree_login.FILE):
+        tree_login.read(RealFileSystem(), str(tmp_path))

@@ -11,12 +11,22 @@ from kazoo.client import KazooClient
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
 from ottla.base.rng import SystemRng
-from ottla.cluster.zk import jute
+from ottla.cluster.zk import jute, stored_sessions
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.live import LiveSession
-from ottla.cluster.zk.port import Check, Create, NodeExists, SessionLost, SessionState, SetData
+from ottla.cluster.zk.port import (
+    Check,
+    Create,
+    EnsembleUnreachable,
+    NoAuth,
+    NodeExists,
+    SessionLost,
+    SessionState,
+    SetData,
+)
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.listener import RealNet
+from ottla.security.zookeeper.login import Login
 
 _CONNECT = struct.Struct(">iqiqi16s?")
 
@@ -24,7 +34,8 @@ _CONNECT = struct.Struct(">iqiqi16s?")
 class Service:
     """One tree on disk with its server, which can be restarted on the same port."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, login: Login | None = None) -> None:
+        self._login = login
         self.directory = f"{directory}/tree"
         self.port = 0
         self.tree: EmbeddedTree
@@ -34,7 +45,7 @@ class Service:
     async def start(self) -> None:
         """Open the tree and serve it."""
         self.tree = EmbeddedTree(RealFileSystem(), RealClock(), self.directory, is_shared=True)
-        self._server = TreeServer(self.tree, SystemRng())
+        self._server = TreeServer(self.tree, SystemRng(), self._login)
         await self._server.open(RealNet(), "127.0.0.1", self.port)
         self.port = self._server.port
 
@@ -45,9 +56,10 @@ class Service:
             await self.tree.close()
             self._server = None
 
-    async def session(self, timeout_ms: int = 10_000) -> LiveSession:
+    async def session(self, timeout_ms: int = 10_000, login: Login | None = None) -> LiveSession:
         """Start a session."""
-        session = await LiveSession.begin(f"127.0.0.1:{self.port}", timeout_ms=timeout_ms)
+        address = f"127.0.0.1:{self.port}"
+        session = await LiveSession.begin(address, timeout_ms=timeout_ms, login=login)
         self._sessions.append(session)
         return session
 
@@ -285,3 +297,79 @@ async def test_request_after_the_loss_of_a_session_is_refused(service: Service) 
     with pytest.raises(SessionLost):
         await session.create("/late", ephemeral=True)
     assert "/late" not in service.tree.nodes
+
+
+# -- logins ---------------------------------------------------------------------------------------
+
+_LOGIN = Login("ottla", "secret", "a test")
+_SASL = struct.Struct(">ii")
+
+
+def sasl(number: int, token: bytes) -> bytes:
+    """Return a packet with a message of SASL."""
+    return jute.framed(_SASL.pack(number, jute.OpCode.SASL) + jute.buffer(token))
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[Service]:
+    """A tree whose clients log in."""
+    service = Service(tmp_path, _LOGIN)
+    await service.start()
+    yield service
+    await service.close()
+
+
+async def test_client_that_logs_in_has_a_session_that_outlives_the_server(guarded: Service) -> None:
+    """It logs in again when it reconnects."""
+    session = await guarded.session(login=_LOGIN)
+    states = states_of(session)
+    await session.create("/mine", b"data", ephemeral=True)
+    await guarded.stop()
+    await guarded.start()
+    async with asyncio.timeout(10):
+        assert await states.get() is SessionState.SUSPENDED
+        assert await states.get() is SessionState.CONNECTED
+    data, stat = await session.get("/mine")
+    assert (data, stat.ephemeral_owner) == (b"data", session.session_id)
+
+
+async def test_client_that_does_not_know_the_password_is_disconnected(guarded: Service) -> None:
+    """A wrong password, and no login at all: neither gets anything, and no session is stored."""
+    wrong = _LOGIN._replace(password="wrong")
+    with pytest.raises(EnsembleUnreachable, match="rejects the user 'ottla' of a test"):
+        await guarded.session(login=wrong)
+    stranger = await guarded.session()
+    with pytest.raises(NoAuth):
+        await stranger.get("/")
+    assert stored_sessions.stored_ids(guarded.tree.nodes) == set()
+
+
+@pytest.mark.parametrize(
+    "request_packet",
+    [
+        jute.framed(_SASL.pack(1, jute.OpCode.GET_DATA) + jute.text("/") + b"\0"),
+        jute.framed(_SASL.pack(1, jute.OpCode.PING)),
+        sasl(1, b"") + sasl(2, b'username="ottla",response=""'),
+        sasl(1, b"") + sasl(2, b"\xff"),
+        sasl(1, b"") + sasl(2, b"") + sasl(3, b""),
+    ],
+)
+async def test_request_before_the_login_is_refused(
+    guarded: Service, request_packet: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply has the code of a login that failed, and no data."""
+    monkeypatch.setattr("ottla.cluster.zk.tree_server.INTRODUCTION_SECONDS", 0.1)
+    connect = jute.framed(_CONNECT.pack(0, 0, 10_000, 0, 16, bytes(16), False))
+    response = await guarded.send(connect, request_packet)
+    code = struct.pack(">i", jute.Code.AUTH_FAILED)
+    assert response.endswith(code)
+
+
+async def test_client_that_proves_nothing_in_time_is_disconnected(
+    guarded: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would keep a descriptor for ever."""
+    monkeypatch.setattr("ottla.cluster.zk.tree_server.INTRODUCTION_SECONDS", 0.01)
+    assert await guarded.send() == b""
+    connect = jute.framed(_CONNECT.pack(0, 0, 10_000, 0, 16, bytes(16), False))
+    assert len(await guarded.send(connect)) == 4 + 37

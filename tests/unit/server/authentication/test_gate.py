@@ -138,7 +138,7 @@ def test_rules_return_the_user_of_a_certificate() -> None:
 
 def test_broker_is_known_after_its_proof() -> None:
     """It introduces itself on any listener, and has the quotas of no user."""
-    proof = ProofToPeer(b"s" * 32, b"n" * 16)
+    proof = ProofToPeer({1: b"s" * 32}, b"n" * 16)
     assert not is_known(cast(Connection, Line(proof)))
     proven = cast(Connection, Line(SimpleNamespace(user="")))
     assert not is_known(proven)

@@ -3,19 +3,23 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
 
 import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
 from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.security_options import BearerOptions, ListenerSecurity
+from ottla.net.tls.files import Store
 from ottla.security.oauth import TokenRefused
 from ottla.server.authentication import key_endpoint
 from ottla.server.authentication.bearers import Bearers
 from ottla.server.authentication.key_endpoint import KeyEndpoint
+from tests.certificates import self_signed
 from tests.identity_provider import IdentityProvider
 
 OLD, NEW = (RSAKey.generate_key(2048, {"kid": name}) for name in ("old", "new"))
@@ -157,3 +161,33 @@ async def test_listener_checks_tokens_by_fetched_keys() -> None:
         with pytest.raises(OSError, match="unknown url type"):
             key_endpoint.get("x:y")
     await tasks.close()
+
+
+def test_only_the_trust_store_of_the_login_module_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An authority of the system could have signed the certificate of a forged provider."""
+    own, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
+    # OpenSSL takes the authorities of the system from there.
+    monkeypatch.setenv("SSL_CERT_FILE", str(own.with_suffix(".crt")))
+    with IdentityProvider(own) as provider:
+        assert json.loads(key_endpoint.get(provider.url))["keys"]
+        assert key_endpoint.get(provider.url, Store(str(own.with_suffix(".crt"))))
+        with pytest.raises(OSError, match="certificate verify failed"):
+            key_endpoint.get(provider.url, Store(str(other.with_suffix(".crt"))))
+
+
+def test_keys_are_not_fetched_from_an_address_without_https(tmp_path: Path) -> None:
+    """A redirect could lead there."""
+    with IdentityProvider() as provider, pytest.raises(ValueError, match="it redirects to http://"):
+        key_endpoint.get(f"{provider.url}moved")
+
+
+async def test_trust_store_of_the_keys_is_read_at_the_start(tmp_path: Path) -> None:
+    """A broker without it would never get the keys."""
+    options = BearerOptions(keys_url="https://issuer/keys", trusted=Store(f"{tmp_path}/none.pem"))
+    listeners = {"A": ListenerSecurity(bearer=options)}
+    with pytest.raises(
+        ConfigError, match=r"ssl\.truststore\.location in oauthbearer\.sasl\.jaas\.c"
+    ):
+        Bearers(listeners, RealFileSystem(), RealClock(), Tasks())

@@ -43,14 +43,14 @@ async def test_principal_is_the_user(stores: Stores) -> None:
 async def test_claim_to_be_a_broker_does_not_hide_the_certificate(stores: Stores) -> None:
     """Otherwise a client could choose to be ANONYMOUS, which may have other rights."""
     ann = CertificateUser("CN=ann")
-    for identity in (ann, ProofToPeer(b"s" * 32, b"n" * 16, ann)):
+    for identity in (ann, ProofToPeer({1: b"s" * 32}, b"n" * 16, ann)):
         access = await access_of(stores, identity)
         assert access.requester.principal == Principal("User", "CN=ann")
 
 
 async def test_proven_broker_may_do_everything(stores: Stores) -> None:
     """One that only claims to be a broker may not."""
-    proof = ProofToPeer(b"s" * 32, b"n" * 16)
+    proof = ProofToPeer({1: b"s" * 32}, b"n" * 16)
     assert not (await access_of(stores, proof)).may_topic(READ, "t")
     proof.broker_id = 2
     broker = await access_of(stores, proof)
@@ -65,7 +65,7 @@ def test_sender_is_remembered_until_the_identity_changes() -> None:
     connection = cast(Connection, peer)
     anonymous = sender_of(connection)
     assert sender_of(connection) is anonymous
-    proof = peer.identity = ProofToPeer(b"s" * 32, b"n" * 16)
+    proof = peer.identity = ProofToPeer({1: b"s" * 32}, b"n" * 16)
     assert not sender_of(connection).is_broker
     proof.broker_id = 2
     assert sender_of(connection).is_broker

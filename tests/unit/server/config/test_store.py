@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
@@ -231,6 +232,30 @@ async def test_invalid_setting_is_logged_and_ignored(
     assert "topic t" in caplog.text
     assert "future.option" in caplog.text
     assert "nobody.knows" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("entity", "name"),
+    [(DEFAULT, "super_users"), ("1", "ssl_client_auth"), ("1", "listener_name_a_ssl_client_auth")],
+)
+async def test_security_option_in_the_metadata_stops_the_start(
+    tree: Tree, entity: str, name: str
+) -> None:
+    """A broker of Apache Kafka has stored it; Ottla's would not honour it."""
+    await tree.write(BROKERS, entity, **{name: "required"})
+    with pytest.raises(ConfigError, match=f"security option {name.replace('_', '.')} of broker"):
+        await tree.store()
+
+
+async def test_security_option_that_appears_later_is_an_error_in_the_log(
+    tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker continues with its own."""
+    store = await tree.store()
+    await tree.change(BROKERS, "1", ssl_client_auth="required")
+    await until(lambda: "security option without effect" in caplog.text)
+    await tree.change(BROKERS, "1", log_retention_ms="5", ssl_client_auth="required")
+    await until(lambda: store.broker["log.retention.ms"] == 5)
 
 
 async def test_new_session_reads_everything_again(tree: Tree) -> None:

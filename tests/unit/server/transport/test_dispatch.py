@@ -322,7 +322,7 @@ async def test_cached_responses_do_not_call_the_handler(tasks: Tasks) -> None:
 
 
 def proven_broker() -> ProofToPeer:
-    proof = ProofToPeer(b"s" * 32, b"n" * 16)
+    proof = ProofToPeer({1: b"s" * 32}, b"n" * 16)
     proof.broker_id = 2
     return proof
 

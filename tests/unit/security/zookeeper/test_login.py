@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.cluster.zk.login import Login, LoginSettings, system_properties
+from ottla.security.zookeeper.login import Login, LoginSettings, system_properties
 
 JAAS = """
 // A comment; with "signs" { }

@@ -1,0 +1,15 @@
+"""TLS of listeners, and of connections to brokers: contexts, key stores, versions and suites."""
+
+import asyncio
+
+HANDSHAKE_SECONDS = 10.0
+"""A peer that has not completed the handshake by then is disconnected."""
+
+
+def channel_binding(transport: asyncio.BaseTransport) -> bytes:
+    """Return the value by which both ends know their handshake (tls-unique); empty without TLS.
+
+    `security.broker_proof` has the reasons for this type of binding.
+    """
+    tls = transport.get_extra_info("ssl_object")
+    return b"" if tls is None else tls.get_channel_binding("tls-unique") or b""

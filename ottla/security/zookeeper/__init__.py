@@ -1,0 +1,1 @@
+"""Logins to a ZooKeeper, and to a tree that brokers serve in its protocol: SASL DIGEST-MD5."""
