@@ -18,7 +18,8 @@ from ottla.net.limits import Limits
 from ottla.net.listener import RealNet
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.requests import RequestConnection
-from ottla.net.tls import TlsFiles, client_context, server_context
+from ottla.net.tls.contexts import client_context, server_context
+from ottla.net.tls.files import TlsFiles
 from ottla.net.unsent import UnsentBudget
 from tests.certificates import self_signed
 

@@ -211,7 +211,7 @@ async def test_tree_of_one_broker_can_be_reached_from_outside(tmp_path: Path) ->
     (port,) = java.free_ports(1)
     broker = node(tmp_path, coordination_listener=f"127.0.0.1:{port}")
     await broker.start()
-    login = tree_login.read(RealFileSystem(), broker._static.strings("log.dirs")[0])
+    login = tree_login.read(RealFileSystem(), str(tmp_path / "data"))
     session = await LiveSession.begin(f"127.0.0.1:{port}", login=login)
     assert await session.children("/brokers/ids") == ["1"]
     await session.close()
@@ -247,7 +247,7 @@ async def test_tree_is_served_with_tls_and_a_login(tmp_path: Path) -> None:
     data = tmp_path / "data"
     broker = node(data, coordination_listener=f"0.0.0.0:{port}", **settings)
     await broker.start()
-    login = tree_login.read(RealFileSystem(), broker._static.strings("log.dirs")[0])
+    login = tree_login.read(RealFileSystem(), str(data / "data"))
     address = f"127.0.0.1:{port}"
     session = await LiveSession.begin(address, login=login, tls_options=tls)
     assert await session.children("/brokers/ids") == ["1"]

@@ -19,7 +19,8 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Limits
 from ottla.net.listener import RealNet
 from ottla.net.receive_budget import ReceiveBudget
-from ottla.net.tls import TlsFiles, client_context, server_context
+from ottla.net.tls.contexts import client_context, server_context
+from ottla.net.tls.files import TlsFiles
 from ottla.net.unsent import UnsentBudget
 from tests.certificates import self_signed
 
@@ -124,7 +125,7 @@ async def test_incomplete_hello_begins_no_handshake(
 ) -> None:
     """Otherwise many peers could prepare handshakes and complete all hellos at the same time."""
     looks = []
-    look = Hellos._readable
+    look = vars(Hellos)["_readable"]
     monkeypatch.setattr(
         Hellos, "_readable", lambda self, one: (looks.append(one), look(self, one))[0]
     )

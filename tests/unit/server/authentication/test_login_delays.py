@@ -258,7 +258,7 @@ def test_connection_that_ends_while_it_waits_is_forgotten(play) -> None:
         message = SaslAuthenticateRequest(auth_bytes=b"\0ann\0secret")
         client.ask(headers.encode_request(message, 1, 7, "test"))
         await asyncio.sleep(0.1)
-        for connection in list(site.endpoint._connections):
+        for connection in site.endpoint.active_since(0):
             connection.abort()
         await asyncio.sleep(20)
         assert site.counts.failed == failed

@@ -10,8 +10,8 @@ import pytest
 from ottla.wire import headers
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.unit.server.monitoring.test_metrics import SETTINGS, metrics
-from tests.unit.server.test_node import Yard
+from tests.integration.server.monitoring.test_metrics import SETTINGS, metrics
+from tests.integration.server.test_node import Yard
 
 PLAIN = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
