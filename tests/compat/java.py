@@ -1,8 +1,8 @@
 """Java programs of other projects: fetched once with Maven, started here, with little logging.
 
 `kafka_class_path` and `client_class_path` fetch at the first use (about 60 MB and 10 s for all of
-Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them are skipped if
-`why_not()` returns a reason.
+Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them have the marker
+`needs("java")`.
 """
 
 import functools
@@ -45,14 +45,6 @@ _NO_CDS_LOGS = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 # The versions of clients and tools with which a test runs. Both send nearly the same requests: the
 # test fails for the same faults with the newer one, which is the one of `make test`.
 VERSIONS = ("4.3.0", pytest.param(KAFKA, marks=pytest.mark.nightly("[4.3.0]")))
-
-
-def why_not() -> str | None:
-    """Return the reason why Java programs cannot run here; None if they can."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed"
-    return None
 
 
 def cache() -> Path:

@@ -20,7 +20,6 @@ from tests.compat.reading import Reachable, everything
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-NEEDS_JAVA = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 HERE = Path(__file__).parent
 COUNT = 120
 STEPS = ("begun", "produced", "offsets", "committing", "committed")
@@ -108,8 +107,8 @@ def was_repeated(broker: BrokerProcess) -> bool:
 
 CLIENTS = [
     "librdkafka",
-    pytest.param("4.3.0", marks=NEEDS_JAVA),
-    pytest.param("3.9.2", marks=[NEEDS_JAVA, pytest.mark.nightly("[4.3.0]")]),
+    pytest.param("4.3.0", marks=pytest.mark.needs("java")),
+    pytest.param("3.9.2", marks=[pytest.mark.needs("java"), pytest.mark.nightly("[4.3.0]")]),
 ]
 
 

@@ -35,7 +35,7 @@ from tests.console.test_browser_forms import fill as enter
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,  # Apache Kafka and Chromium take seconds to start; only both show such pages.
-    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+    pytest.mark.needs("java", "chromium"),
 ]
 
 _VERSION = "4.3.0"

@@ -10,7 +10,7 @@ from tests.compat import java
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+    pytest.mark.needs("java"),
 ]
 
 _VERSION = "4.3.0"

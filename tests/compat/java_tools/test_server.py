@@ -12,7 +12,7 @@ from tests.compat.java_tools.server import server_of
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"

@@ -20,7 +20,7 @@ from tests.compat.scripts.transcript import MODERN
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 _PATIENCE_S = 60.0
 _VALUES = [b"a", b"b", b"c"]
