@@ -127,21 +127,28 @@ def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 25
     return ["java", *SHORT, f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
 
 
-def tool(class_path: str, main_class: str, *arguments: str) -> Result:
-    """Run one of Kafka's command-line tools, in the JVM that most tools share."""
+def tool(
+    class_path: str, main_class: str, *arguments: str, java_options: tuple[str, ...] = ()
+) -> Result:
+    """Run one of Kafka's command-line tools, in the JVM that most tools share.
+
+    Tools with the same options of Java share a JVM.
+    """
     if main_class.rpartition(".")[2] in _ALONE:
         done = subprocess.run(
             command(class_path, main_class, *arguments), capture_output=True, text=True, timeout=100
         )
         return Result(done.returncode, done.stdout, done.stderr)
-    server = server_of(class_path, lambda: _tool_server(class_path))
+    key = (class_path, *java_options)
+    server = server_of(key, lambda: _tool_server(class_path, java_options))
     return server.run(main_class, *arguments)
 
 
-def _tool_server(class_path: str) -> ToolServer:
+def _tool_server(class_path: str, java_options: tuple[str, ...]) -> ToolServer:
     classes = compiled(SOURCE, class_path)
     # The folder of jars is first: it has the logging configuration.
-    return ToolServer(command(f"{class_path}{os.pathsep}{classes}", SOURCE.stem))
+    program, *words = command(f"{class_path}{os.pathsep}{classes}", SOURCE.stem)
+    return ToolServer([program, *java_options, *words])
 
 
 def run(class_path: str, main_class: str, *arguments: str) -> str:

@@ -51,7 +51,7 @@ def test_dead_server_is_replaced() -> None:
     """If a tool ends the JVM, only one test fails; the next tool starts a new JVM."""
     class_path = java.kafka_class_path()
     java.tool(class_path, TOPICS, "--version")
-    server = server_of(class_path, start=lambda: pytest.fail("there is one"))
+    server = server_of((class_path,), start=lambda: pytest.fail("there is one"))
     os.kill(server.process_id, signal.SIGKILL)
     with pytest.raises(AssertionError, match="the tool ended the JVM"):
         server.run(TOPICS, "--version")
