@@ -5,6 +5,7 @@ Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them have 
 `needs("java")`.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -13,15 +14,18 @@ import socket
 import subprocess
 import tempfile
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
 
+from ottla.testing.cluster import Cluster
 from tests.compat.java_tools.server import SOURCE, Result, ToolServer, server_of
 
 KAFKA = "3.9.2"
+TOOLS = "org.apache.kafka.tools"
 _LOGGING = (
     "log4j.rootLogger=WARN, C\n"
     "log4j.appender.C=org.apache.log4j.ConsoleAppender\n"
@@ -72,7 +76,6 @@ def jars(*coordinates: str) -> Path:
             text=True,
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        Path(folder, "libs", "log4j.properties").write_text(_LOGGING)
         try:
             # Renamed in one step, so that an interrupted or concurrent fetch leaves no incomplete
             # folder.
@@ -101,29 +104,43 @@ def client_class_path(version: str) -> str:
 
 
 def _class_path(*coordinates: str) -> str:
-    # The folder itself is first: it has the logging configuration.
-    folder = jars(*coordinates)
-    return f"{folder}{os.pathsep}{folder}/*"
+    # The tool server is first: its jar has the logging configuration. Java archives no classes of a
+    # class path with folders.
+    others = f"{jars(*coordinates)}/*"
+    return f"{compiled(SOURCE, others)}{os.pathsep}{others}"
 
 
 def compiled(source: Path, class_path: str) -> Path:
-    """Compile a source file, once for each content and class path; return the folder of classes."""
-    name = hashlib.sha256(source.read_bytes() + class_path.encode()).hexdigest()[:16]
-    target = cache() / f"{source.stem}-{name}"
-    if not target.is_dir():
+    """Compile a source file, once for each content and class path; return the jar of its classes.
+
+    The jar has the logging configuration, too.
+    """
+    content = source.read_bytes() + class_path.encode() + _LOGGING.encode()
+    target = cache() / f"{source.stem}-{hashlib.sha256(content).hexdigest()[:16]}.jar"
+    if not target.is_file():
         with tempfile.TemporaryDirectory(dir=cache()) as folder:
             arguments = ["javac", "-cp", class_path, "-d", f"{folder}/classes", str(source)]
             done = subprocess.run(arguments, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-            try:
-                Path(folder, "classes").rename(target)
-            except OSError:
-                assert target.is_dir()
+            with zipfile.ZipFile(f"{folder}/jar", "w") as jar:
+                jar.writestr("log4j.properties", _LOGGING)
+                for path in Path(folder, "classes").iterdir():
+                    jar.write(path, path.name)
+            # An archive of classes has the time of the jar, so the first one is kept.
+            with contextlib.suppress(FileExistsError):
+                os.link(f"{folder}/jar", target)
     return target
 
 
 def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 256) -> list[str]:
     """Return the command line of a Java program."""
+    program, *words = _plain_command(class_path, main_class, *arguments, heap_mb=heap_mb)
+    return [program, *archive_options("tools", class_path), *words]
+
+
+def _plain_command(
+    class_path: str, main_class: str, *arguments: str, heap_mb: int = 256
+) -> list[str]:
     return ["java", *SHORT, f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
 
 
@@ -145,9 +162,7 @@ def tool(
 
 
 def _tool_server(class_path: str, java_options: tuple[str, ...]) -> ToolServer:
-    classes = compiled(SOURCE, class_path)
-    # The folder of jars is first: it has the logging configuration.
-    program, *words = command(f"{class_path}{os.pathsep}{classes}", SOURCE.stem)
+    program, *words = command(class_path, SOURCE.stem)
     return ToolServer([program, *java_options, *words])
 
 
@@ -170,29 +185,71 @@ def free_ports(count: int) -> list[int]:
             probe.close()
 
 
-@functools.cache
-def _archive_options(folder: str) -> tuple[str, ...]:
-    """Return Java's options for a broker's start with an archive of the classes of a folder's jars.
+def archive_options(kind: str, class_path: str) -> tuple[str, ...]:
+    """Return Java's options for a start with an archive of the classes of a class path's jars.
 
-    Java maps the archive instead of reading and verifying the classes (JEP 350), which takes three
-    fifths of the CPU time. It ignores an archive of another Java or of other jars.
+    The kind is `broker` or `tools`. Java maps the archive instead of reading and verifying the
+    classes (JEP 350), which takes three fifths of a broker's processor time, and two fifths of a
+    tool's. It ignores an archive of another Java or of other jars.
     """
+    first, others, *_ = [*class_path.split(os.pathsep), ""]
+    if not first.endswith(".jar") or not others.endswith("/*"):
+        return ()
+    return _archive_options(kind, f"{first}{os.pathsep}{others}")
+
+
+@functools.cache
+def _archive_options(kind: str, class_path: str) -> tuple[str, ...]:
     java = os.path.realpath(shutil.which("java") or "java")
-    name = hashlib.sha256(f"{java} {folder}".encode()).hexdigest()[:16]
-    archive = cache() / f"broker-{name}.jsa"
-    # A class path with an archive has no folders.
-    configuration = f"-Dlog4j.configuration=file:{folder}/log4j.properties"
+    name = hashlib.sha256(f"{java} {class_path}".encode()).hexdigest()[:16]
+    archive = cache() / f"{kind}-{name}.jsa"
     if not archive.is_file():
         with tempfile.TemporaryDirectory(dir=cache()) as temporary:
             written = Path(temporary, "classes.jsa")
-            node = KafkaNode(Path(temporary, "node"))
-            node.class_path = f"{folder}{os.pathsep}{folder}/*"
-            node.start_with(configuration, f"-XX:ArchiveClassesAtExit={written}", *_NO_CDS_LOGS)
-            node.stop()
+            options = (f"-XX:ArchiveClassesAtExit={written}", *_NO_CDS_LOGS)
+            if kind == "broker":
+                _run_a_broker(class_path, Path(temporary, "node"), options)
+            else:
+                _run_tools(class_path, options)
             if not written.is_file():
-                return (configuration,)
+                return ()
             written.replace(archive)
-    return (configuration, f"-XX:SharedArchiveFile={archive}", *_NO_CDS_LOGS)
+    return (f"-XX:SharedArchiveFile={archive}", *_NO_CDS_LOGS)
+
+
+def _run_a_broker(class_path: str, folder: Path, java_options: tuple[str, ...]) -> None:
+    node = KafkaNode(folder)
+    node.class_path = class_path
+    node.start_with(*java_options)
+    node.stop()
+
+
+def _run_tools(class_path: str, java_options: tuple[str, ...]) -> None:
+    """Load the classes of the clients and of the usual tools; some are missing without a broker."""
+    program, *words = _plain_command(class_path, SOURCE.stem)
+    server = ToolServer([program, *java_options, *words])
+    with Cluster() as cluster:
+        to_cluster = ("--bootstrap-server", cluster.bootstrap)
+        records = ("--topic", "t", "--num-records", "10")
+        for main_class, *arguments in (
+            (f"{TOOLS}.TopicCommand", *to_cluster, "--create", "--topic", "t"),
+            (f"{TOOLS}.TopicCommand", *to_cluster, "--describe"),
+            (f"{TOOLS}.consumer.group.ConsumerGroupCommand", *to_cluster, "--list"),
+            ("kafka.admin.ConfigCommand", *to_cluster, "--describe", "--entity-type", "topics"),
+            ("kafka.tools.StorageTool", "random-uuid"),
+            (
+                *(f"{TOOLS}.ProducerPerformance", *records, "--record-size", "9"),
+                *(
+                    "--throughput",
+                    "-1",
+                    "--producer-props",
+                    f"bootstrap.servers={cluster.bootstrap}",
+                ),
+            ),
+            (f"{TOOLS}.ConsumerPerformance", *to_cluster, "--topic", "t", "--messages", "10"),
+        ):
+            server.run(main_class, *arguments)
+        server.end()
 
 
 class KafkaNode:
@@ -240,15 +297,16 @@ class KafkaNode:
 
     def start(self) -> None:
         """Start it, the first time with an empty directory, and wait until it responds."""
-        self.start_with(*_archive_options(self.class_path.partition(os.pathsep)[0]))
+        self.start_with(*archive_options("broker", self.class_path))
 
     def start_with(self, *java_options: str) -> None:
-        """Start it with these options of Java, but not with the folder of its logging options."""
+        """Start it with these options of Java."""
         if not self.data.exists():
             arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
             run(self.class_path, "kafka.tools.StorageTool", *arguments)
-        class_path = self.class_path.partition(os.pathsep)[2]
-        java, *words = command(class_path, "kafka.Kafka", str(self._properties), heap_mb=400)
+        java, *words = _plain_command(
+            self.class_path, "kafka.Kafka", str(self._properties), heap_mb=400
+        )
         with (self.folder / "out").open("ab") as out:
             self._process = subprocess.Popen(
                 [java, *java_options, *self.java_options, *words],

@@ -31,8 +31,8 @@ def command(client: str) -> list[str]:
     if client == "librdkafka":
         return [sys.executable, str(HERE / "read_process_write.py")]
     class_path = java.client_class_path(client)
-    classes = java.compiled(HERE / "ReadProcessWrite.java", class_path)
-    return java.command(f"{classes}:{class_path}", "ReadProcessWrite")
+    program = java.compiled(HERE / "ReadProcessWrite.java", class_path)
+    return java.command(f"{class_path}:{program}", "ReadProcessWrite")
 
 
 class Running:

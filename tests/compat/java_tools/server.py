@@ -62,6 +62,11 @@ class ToolServer:
         finally:
             timer.cancel()
 
+    def end(self) -> None:
+        """Let the JVM end by itself, as at the end of its input."""
+        self._process.communicate(timeout=_PATIENCE_S)
+        self._own_errors.close()
+
     def close(self) -> None:
         """Stop the JVM."""
         self._process.kill()

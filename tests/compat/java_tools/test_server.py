@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from ottla.testing import Cluster
 from tests.compat import java
 from tests.compat.java_tools.server import server_of
 
@@ -45,6 +46,21 @@ def test_run_raises_error_with_output_of_failed_tool() -> None:
     """`java.run` raises an error with the output of a tool that fails."""
     with pytest.raises(AssertionError, match="no-such-option is not a recognized option"):
         java.run(java.kafka_class_path(), TOPICS, "--no-such-option")
+
+
+def test_clients_that_a_tool_leaves_open_are_stopped() -> None:
+    """Their threads would log warnings between the output of the next tools."""
+    class_path = java.kafka_class_path("4.3.0")
+    words = (f"{java.TOOLS}.TransactionsCommand", "describe", "--transactional-id", "none")
+    with Cluster() as cluster:
+        to_cluster = ("--bootstrap-server", cluster.bootstrap)
+        assert java.tool(class_path, words[0], *to_cluster, *words[1:]).code == 1
+    server = server_of((class_path,), start=lambda: pytest.fail("there is one"))
+    done = subprocess.run(
+        ["jcmd", str(server.process_id), "Thread.print"], capture_output=True, text=True, timeout=60
+    )
+    assert '"main"' in done.stdout
+    assert "kafka-admin-client-thread" not in done.stdout
 
 
 def test_dead_server_is_replaced() -> None:
