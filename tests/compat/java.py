@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -134,13 +134,14 @@ def compiled(source: Path, class_path: str) -> Path:
 
 def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 256) -> list[str]:
     """Return the command line of a Java program."""
-    program, *words = _plain_command(class_path, main_class, *arguments, heap_mb=heap_mb)
-    return [program, *archive_options("tools", class_path), *words]
+    program, *words = plain_command(class_path, main_class, *arguments, heap_mb=heap_mb)
+    return [program, *archive_options("tools", class_path, _run_tools), *words]
 
 
-def _plain_command(
+def plain_command(
     class_path: str, main_class: str, *arguments: str, heap_mb: int = 256
 ) -> list[str]:
+    """Return the command line of a Java program without an archive of classes."""
     return ["java", *SHORT, f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
 
 
@@ -185,21 +186,26 @@ def free_ports(count: int) -> list[int]:
             probe.close()
 
 
-def archive_options(kind: str, class_path: str) -> tuple[str, ...]:
+# Runs programs of a class path once, in a folder, with these options of Java, until they have ended.
+Training = Callable[[str, Path, tuple[str, ...]], None]
+
+
+def archive_options(kind: str, class_path: str, train: Training) -> tuple[str, ...]:
     """Return Java's options for a start with an archive of the classes of a class path's jars.
 
-    The kind is `broker` or `tools`. Java maps the archive instead of reading and verifying the
-    classes (JEP 350), which takes three fifths of a broker's processor time, and two fifths of a
-    tool's. It ignores an archive of another Java or of other jars.
+    The archive of each kind is written once, with the classes that `train` loads. Java maps it
+    instead of reading and verifying the classes (JEP 350), which takes three fifths of a broker's
+    processor time, and two fifths of a tool's. It ignores an archive of another Java or of other
+    jars.
     """
     first, others, *_ = [*class_path.split(os.pathsep), ""]
     if not first.endswith(".jar") or not others.endswith("/*"):
         return ()
-    return _archive_options(kind, f"{first}{os.pathsep}{others}")
+    return _archive_options(kind, f"{first}{os.pathsep}{others}", train)
 
 
 @functools.cache
-def _archive_options(kind: str, class_path: str) -> tuple[str, ...]:
+def _archive_options(kind: str, class_path: str, train: Training) -> tuple[str, ...]:
     java = os.path.realpath(shutil.which("java") or "java")
     name = hashlib.sha256(f"{java} {class_path}".encode()).hexdigest()[:16]
     archive = cache() / f"{kind}-{name}.jsa"
@@ -207,10 +213,7 @@ def _archive_options(kind: str, class_path: str) -> tuple[str, ...]:
         with tempfile.TemporaryDirectory(dir=cache()) as temporary:
             written = Path(temporary, "classes.jsa")
             options = (f"-XX:ArchiveClassesAtExit={written}", *_NO_CDS_LOGS)
-            if kind == "broker":
-                _run_a_broker(class_path, Path(temporary, "node"), options)
-            else:
-                _run_tools(class_path, options)
+            train(class_path, Path(temporary, "folder"), options)
             if not written.is_file():
                 return ()
             written.replace(archive)
@@ -224,9 +227,9 @@ def _run_a_broker(class_path: str, folder: Path, java_options: tuple[str, ...]) 
     node.stop()
 
 
-def _run_tools(class_path: str, java_options: tuple[str, ...]) -> None:
+def _run_tools(class_path: str, _folder: Path, java_options: tuple[str, ...]) -> None:
     """Load the classes of the clients and of the usual tools; some are missing without a broker."""
-    program, *words = _plain_command(class_path, SOURCE.stem)
+    program, *words = plain_command(class_path, SOURCE.stem)
     server = ToolServer([program, *java_options, *words])
     with Cluster() as cluster:
         to_cluster = ("--bootstrap-server", cluster.bootstrap)
@@ -297,14 +300,14 @@ class KafkaNode:
 
     def start(self) -> None:
         """Start it, the first time with an empty directory, and wait until it responds."""
-        self.start_with(*archive_options("broker", self.class_path))
+        self.start_with(*archive_options("broker", self.class_path, _run_a_broker))
 
     def start_with(self, *java_options: str) -> None:
         """Start it with these options of Java."""
         if not self.data.exists():
             arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
             run(self.class_path, "kafka.tools.StorageTool", *arguments)
-        java, *words = _plain_command(
+        java, *words = plain_command(
             self.class_path, "kafka.Kafka", str(self._properties), heap_mb=400
         )
         with (self.folder / "out").open("ab") as out:
