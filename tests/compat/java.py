@@ -5,6 +5,7 @@ Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them have 
 `needs("java")`.
 """
 
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -350,3 +351,34 @@ class KafkaNode:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+# An Apache Kafka for all tests of a process that need these options, by version and options.
+_SHARED: dict[tuple[str, ...], KafkaNode] = {}
+# With share groups, and without a wait for more members of a streams group.
+GROUPS_OF_ALL_TYPES = (
+    "share.coordinator.state.topic.replication.factor=1",
+    "share.coordinator.state.topic.min.isr=1",
+    "group.streams.initial.rebalance.delay.ms=0",
+)
+
+
+def shared_node(version: str, options: tuple[str, ...] = ()) -> KafkaNode:
+    """Return a broker that runs until this process ends; start it at the first use.
+
+    Its users have topics and groups of their own, and neither stop it nor change its options.
+    """
+    key = (version, *options)
+    if key not in _SHARED:
+        folder = Path(tempfile.mkdtemp(prefix="kafka-"))
+        node = KafkaNode(folder, options, version)
+        node.start()
+        _SHARED[key] = node
+    return _SHARED[key]
+
+
+@atexit.register
+def _kill_shared() -> None:
+    for node in _SHARED.values():
+        node.kill()
+        shutil.rmtree(node.folder, ignore_errors=True)
