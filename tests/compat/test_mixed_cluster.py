@@ -18,12 +18,12 @@ from ottla.base.clock import RealClock
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.znodes import BrokerIdsNode
 from ottla.server.node import Node
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 KAFKA, OTTLA = 1, 2

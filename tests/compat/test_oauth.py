@@ -153,7 +153,7 @@ def test_our_clients_fetch_tokens_of_a_provider() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_java_client_logs_in_with_an_unsecured_token(tmp_path: Path) -> None:
     """Its login module issues the token."""
     with cluster_with(sasl_jaas_config=f"{_MODULE};") as address:

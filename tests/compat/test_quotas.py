@@ -22,7 +22,6 @@ from tests.compat import java
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.alone]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 MEGABYTE = 1_000_000
 # Two samples: the burst at the start is one second's worth, not ten.
 OPTIONS = {
@@ -221,7 +220,7 @@ def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_kafkas_own_tool_sets_shows_and_removes_quotas(configs: Configs) -> None:
     """The tool works for client ids, users, both, defaults, and addresses."""
     client = ("--entity-type", "clients", "--entity-name", "tool client")

@@ -22,7 +22,6 @@ from ottla.streams.spark import session
 from ottla.streams.spark.session.class_archive import SHORT
 from ottla.tools import main
 from ottla.tools.scripts import entry
-from tests.compat import java
 from tests.compat.secured import PASSWORD, Secured
 from tests.spark.processes import wait_until
 
@@ -31,7 +30,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 # The part of the password that no escape changes.

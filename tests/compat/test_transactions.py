@@ -14,7 +14,6 @@ from tests.compat.reading import everything
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 PATIENCE_S = 30.0
 
 
@@ -215,7 +214,7 @@ def test_abandoned_transaction_is_aborted_after_timeout(tmp_path: Path) -> None:
         consumer.close()
 
 
-@needs_java
+@pytest.mark.needs("java")
 @pytest.mark.slow
 @pytest.mark.parametrize("version", java.VERSIONS)
 def test_java_producer_commits_transaction_after_transaction(
@@ -235,7 +234,7 @@ def test_java_producer_commits_transaction_after_transaction(
     assert len(everything(cluster, "out")) == 3000
 
 
-@needs_java
+@pytest.mark.needs("java")
 @pytest.mark.slow
 def test_kafkas_tools_see_our_transactions(tmp_path: Path) -> None:
     """`kafka-transactions` lists, describes and aborts them; DumpLogSegments reads their log."""

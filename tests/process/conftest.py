@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ottla.testing.process import BrokerProcess
-from tests.compat import java
 from tests.process.broker_cluster import campaign
 from tests.process.load import JavaLoad, Load, Producing
 
@@ -16,7 +15,7 @@ _java = pytest.param(
     marks=[
         campaign,
         pytest.mark.compat,
-        pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+        pytest.mark.needs("java"),
     ],
 )
 

@@ -34,7 +34,7 @@ _OUTPUTS = 3
 _TRANSACTIONS = 24
 needs_java = (
     pytest.mark.compat,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests import strace
 from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
 from tests.process.load import PARTITIONS, Producing
+from tests.runs import needs
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
@@ -33,7 +34,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     command = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     if done.returncode:
-        pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
+        needs.not_permitted("mount", done.stderr)
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True, timeout=10)
 
@@ -45,6 +46,7 @@ def leads(cluster: BrokerCluster, number: int) -> bool:
     return not rows or any(row.leader == number for row in rows)
 
 
+@pytest.mark.needs("mount")
 def test_full_disk_moves_leadership_and_loses_nothing(
     small_disk: Path, cluster: BrokerCluster, producing: Producing
 ) -> None:
@@ -70,6 +72,7 @@ def test_full_disk_moves_leadership_and_loses_nothing(
     cluster.verify(TOPIC)
 
 
+@pytest.mark.needs("mount")
 def test_one_full_directory_of_two_moves_only_its_leaders(
     small_disk: Path, tmp_path: Path, producing: Producing
 ) -> None:
@@ -107,6 +110,7 @@ def _led_by_1(cluster: BrokerCluster) -> set[int]:
 
 
 @campaign
+@pytest.mark.needs("strace")
 def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster, producing: Producing) -> None:
     """After EIO from fsync the directory is offline: the leader moves (scenario 11)."""
     cluster.create_topic("synced", partitions=3, config={"flush.on.ack": "true"})

@@ -10,7 +10,6 @@ from kazoo.client import KazooClient
 
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from tests.compat import java
 from tests.process.broker_cluster import (
     FAIL_OVER_S,
     PATIENCE_S,
@@ -23,7 +22,7 @@ from tests.process.load import JavaLoad, Producing
 from tests.process.machines import Machines, machines
 from tests.process.zookeeper_servers import ZooKeeper, zookeeper
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("zookeeper")]
 TOPIC = "orders"
 # The machine on which ZooKeeper runs.
 _ZOOKEEPER = 9
@@ -124,7 +123,7 @@ def test_controller_whose_session_has_ended_is_replaced(
 
 @campaign
 @pytest.mark.compat
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_java_producer_survives_kill_and_pause(cluster: BrokerCluster, tmp_path: Path) -> None:
     """No record of the Java client's idempotent producer is lost or duplicated."""
     with JavaLoad(cluster.bootstrap, TOPIC, tmp_path) as load:
@@ -214,6 +213,7 @@ def spread(tmp_path: Path, network: Machines) -> Iterator[BrokerCluster]:
 CUTS = ["zookeeper", "followers", "one way", "controller"]
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.parametrize("cut", ["all", *(pytest.param(cut, marks=campaign) for cut in CUTS)])
 def test_leader_that_is_cut_off_acknowledges_nothing_alone(
     spread: BrokerCluster, network: Machines, cut: str, producing: Producing

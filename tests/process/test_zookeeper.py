@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.base.errors import ConfigError
 from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
@@ -26,17 +25,9 @@ from tests.process import zookeeper_servers as servers
 _CONNECT_REQUEST = struct.Struct(">iqiqi16s")
 
 
-def why_not() -> str | None:
-    try:
-        java_command()
-    except ConfigError as error:
-        return str(error)
-    return None
-
-
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.needs("zookeeper"),
     pytest.mark.slow,
 ]
 

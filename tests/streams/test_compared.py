@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from tests.compat import java
 from tests.streams.recorded import inputs
 from tests.streams.recorded.compare import Java, Scenario, difference, smallest
 from tests.streams.recorded.shaped import SHAPED
@@ -12,7 +11,7 @@ from tests.streams.recorded.shaped import SHAPED
 
 @pytest.mark.compat
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_generated_inputs_yield_the_same_as_in_kafka() -> None:
     """Each topology with parameters runs with random parameters and records from a seed."""
     seed = "test"
