@@ -42,9 +42,16 @@ def fill(cluster: Cluster, topic: str, values: Iterable[bytes], **settings: Any)
 
 
 def consumer_of(cluster: Cluster, *topics: str, **settings: Any) -> Consumer:
-    """Return a consumer that reads from the beginning."""
+    """Return a consumer that reads from the beginning.
+
+    It notices rebalances and new fetch positions sooner than by default: most of its tests wait for
+    one of them.
+    """
     arguments = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
-    return Consumer(*topics, **(arguments | settings))
+    intervals = {"fetch_max_wait_ms": 50}
+    if settings.get("group_protocol") != "consumer":
+        intervals["heartbeat_interval_ms"] = 100
+    return Consumer(*topics, **(arguments | intervals | settings))
 
 
 def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
