@@ -4,12 +4,12 @@ Two background tasks serve all connections, so a connection needs no timer of it
 """
 
 import asyncio
-import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable
 
 from ottla.base.clock import RealClock
+from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
@@ -20,7 +20,7 @@ from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0

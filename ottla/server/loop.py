@@ -8,7 +8,6 @@ import asyncio
 import gc
 import importlib
 import importlib.util
-import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +17,11 @@ from ottla.base import descriptors
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import StorageError
 from ottla.base.loading import load_module
+from ottla.base.logs import provoked_logger
 from ottla.coordinators.groups.service import DEFERRED_MODULES
 from ottla.server.loop_lag import LoopWatch
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

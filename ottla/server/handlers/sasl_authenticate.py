@@ -9,9 +9,9 @@ Not done: nothing.
 """
 
 import asyncio
-import logging
 
 from ottla.base.errors import ErrorCode
+from ottla.base.logs import provoked_logger
 from ottla.security.broker_proof import ProofError, ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed
 from ottla.server.authentication.identity import ClientLogin
@@ -27,7 +27,7 @@ API = ApiKey.SASL_AUTHENTICATE
 MIN_VERSION = 0
 MAX_VERSION = 2
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 
 def handle(
