@@ -25,9 +25,10 @@ from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
 
 if TYPE_CHECKING:
-    from ottla.cluster.zk import tls
+    from ottla.cluster.zk import live, tls
 else:
-    # Only a broker on a ZooKeeper needs it.
+    # Only a broker on a ZooKeeper needs them.
+    live = deferred_module("ottla.cluster.zk.live")
     tls = deferred_module("ottla.cluster.zk.tls")
 
 
@@ -133,11 +134,8 @@ class BrokerCoordination:
     async def _new_session(self) -> Coordination:
         if self._tree is not None:
             return self._tree.session(self._timeout_ms)
-        # Imported here: a broker that keeps the tree itself does not need a client of ZooKeeper.
-        from ottla.cluster.zk.live import LiveSession
-
         connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms
-        return await LiveSession.begin(
+        return await live.LiveSession.begin(
             self._servers,
             timeout_ms=self._timeout_ms,
             connect_timeout_ms=int(connect_ms),
