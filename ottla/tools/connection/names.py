@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ottla.base.errors import OttlaError
 from ottla.client.admin import configs, groups, topics, transactions
 from ottla.client.brokers import Brokers
-from ottla.tools.profile.client_config import configure
+from ottla.tools.connection.client_config import configure
 
 _PATIENCE_S = 1.0
 
