@@ -12,22 +12,45 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.base.loading import deferred
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.errors import TimedOut
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
-from ottla.testing.cluster import Cluster
-from ottla.testing.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan, TopicPlan
+from ottla.tools.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan, TopicPlan
 
+# The brokers of a workload without an address run in this process.
+_start_cluster = deferred("ottla.testing.cluster", "Cluster")
 _POLL_S = 0.2
 _PAUSE_MIN_S = 0.002
 _CLOSE_S = 0.5
 _UNDO = {"kill": "restart", "pause": "resume", "isolate": "heal"}
+
+
+class Cluster(Protocol):
+    """Brokers in this process; the other faults are methods by the names of the plan's actions."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses for clients."""
+        ...
+
+    def controller(self) -> int:
+        """Return the number of the controller."""
+        ...
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Return the leader of a partition."""
+        ...
+
+    def slow_disk(self, broker: int, seconds: float) -> None:
+        """Delay each write and flush of a broker."""
+        ...
 
 
 @dataclass(slots=True)
@@ -102,11 +125,11 @@ class Report:
 def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
     """Run a workload; `say` is called with a line for each fault."""
     with ExitStack() as stack:
-        cluster = None
+        cluster: Cluster | None = None
         if not plan.bootstrap:
             # Brokers that are killed on purpose need not warn about it.
             logging.getLogger("ottla").addHandler(logging.NullHandler())
-            cluster = stack.enter_context(Cluster(plan.brokers, options=plan.options))
+            cluster = stack.enter_context(_start_cluster(plan.brokers, options=plan.options))
         bootstrap = plan.bootstrap if cluster is None else cluster.bootstrap
         with Brokers(bootstrap) as brokers:
             # Report a wrong address immediately; clients would retry for minutes.

@@ -3,12 +3,12 @@ coordinator.
 """
 
 from ottla.base.loading import deferred
-from ottla.testing.workloads.plan import example_path, parse_plan
 from ottla.tools.scripts.flags import split_output
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.text_files import read_text
+from ottla.tools.workloads.plan import example_path, parse_plan
 
-_run_plan = deferred("ottla.testing.workloads.running", "run_plan")
+_run_plan = deferred("ottla.tools.workloads.running", "run_plan")
 _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
 _HELP = """Producers, consumers and faults of brokers, as a TOML file lists them.
 

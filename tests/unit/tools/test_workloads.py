@@ -7,7 +7,9 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.client.errors import NotReachable
-from ottla.testing.workloads.plan import (
+from ottla.tools import main
+from ottla.tools.scripts import entry
+from ottla.tools.workloads.plan import (
     ACTIONS,
     ConsumePlan,
     FaultPlan,
@@ -16,9 +18,7 @@ from ottla.testing.workloads.plan import (
     TopicPlan,
     parse_plan,
 )
-from ottla.testing.workloads.running import run_plan
-from ottla.tools import main
-from ottla.tools.scripts import entry
+from ottla.tools.workloads.running import run_plan
 
 WORKLOAD = """
 name = "kill the leader"

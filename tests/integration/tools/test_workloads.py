@@ -13,13 +13,13 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.testing import Cluster
-from ottla.testing.workloads.plan import (
+from ottla.tools.scripts import entry
+from ottla.tools.workloads.plan import (
     Plan,
     parse_plan,
 )
-from ottla.testing.workloads.running import run_plan
-from ottla.tools.scripts import entry
-from tests.unit.testing.test_workloads import WORKLOAD
+from ottla.tools.workloads.running import run_plan
+from tests.unit.tools.test_workloads import WORKLOAD
 
 
 def test_no_acknowledged_record_is_lost_when_the_leader_pauses(
