@@ -1,4 +1,4 @@
-"""Layer 5: for tests — an embedded cluster, the pytest plugin, the simulation, history checkers.
+"""Layer 6: for tests — an embedded cluster, the pytest plugin, the simulation, history checkers.
 
     from ottla.testing import Cluster
 

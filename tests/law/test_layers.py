@@ -20,10 +20,10 @@ def _layers(text: str) -> list[str]:
 
 
 def test_the_readme_and_the_package_show_the_same_layers() -> None:
-    """README.md and the docstring of the package contain the same six lines."""
+    """README.md and the docstring of the package contain the same eight lines."""
     readme = (source.ROOT / "README.md").read_text(encoding="utf-8")
     assert _layers(readme) == _layers(ottla.__doc__ or "")
-    assert len(_layers(readme)) == 6
+    assert len(_layers(readme)) == 8
 
 
 def test_the_contracts_name_every_package() -> None:
