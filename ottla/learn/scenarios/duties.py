@@ -56,7 +56,7 @@ def controller_duties(stage: Stage) -> None:
     topic = stage.topic(partitions=1, replicas=2)
     observed = {"topic created": _state(stage, topic)}
     with stage.cluster.admin() as brokers:
-        topics.add_partitions(brokers, topic, 2)
+        topics.create_partitions(brokers, topic, 2)
     stage.cluster.leader(topic, 1)
     observed["partition added"] = _state(stage, topic, 1)
     stage.show(topic, 0, 1)
@@ -145,7 +145,7 @@ def _admin_events(stage: Stage, topic: str) -> dict[str, str | Text]:
         return tuple(image.replicas) == target and image.leader in target
 
     with cluster.admin() as brokers:
-        replicas.alter_reassignments(brokers, {(topic, 0): target})
+        replicas.alter_partition_reassignments(brokers, {(topic, 0): target})
         stage.until(has_moved, "the partition is on its new replicas")
         moved = _state(stage, topic)
         stage.show(topic)

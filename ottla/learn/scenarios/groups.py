@@ -177,7 +177,7 @@ def subscription(stage: Stage) -> None:
         with_topic=sorted(map(str, member.assignment)),
     )
     with stage.cluster.admin() as brokers:
-        topics.add_partitions(brokers, first, 3)
+        topics.create_partitions(brokers, first, 3)
     stage.settle([member], [4])
     producer = stage.producer()
     for topic, number in ((first, 2), (second, 0)):

@@ -78,10 +78,10 @@ def grow_partitions(stage: Stage) -> None:
     before = _places(stage, topic, keys)
     stage.show(topic, 0, 1)
     with stage.cluster.admin() as brokers:
-        topics.add_partitions(brokers, topic, 4)
+        topics.create_partitions(brokers, topic, 4)
         stage.cluster.leader(topic, 3)
         try:
-            topics.add_partitions(brokers, topic, 2)
+            topics.create_partitions(brokers, topic, 2)
             error = "none"
         except ApiError as refused:
             error = refused.code.name
