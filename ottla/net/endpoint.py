@@ -4,12 +4,13 @@ Two background tasks serve all connections, so a connection needs no timer of it
 """
 
 import asyncio
-import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from ottla.base.clock import RealClock
+from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.net import port
 from ottla.net.admission.handshakes import HandshakeOrder, Pace
@@ -23,7 +24,7 @@ from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0
@@ -73,7 +74,7 @@ class Endpoint:
         # True if clients are not known before the handler passes their connections to another one.
         self.is_gated = False
         self.rooms = Rooms(Bounds())
-        self.handshake_order: HandshakeOrder[port.Handshake] = HandshakeOrder(Pace())
+        self.handshake_order: HandshakeOrder[Any] = HandshakeOrder(Pace())
         self.name = name
         self.limits = limits
         self.budget = budget

@@ -10,7 +10,6 @@ free, because it takes a tenth less time per connection.
 import asyncio
 import errno
 import fcntl
-import logging
 import os
 import socket
 import ssl
@@ -23,6 +22,7 @@ from typing import Any, cast
 from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
+from ottla.base.logs import provoked_logger
 from ottla.net.admission.hellos import Hellos
 from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 from ottla.net.tls import HANDSHAKE_SECONDS
@@ -43,7 +43,7 @@ _RESERVED_COUNT = 64
 _UNCHECKED_MAX = 16
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 
 class _Socket(socket.socket):

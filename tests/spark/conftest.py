@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from ottla.streams.settings.java import find_java_home
 from ottla.streams.spark import session
-from ottla.streams.spark.session.class_archive import SHORT, archive_of, write_archive
+from ottla.streams.spark.session.archive_writing import write_archive
+from ottla.streams.spark.session.class_archive import SHORT, archive_of
 from ottla.testing.cluster import Cluster
 
 

@@ -7,16 +7,17 @@ once.
 """
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
+from ottla.base.logs import provoked_logger
 from ottla.net.admission.handshakes import HandshakeOrder
 from ottla.net.admission.origins import origin_of
 from ottla.net.port import ListenerTls
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SWEEP_SECONDS = 0.5
 # The header of a TLS record: its kind, its version and the size of the rest.
@@ -140,14 +141,14 @@ class Hellos:
             self.give_up(handshake, "displaced by a handshake with an address with fewer")
         for handshake in turn.begun:
             handshake.task = self._loop.create_task(self._begin(handshake))
-            handshake.task.add_done_callback(lambda _, done=handshake: self._ended(done))
+            handshake.task.add_done_callback(partial(self._ended, handshake))
             self._come_back()
 
     async def _begin(self, handshake: Handshake) -> None:
         handshake.has_begun = True
         await self._secure(handshake.socket)
 
-    def _ended(self, handshake: Handshake) -> None:
+    def _ended(self, handshake: Handshake, _task: "asyncio.Task[None]") -> None:
         handshake.task = None
         self._forget(handshake)
         if not handshake.has_begun:

@@ -30,7 +30,7 @@ from ottla.tools.broker.live import Cluster, cluster_phrases
 from ottla.tools.output import Output, StatusLine, note
 from ottla.tools.text_files import write_private
 
-_COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
+_COMMAND = (sys.executable, "-m", "ottla")
 _HOST = "127.0.0.1"
 # ZooKeeper's port, so that its tools need no address. Else one below Linux's range of ephemeral
 # ports: a client that connects to a port of that range may be connected to itself.

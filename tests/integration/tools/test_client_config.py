@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.tools.connection.client_config import read_options
 from ottla.tools.console.running import clusters_of
-from ottla.tools.profile.client_config import read_options
 from tests.unit.tools.test_every_verb import COMMANDS, WORDS
 
 _NAMES = [

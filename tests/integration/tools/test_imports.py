@@ -87,7 +87,7 @@ def test_a_command_imports_only_what_it_uses(verb: str, forks: Forks) -> None:
 def test_list_of_lessons_imports_no_broker_and_no_client_of_records(forks: Forks) -> None:
     """Only a lesson that runs needs them, and rich."""
     modules = _imported(forks, "learn --list")
-    assert "ottla.testing.learn.course" in modules
+    assert "ottla.learn.course" in modules
     assert not {"ottla.server", "ottla.storage", "confluent_kafka", "rich", "asyncio"} & modules
 
 
