@@ -62,7 +62,7 @@ def _headers(count: int) -> bytes:
 
 
 def _record(headers_count: int) -> bytes:
-    # Attributes, deltas of timestamp and offset, the key, and no value; numbers are doubled (zigzag).
+    # Attributes, deltas of timestamp and offset, key, and no value; numbers are doubled (zigzag).
     start = b"\0\0\0\x02k\x01" + encode_uvarint(2 * headers_count)
     content = start + b"\0\x01" * headers_count
     return encode_uvarint(2 * len(content)) + content
