@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet, RSAKey
 from ottla.net.tls.contexts import server_context
 from ottla.net.tls.files import TlsFiles
 
-CLIENT, SECRET = "ann", "s3cret"
+CLIENT, SECRET, ISSUER = "ann", "s3cret", "https://login.example.org"
 
 
 @functools.cache
@@ -85,7 +85,7 @@ class IdentityProvider:
     def token(self, **claims: object) -> str:
         """Return a signed token of the client."""
         now = int(time.time())
-        body = {"sub": CLIENT, "iat": now, "exp": now + self.life_seconds, **claims}
+        body = {"sub": CLIENT, "iss": ISSUER, "iat": now, "exp": now + self.life_seconds, **claims}
         return jwt.encode({"alg": "RS256", "kid": "k"}, body, self.key, algorithms=["RS256"])
 
     def __enter__(self) -> "IdentityProvider":

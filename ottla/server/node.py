@@ -71,7 +71,7 @@ class Node:
         tree: SharedTree | None = None,
     ) -> None:
         parsed = option_tables.parse_broker_settings(settings)
-        for warning in parsed.warnings:
+        for warning in option_tables.exposure_warnings(parsed.snapshot) + parsed.warnings:
             _log.warning("configuration warning=%s", warning)
         self._static = parsed.snapshot
         self._node_id = self._static.integer("node.id")

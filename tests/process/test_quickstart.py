@@ -42,6 +42,8 @@ transaction.state.log.min.isr=1
 log.retention.hours=168
 log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
+# Ottla's own: the listeners are open to other machines.
+allow.insecure.listeners=true
 """
 # Those of 3.9.2.
 _ZOOKEEPER = """

@@ -196,7 +196,15 @@ def test_state_that_no_group_can_have(run: Any) -> None:
 
 
 @pytest.mark.parametrize("host", ["..", "a..b", "a" * 64])
-@pytest.mark.parametrize("line", ["topic list", "produce t", "up --data new --port 0", "doctor"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "topic list",
+        "produce t",
+        "up --data new --port 0 -o allow.insecure.listeners=true",
+        "doctor",
+    ],
+)
 def test_host_that_is_no_name(
     line: str, host: str, run_alone: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
