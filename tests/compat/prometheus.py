@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-SCRAPE_INTERVAL = "1s"
+SCRAPE_INTERVAL = "500ms"
 PATIENCE_SECONDS = 180.0
 PAUSE_SECONDS = 0.05
 _DATA_SECONDS = 60.0

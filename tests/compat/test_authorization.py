@@ -55,6 +55,9 @@ class Guarded:
             "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U,DEFAULT",
             "authorizer.class.name": AUTHORIZER,
             "super.users": "User:ANONYMOUS",
+            # A member of a group receives what it may read at its next heartbeat.
+            "group.consumer.min.heartbeat.interval.ms": "200",
+            "group.consumer.heartbeat.interval.ms": "200",
         }
         self.config = folder / "server.properties"
         self.config.write_text("".join(f"{name}={text}\n" for name, text in rows.items()))

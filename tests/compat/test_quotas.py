@@ -55,6 +55,7 @@ class Rate:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._began_ms = time.time() * 1000
         self._delivered: list[tuple[float, int]] = []
 
     @property
@@ -64,9 +65,17 @@ class Rate:
 
     def note(self, message: Message) -> None:
         """Count a message."""
+        self._note(message, self.elapsed)
+
+    def note_acknowledged(self, message: Message) -> None:
+        """Count a message when it was acknowledged, which its producer may notice later."""
+        _, created_ms = message.timestamp()
+        self._note(message, (created_ms - self._began_ms) / 1000 + message.latency())
+
+    def _note(self, message: Message, at: float) -> None:
         value = message.value()
         assert value is not None
-        self._delivered.append((self.elapsed, len(value)))
+        self._delivered.append((at, len(value)))
 
     def between(self, start: float, end: float) -> float:
         """Return the bytes per second in this period."""
@@ -91,7 +100,8 @@ def test_producer_is_throttled_to_its_byte_rate(cluster: Cluster) -> None:
     def delivered(error: object, message: Message) -> None:
         if error is not None:
             failures.append(error)
-        rate.note(message)
+        else:
+            rate.note_acknowledged(message)
 
     while rate.elapsed < 8:
         try:

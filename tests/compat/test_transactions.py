@@ -121,7 +121,7 @@ def test_read_process_write_is_exactly_once(cluster: Cluster) -> None:
     assert plain.flush(PATIENCE_S) == 0
     producer, consumer = transactional(cluster), processor(cluster)
     batches = 0
-    while (messages := consumer.consume(6, 2.0)) or committed(consumer) < 60:
+    while (messages := consumer.consume(6, 0.5)) or committed(consumer) < 60:
         if not messages:
             continue
         batches += 1

@@ -158,7 +158,9 @@ class Broker(java.KafkaNode):
             f"zookeeper.connect={zookeeper}",
             f"log.dirs={self.data}",
             "offsets.topic.replication.factor=1",
+            "offsets.topic.num.partitions=3",
             "transaction.state.log.replication.factor=1",
+            "transaction.state.log.num.partitions=3",
             "transaction.state.log.min.isr=1",
             *options,
         )
