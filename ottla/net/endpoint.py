@@ -64,6 +64,8 @@ class Endpoint:
         # Counts a connection from an address; returns the seconds to hold it before it is closed
         # (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
+        # Reports an address whose client has no certificate that is trusted, and the reason.
+        self.on_failed_handshake: Callable[[str, str], None] | None = None
         self._descriptors: DescriptorLimit | None = None
         self.host = ""
         self.port = 0
@@ -141,6 +143,11 @@ class Endpoint:
         """Remove a handshake: it has failed, or is a connection now."""
         self._handshakes_count -= 1
         self._leave(host)
+
+    def failed(self, host: str, reason: str) -> None:
+        """Note that a client has no certificate, or one that is not trusted."""
+        if self.on_failed_handshake is not None:
+            self.on_failed_handshake(host, reason)
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection unless max.connections(.per.ip) are open."""

@@ -40,6 +40,8 @@ _WARNING_SECONDS = 60.0
 _RESERVED_COUNT = 64
 # The loop's own server accepts so many connections between two queries of the free descriptors.
 _UNCHECKED_MAX = 16
+# OpenSSL's reasons for handshakes that fail because of the certificate of the client.
+_CERTIFICATE_REASONS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _log = logging.getLogger(__name__)
@@ -277,6 +279,9 @@ class RealListener:
             return
         try:
             await self._secure(accepted, tls.context)
+        except ssl.SSLError as error:
+            if error.reason in _CERTIFICATE_REASONS:
+                tls.handshakes.failed(host, str(error.reason))
         finally:
             tls.handshakes.end(host)
 
@@ -289,6 +294,8 @@ class RealListener:
         except OSError as error:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
+            if isinstance(error, ssl.SSLError):
+                raise
 
     def _end_connected(self) -> None:
         """End the coroutines of connections that their protocols know.

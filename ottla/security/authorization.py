@@ -70,6 +70,19 @@ class Rules(NamedTuple):
         return cls(frozenset(names), allows_if_no_acl)
 
 
+class Decision(NamedTuple):
+    """Whether a requester may do an operation, and the rule that decided it, in words."""
+
+    is_allowed: bool
+    rule: str
+
+
+SUPER_USER = Decision(True, "super user")
+_EVERYONE = Decision(True, "no ACL for the resource, allow.everyone.if.no.acl.found")
+_NO_ACL = Decision(False, "no ACL for the resource")
+_NO_MATCH = Decision(False, "no ACL that allows it")
+
+
 class AccessLists:
     """The entries of a cluster by pattern, indexed for decisions."""
 
@@ -110,17 +123,19 @@ class AccessLists:
             if entry_matches(wanted.entry, entry)
         ]
 
-    def _of_resource(self, resource_type: ResourceType, name: str) -> Iterator[Entries]:
-        """Yield the entries of every pattern that matches a resource."""
+    def _of_resource(
+        self, resource_type: ResourceType, name: str
+    ) -> Iterator[tuple[ResourcePattern, Entries]]:
+        """Yield every pattern that matches a resource, with its entries."""
         for length in self._prefixes.get(resource_type, ()):
             if length <= len(name):
                 key = ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
                 if key in self._entries:
-                    yield self._entries[key]
+                    yield key, self._entries[key]
         for literal in {name, WILDCARD}:
             key = ResourcePattern(resource_type, literal, PatternType.LITERAL)
             if key in self._entries:
-                yield self._entries[key]
+                yield key, self._entries[key]
 
     def allow(
         self,
@@ -131,21 +146,38 @@ class AccessLists:
         name: str,
     ) -> bool:
         """Return True if the requester may do the operation to the resource."""
+        return self.decide(rules, requester, operation, resource_type, name).is_allowed
+
+    def decide(
+        self,
+        rules: Rules,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> Decision:
+        """Return the decision with the entry that made it; the first one of several by order."""
         if requester.principal in rules.super_users:
-            return True
+            return SUPER_USER
         allowed_by = _ALLOWED_BY.get(operation) or (operation, AclOperation.ALL)
-        has_entries = is_allowed = False
-        for entries in self._of_resource(resource_type, name):
+        has_entries = False
+        allowing: AclBinding | None = None
+        for pattern, entries in self._of_resource(resource_type, name):
             has_entries = True
             for entry in entries:
                 if not _concerns(entry, requester):
                     continue
                 if entry.permission_type is _DENY:
                     if entry.operation in (operation, AclOperation.ALL):
-                        return False
+                        return Decision(False, _text(AclBinding(pattern, entry)))
                 elif entry.operation in allowed_by:
-                    is_allowed = True
-        return is_allowed if has_entries else rules.allows_if_no_acl
+                    binding = AclBinding(pattern, entry)
+                    allowing = binding if allowing is None else min(allowing, binding)
+        if allowing is not None:
+            return Decision(True, _text(allowing))
+        if has_entries:
+            return _NO_MATCH
+        return _EVERYONE if rules.allows_if_no_acl else _NO_ACL
 
     def allow_any(
         self,
@@ -202,4 +234,12 @@ def _concerns(entry: AccessControlEntry, requester: Requester) -> bool:
     return entry.principal in (requester.principal, WILDCARD_PRINCIPAL) and entry.host in (
         requester.host,
         WILDCARD,
+    )
+
+
+def _text(binding: AclBinding) -> str:
+    pattern, entry = binding
+    return (
+        f"{entry.permission_type.name} {entry.operation.name} to {entry.principal} from "
+        f"{entry.host} on {pattern.pattern_type.name} {pattern.resource_type.name} {pattern.name}"
     )

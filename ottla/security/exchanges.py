@@ -39,11 +39,13 @@ class AuthenticationFailed(OttlaError):
 class ClientExchange(Protocol):
     """One exchange with a client; `user` is empty until it is complete.
 
-    `expiry_ms` is when the client's credential expires, in milliseconds since the epoch; None if it
-    does not. `is_by_token` is True if the credential is a delegation token.
+    `claimed` is the name that the client claims to have, as far as it is known. `expiry_ms` is when
+    the client's credential expires, in milliseconds since the epoch; None if it does not.
+    `is_by_token` is True if the credential is a delegation token.
     """
 
     user: str
+    claimed: str
     expiry_ms: int | None
     is_by_token: bool
 
@@ -64,7 +66,7 @@ class PlainExchange:
     """One message with user and password; `password_of` returns None for an unknown user."""
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
-        self.user = ""
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._password_of = password_of
@@ -75,6 +77,7 @@ class PlainExchange:
         if self.user or len(fields) != 3:
             raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens")
         asked, user, password = fields
+        self.claimed = user
         if not user or not password:
             missing = "password" if user else "username"
             raise AuthenticationFailed(f"Authentication failed: {missing} not specified")
@@ -108,7 +111,7 @@ class ScramExchange:
         pepper: bytes,
         token_of: Callable[[str], TokenLogin | None] | None = None,
     ) -> None:
-        self.user = ""
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._mechanism = mechanism
@@ -117,9 +120,8 @@ class ScramExchange:
         self._pepper = pepper
         self._token_of = token_of
         self._known: ScramCredential | None = None
-        # Of the first message: its header and user, and the signed texts of both sides.
+        # Of the first message: its header, and the signed texts of both sides.
         self._header = b""
-        self._claimed = ""
         self._signed = ""
         self._is_over = False
 
@@ -144,7 +146,7 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
-        self._claimed, self._header = user, found["header"].encode()
+        self.claimed, self._header = user, found["header"].encode()
         if _is_token(found["extensions"]):
             self._find_token(user)
         else:
@@ -166,7 +168,7 @@ class ScramExchange:
         self.is_by_token = True
         token = self._token_of(token_id)
         if token is not None:
-            self._claimed, self.expiry_ms, self._known = token
+            self.claimed, self.expiry_ms, self._known = token
 
     def _unknown_salt(self, user: str) -> bytes:
         return hmac.digest(self._pepper, user.encode(), "sha256")[:_SALT_BYTES]
@@ -196,7 +198,7 @@ class ScramExchange:
         is_right = hmac.compare_digest(stored_key, known.stored_key)
         if self._known is None or not is_right:
             raise AuthenticationFailed(invalid)
-        self.user = self._claimed
+        self.user = self.claimed
         return b"v=" + base64.b64encode(hmac.digest(known.server_key, signed, digest))
 
 

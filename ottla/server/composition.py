@@ -23,6 +23,8 @@ from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
 from ottla.net.tls import client_context
 from ottla.replication.replicas import Replicas
+from ottla.server.audit.log import AuditLog
+from ottla.server.audit.sinks import FileSink, LoggerSink, Sink
 from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
@@ -73,6 +75,7 @@ class Settings(NamedTuple):
     features: Features
     quotas: ClientQuotas
     client_metrics: ClientMetrics
+    audit: AuditLog
     tokens: "tokens.DelegationTokens | None"
 
     async def start(self, session: Coordination) -> None:
@@ -125,8 +128,22 @@ class Composition(NamedTuple):
             features=Features(features.supported(served), self.tasks),
             quotas=client_quotas(self.options, self.clock),
             client_metrics=client_metrics(self.options, self.rng),
+            audit=self._audit(),
             tokens=self._tokens(),
         )
+
+    def _audit(self) -> AuditLog:
+        options, path = self.options, self.options.text("audit.log.file")
+        sink: Sink = LoggerSink()
+        if path:
+            sink = FileSink(
+                path,
+                max_bytes=options.integer("audit.log.file.max.bytes"),
+                backups=options.integer("audit.log.file.backups"),
+                files=self.files,
+                clock=self.clock,
+            )
+        return AuditLog(options, self.node_id, sink, self.clock, self.tasks)
 
     def _tokens(self) -> "tokens.DelegationTokens | None":
         options = self.options
@@ -192,15 +209,17 @@ class Composition(NamedTuple):
             configs=settings.configs,
             features=settings.features,
             replicas=replicas,
-            authorizer=self._authorizer(),
+            authorizer=self._authorizer(settings.audit),
         )
 
-    def _authorizer(self) -> "Authorizer | None":
+    def _authorizer(self, audit: AuditLog) -> "Authorizer | None":
         """Return the authorizer, which `start` of its store makes ready; None without one."""
         rules = authorization_options.rules_of(self.options)
         if rules is None:
             return None
-        return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
+        authorizer = authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
+        authorizer.on_denial = audit.denied
+        return authorizer
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of connections to other brokers; None if they are not encrypted."""
@@ -272,6 +291,7 @@ class Composition(NamedTuple):
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
+            audit=settings.audit,
             advertised=listeners.advertised,
         )
 

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem, lent_count
@@ -23,6 +24,7 @@ from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.tls import server_context
 from ottla.net.unsent import UnsentBudget
+from ottla.server.audit.log import AuditLog
 from ottla.server.authentication.gate import Gate
 from ottla.server.authentication.gate import Limits as GateLimits
 from ottla.server.authentication.identity import LoginCounts
@@ -121,12 +123,15 @@ class Listeners:
                 ) from error
             self.endpoints.append(endpoint)
 
-    def serve(self, handler: FrameHandler, now: Callable[[], float]) -> None:
+    def serve(self, handler: FrameHandler, now: Callable[[], float], audit: AuditLog) -> None:
         """Start to handle requests; `now` returns the monotonic time in seconds."""
         for endpoint in self.endpoints:
-            endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
+            endpoint.on_failed_handshake = partial(audit.handshake_failed, endpoint.name)
+            endpoint.serve(self._gate(endpoint.name, handler, now, audit) or handler)
 
-    def _gate(self, name: str, handler: FrameHandler, now: Callable[[], float]) -> Gate | None:
+    def _gate(
+        self, name: str, handler: FrameHandler, now: Callable[[], float], audit: AuditLog
+    ) -> Gate | None:
         """Return the gate of a listener whose clients have a name; None if they have none."""
         security = self.security[name]
         has_certificates = security.tls is not None and security.tls.client_auth != "none"
@@ -143,6 +148,7 @@ class Listeners:
             ),
             now,
             self.logins[name],
+            lambda connection, login: audit.login_failed(connection, None, login),
         )
 
     def advertised_endpoints(self) -> list[image.Endpoint]:

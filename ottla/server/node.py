@@ -184,7 +184,7 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve(handler, self._clock.monotonic)
+        self._listeners.serve(handler, self._clock.monotonic, self.broker.audit)
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()
@@ -200,6 +200,8 @@ class Node:
         secret = await ensure_broker_secret(session, self._rng) if is_proven else None
         self._undo.push_async_callback(self._tasks.close)
         settings = self._composition.settings(cluster_id)
+        await settings.audit.open()
+        self._undo.push_async_callback(settings.audit.close)
         await settings.start(session)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
         replicas = await self._open_storage(settings, cluster_id)

@@ -11,6 +11,7 @@ from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster.options import (
+    audit_options,
     authorization_options,
     coordination_options,
     coordinator_options,
@@ -582,6 +583,7 @@ ROWS = (
     *_NETWORK,
     *security_options.ROWS,
     *authorization_options.ROWS,
+    *audit_options.ROWS,
     *_TOPICS,
     *_LOG,
     *_TOPIC_DEFAULTS,

@@ -17,6 +17,7 @@ from ottla.security.exchanges import AuthenticationFailed
 from ottla.server.authentication.identity import (
     CertificateUser,
     ClientLogin,
+    FailedLogin,
     LoginCounts,
     is_known,
     session_of,
@@ -49,7 +50,8 @@ class Limits(NamedTuple):
 class Gate:
     """The FrameHandler of connections whose client is not known yet, or not for ever.
 
-    `now` returns the time of the monotonic clock in seconds.
+    `now` returns the time of the monotonic clock in seconds. `report` is called with a login that
+    has failed at the gate.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class Gate:
         limits: Limits,
         now: Callable[[], float],
         counts: LoginCounts,
+        report: Callable[[Connection, FailedLogin], None],
     ) -> None:
         self._counts = counts
+        self._report = report
         self._dispatcher = dispatcher
         self._now = now
         self._has_sasl = bool(security.mechanisms)
@@ -75,7 +79,7 @@ class Gate:
             self._dispatcher.frame(connection, frame)
             return
         if not self._has_sasl:
-            connection.identity = CertificateUser(self._user(connection.certificate))
+            connection.identity = CertificateUser(self._user(connection))
             self._admit(connection)
             self._dispatcher.frame(connection, frame)
             return
@@ -91,20 +95,26 @@ class Gate:
         if is_known(connection):
             self._admit(connection)
 
-    def _user(self, certificate: bytes | None) -> str:
+    def _user(self, connection: Connection) -> str:
         """Return the user of a certificate; ProtocolError if it has none, as in Kafka."""
+        certificate = connection.certificate
         try:
             subject = "" if certificate is None else certificates.subject_of(certificate)
         except ValueError as error:
-            raise ProtocolError(f"a certificate that cannot be read: {error}") from error
+            raise self._refusal(
+                connection, f"a certificate that cannot be read: {error}"
+            ) from error
         if not subject:
             return ANONYMOUS
         user = subject if self._names is None else principal_rules.name_of(self._names, subject)
         if not user:
-            raise ProtocolError(
-                f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
-            )
+            reason = f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
+            raise self._refusal(connection, reason, subject)
         return user
+
+    def _refusal(self, connection: Connection, reason: str, subject: str = "") -> ProtocolError:
+        self._report(connection, FailedLogin("certificate", subject, reason))
+        return ProtocolError(reason)
 
     def _admit(self, connection: Connection) -> None:
         session = session_of(connection)
@@ -130,6 +140,7 @@ class Gate:
         except AuthenticationFailed as error:
             # Kafka closes the connection, too: these clients expect no error code.
             reason = str(error)
+            self._report(connection, login.failure(error))
             connection.defer()
             loop = asyncio.get_running_loop()
             loop.call_later(self._limits.failure_seconds, connection.close, reason)

@@ -11,10 +11,10 @@ Not done: nothing.
 import asyncio
 import logging
 
-from ottla.base.errors import ErrorCode
-from ottla.security.broker_proof import ProofError, ProofToPeer
+from ottla.base.errors import ErrorCode, ProtocolError
+from ottla.security.broker_proof import MECHANISM, ProofError, ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed
-from ottla.server.authentication.identity import ClientLogin
+from ottla.server.authentication.identity import ClientLogin, FailedLogin
 from ottla.server.authentication.refusals import DELAY, answer_late
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -39,7 +39,12 @@ def handle(
     if isinstance(exchange, ClientLogin) and exchange.session is None:
         try:
             reply = exchange.step(message)
-        except AuthenticationFailed as error:
+        except (AuthenticationFailed, ProtocolError) as error:
+            context.broker.audit.login_failed(
+                context.connection, context.client_id, exchange.failure(error)
+            )
+            if isinstance(error, ProtocolError):
+                raise
             refusal = SaslAuthenticateResponse(
                 error_code=int(ErrorCode.SASL_AUTHENTICATION_FAILED), error_message=str(error)
             )
@@ -58,6 +63,8 @@ def handle(
     try:
         reply = exchange.step(message)
     except ProofError as error:
+        failed = FailedLogin(MECHANISM, "", str(error))
+        context.broker.audit.login_failed(context.connection, context.client_id, failed)
         context.connection.identity = exchange.former
         _log.warning(
             "broker not accepted peer=%s reason=%s", context.connection.peer_address, error

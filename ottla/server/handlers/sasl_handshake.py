@@ -18,7 +18,7 @@ import asyncio
 from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
 from ottla.security.sessions import Renewal
-from ottla.server.authentication.identity import certificate_user, session_of
+from ottla.server.authentication.identity import FailedLogin, certificate_user, session_of
 from ottla.server.authentication.refusals import DELAY, answer_late
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -50,10 +50,13 @@ def handle(
             error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
         )
         logins.refuse(listener)
+        reason = f"unsupported SASL mechanism {request.mechanism!r}"
+        failed = FailedLogin(request.mechanism, "", reason)
+        context.broker.audit.login_failed(connection, context.client_id, failed)
         return answer_late(
             context.connection,
             refusal,
-            f"unsupported SASL mechanism {request.mechanism!r}",
+            reason,
             context.broker.options.integer(DELAY),
         )
     connection.identity = logins.begin(

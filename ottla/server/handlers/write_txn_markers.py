@@ -27,7 +27,7 @@ from ottla.wire.messages.write_txn_markers import (
 API = ApiKey.WRITE_TXN_MARKERS
 MIN_VERSION = 1
 MAX_VERSION = 2
-PROPERTIES = ApiProperties(is_among_brokers=True, is_read_ahead=True)
+PROPERTIES = ApiProperties(is_administrative=True, is_among_brokers=True, is_read_ahead=True)
 
 
 def handle(

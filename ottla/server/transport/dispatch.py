@@ -38,10 +38,14 @@ from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from ottla.server.audit import apis as audit_apis
+    from ottla.server.audit import auditing
     from ottla.server.authorization import checks, guarding
     from ottla.server.authorization.authorizer import Authorizer
 else:
-    # Only brokers with an authorizer need them.
+    # Only administrative requests need these, and only brokers with an authorizer the others.
+    audit_apis = deferred_module("ottla.server.audit.apis")
+    auditing = deferred_module("ottla.server.audit.auditing")
     checks = deferred_module("ottla.server.authorization.checks")
     guarding = deferred_module("ottla.server.authorization.guarding")
 
@@ -93,7 +97,12 @@ class Route:
         self.is_async = inspect.iscoroutinefunction(self.handle)
         if authorizer is not None:
             check = checks.CHECKS[row.handler.API]
-            self.handle = guarding.guarded(self.handle, check, authorizer, broker.current)
+            self.handle = guarding.guarded(
+                self.handle, check, authorizer, broker.current, is_traced=row.is_administrative
+            )
+        if row.is_administrative:
+            audited_api = audit_apis.AUDITED[row.handler.API]
+            self.handle = auditing.audited(self.handle, row.handler.API, audited_api)
         if row.needs_proof:
             self.handle = for_brokers_only(self.handle)
         if row.needs_metadata:

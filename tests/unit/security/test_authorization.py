@@ -15,7 +15,7 @@ from ottla.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from ottla.security.authorization import AccessLists, Requester, Rules
+from ottla.security.authorization import AccessLists, Decision, Requester, Rules
 
 ANN = Requester("User:ann", "10.0.0.1")
 TOPIC = ResourceType.TOPIC
@@ -54,6 +54,25 @@ def access_lists(entries: Iterable[AclBinding]) -> AccessLists:
     for pattern, entry in entries:
         lists.replace(pattern, {*lists.entries(pattern), entry})
     return lists
+
+
+def test_decision_names_the_entry_that_made_it() -> None:
+    """An entry that denies wins; of several that allow, the first by order is named."""
+    topic = ResourcePattern(TOPIC, "abc")
+    prefix = ResourcePattern(TOPIC, "a", PatternType.PREFIXED)
+    read = AclBinding(topic, AccessControlEntry("User:ann", "*", READ, ALLOW))
+    every = AclBinding(prefix, AccessControlEntry("User:*", "*", ALL, ALLOW))
+    denied = AclBinding(prefix, AccessControlEntry("User:*", "10.0.0.1", WRITE, DENY))
+    lists = access_lists([every, read, denied])
+
+    def decide(operation: AclOperation, name: str = "abc", rules: Rules = Rules()) -> Decision:  # noqa: B008
+        return lists.decide(rules, ANN, operation, TOPIC, name)
+
+    assert decide(READ) == (True, "ALLOW ALL to User:* from * on PREFIXED TOPIC a")
+    assert decide(WRITE) == (False, "DENY WRITE to User:* from 10.0.0.1 on PREFIXED TOPIC a")
+    assert decide(READ, "b") == (False, "no ACL for the resource")
+    assert decide(READ, "b", Rules(allows_if_no_acl=True)).is_allowed
+    assert decide(WRITE, rules=Rules(frozenset({"User:ann"}))) == (True, "super user")
 
 
 def allow(*entries: AclBinding, operation: AclOperation = READ, name: str = "abc") -> bool:
