@@ -13,8 +13,11 @@ import uvicorn
 
 from ottla.base.errors import OttlaError
 from ottla.console.app import create_app
+from ottla.console.configuration import check_address
 from ottla.console.state import Console, ConsoleSettings, open_console
 from ottla.net.port import remedy
+
+_log = logging.getLogger(__name__)
 
 _START_S = 30.0
 # Open streams (live tail) end at once when the console stops.
@@ -32,6 +35,8 @@ class ConsoleServer:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self.port = settings.port
+        # About the address; empty for loopback.
+        self.warning = ""
 
     @property
     def url(self) -> str:
@@ -47,7 +52,14 @@ class ConsoleServer:
         return self._console
 
     def start(self, listener: socket.socket | None = None) -> None:
-        """Listen and serve; OSError if the port is taken. A `listener` is used as it is."""
+        """Listen and serve; OSError if the port is taken. A `listener` is used as it is.
+
+        ConfigError if others can reach the address, and the settings do not allow that.
+        """
+        settings = self._settings
+        self.warning = check_address(settings.host, allows_insecure=settings.allows_insecure)
+        if self.warning:
+            _log.warning("console without encryption host=%s", settings.host)
         listener = listener or listen(self._settings.host, self._settings.port)
         self.port = listener.getsockname()[1]
         # Header and body are separate writes: with Nagle's algorithm the body of each response
