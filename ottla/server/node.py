@@ -288,7 +288,7 @@ class Node:
 
     async def _open_monitoring(self) -> None:
         if address := metrics_options.parse_address(self._static.text("metrics.listener")):
-            self._monitoring = _monitoring_service(self.sources, self._tasks)
+            self._monitoring = _monitoring_service(self.sources, self._tasks, self._static)
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
             self.sources.configure(self._static, self._coordination)
@@ -415,8 +415,8 @@ async def _checkpoint_high_watermarks(replicas: Replicas, clock: Clock, millisec
         await replicas.checkpoint_high_watermarks_in_background()
 
 
-def _monitoring_service(sources: Sources, tasks: Tasks) -> "MonitoringService":
+def _monitoring_service(sources: Sources, tasks: Tasks, options: Snapshot) -> "MonitoringService":
     """Return the service, whose pages only a broker with a monitoring port imports."""
     from ottla.server.monitoring.service import MonitoringService
 
-    return MonitoringService(sources, tasks)
+    return MonitoringService(sources, tasks, options)

@@ -6,17 +6,17 @@ not known. Otherwise than there, the broker starts without them, and refuses tok
 
 import asyncio
 import logging
-import urllib.request
 from collections.abc import Awaitable, Callable
 
 from ottla.base.clock import Clock
+from ottla.net.web_requests import WebRequest, send
 from ottla.security import signed_tokens
 from ottla.security.oauth import TokenRefused
 
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 10.0
-_BYTES_MAX = 1 << 20
+_OK = 200
 # Between two attempts after a failure: doubled each time.
 _RETRY_SECONDS_MIN, _RETRY_SECONDS_MAX = 0.1, 10.0
 # Clients without a valid token can cause one fetch in this time.
@@ -28,9 +28,10 @@ Fetch = Callable[[], Awaitable[bytes]]
 
 def get(url: str) -> bytes:
     """Return the document at an address, in a thread; raises OSError or ValueError."""
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - HTTP
-        data: bytes = response.read(_BYTES_MAX)
-    return data
+    response = send(WebRequest(url), timeout_s=_TIMEOUT_SECONDS)
+    if response.status != _OK:
+        raise OSError(f"{url} answers {response.status}")
+    return response.body
 
 
 class KeyEndpoint:

@@ -26,6 +26,7 @@ from ottla.tools.broker import layout
 from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_phrases
 from ottla.tools.output import Output, StatusLine, note
+from ottla.tools.text_files import write_private
 
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 _HOST = "127.0.0.1"
@@ -93,7 +94,8 @@ class _Broker:
 
     async def start(self) -> None:
         """Return when the broker serves clients; OttlaError if it has ended instead."""
-        self._path.write_text(write_properties(self.settings), "utf-8")
+        # The settings may have secrets.
+        write_private(self._path, write_properties(self.settings))
         command = (
             "broker",
             "start",

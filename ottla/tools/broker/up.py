@@ -31,7 +31,7 @@ _up = deferred("ottla.tools.broker.launch", "up")
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="A broker option with Kafka's name, like num.partitions=3; may be repeated. Has precedence "
     "over --config. An unknown name is an error, and so is an option that --port, --host, --data "
     "or --metrics-port sets, too.",
