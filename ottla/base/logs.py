@@ -45,7 +45,10 @@ TEMPLATE = re.compile(
 )
 _WHOLE = ("%s", "%d", "%r")
 _PLAIN = re.compile(r"[\w.:/@%+,\-\[\]{}()<>|*&^$#!?;~°µ…]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    # Control characters, ends of lines, changes of direction, and halves of surrogate pairs.
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _RESERVED = frozenset({"time", "level", "logger", "event", "traceback"})
 
 Value = str | int | float | bool | None
@@ -158,8 +161,8 @@ def _own_event(fields: Mapping[str, Value]) -> Event:
 def one_line(text: str) -> str:
     """Return a text with its control characters escaped, as JSON escapes them.
 
-    Also those that only some programs take for the end of a line, and those that change the
-    direction of a text or control a terminal.
+    Also those that only some programs take for the end of a line, those that change the direction
+    of a text or control a terminal, and those that no encoding has.
     """
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
