@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from ottla.net.admission.handshakes import HandshakeOrder
@@ -27,7 +28,7 @@ _HANDSHAKE = b"\x16"
 _RECORD_BYTES_MAX = (1 << 14) + 256
 _PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
 
-Secure = Callable[[socket.socket], Coroutine[Any, Any, None]]
+Secure = Callable[[socket.socket, str], Coroutine[Any, Any, None]]
 
 
 class Handshake:
@@ -58,8 +59,8 @@ class Handshake:
 class Hellos:
     """The connections of one listener, on the event loop running at creation.
 
-    `secure` creates the transport of a connection with TLS, and returns when it is established or
-    has failed.
+    `secure` creates the transport of a connection with TLS from an address, and returns when it is
+    established or has failed.
     """
 
     def __init__(self, tls: ListenerTls, secure: Secure) -> None:
@@ -140,14 +141,14 @@ class Hellos:
             self.give_up(handshake, "displaced by a handshake with an address with fewer")
         for handshake in turn.begun:
             handshake.task = self._loop.create_task(self._begin(handshake))
-            handshake.task.add_done_callback(lambda _, done=handshake: self._ended(done))
+            handshake.task.add_done_callback(partial(self._ended, handshake))
             self._come_back()
 
     async def _begin(self, handshake: Handshake) -> None:
         handshake.has_begun = True
-        await self._secure(handshake.socket)
+        await self._secure(handshake.socket, handshake.host)
 
-    def _ended(self, handshake: Handshake) -> None:
+    def _ended(self, handshake: Handshake, _task: "asyncio.Task[None]") -> None:
         handshake.task = None
         self._forget(handshake)
         if not handshake.has_begun:

@@ -8,12 +8,19 @@ sequence, and ids begin above `reserved.broker.max.id`, below which people choos
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.cluster.options.option_tables import parse_broker_settings
-from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.znodes import BrokerSequenceIdNode
 from ottla.storage.files.checkpoints import META_PROPERTIES_FILE, parse_properties
+
+if TYPE_CHECKING:
+    from ottla.cluster import secured_znodes
+else:
+    # Only a broker on a ZooKeeper needs it.
+    secured_znodes = deferred_module("ottla.cluster.secured_znodes")
 
 
 def with_identity(settings: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +58,7 @@ async def _next_id(options: Snapshot) -> int:
         options.text("zookeeper.connect"),
         timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
-        acl_of=acl_of(options),
+        acl_of=secured_znodes.acl_of(options),
         tls_options=options_of(options),
     )
     try:
