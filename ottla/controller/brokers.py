@@ -13,15 +13,23 @@ flush.on.ack that is every acknowledged record.
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.image import BrokerImage
 from ottla.controller import events, state
-from ottla.controller.planning import elections, planner, shutdown
+from ottla.controller.planning import elections, planner
 from ottla.controller.planning.notices import Notice
 from ottla.controller.reachability import Reachability
 from ottla.controller.term_context import TermContext
 from ottla.controller.topic_deletions import TopicDeletions
+
+if TYPE_CHECKING:
+    from ottla.controller.planning import shutdown
+else:
+    # The first broker that stops needs it.
+    shutdown = deferred_module("ottla.controller.planning.shutdown")
 
 _log = logging.getLogger(__name__)
 

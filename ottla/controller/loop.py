@@ -401,30 +401,30 @@ class Controller:
 
     async def ensure_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
-    ) -> None:
+    ) -> bool:
         """Create a topic unless it exists, and wait until its leaders are in place.
 
-        An internal topic gets the partition count and the settings that the broker options
-        configure. ApiError with the reason if the topic cannot be created. If another broker is the
-        controller, the topic is created there.
+        Returns True if this call has created it. An internal topic gets the partition count and the
+        settings that the broker options configure. ApiError with the reason if the topic cannot be
+        created. If another broker is the controller, the topic is created there.
         """
         options = self._dependencies.options()
         if not self.is_active:
             count = len(self._dependencies.local_image().brokers)
             request = creation.needed_topic(name, options, count, partitions, config)
-            await self._dependencies.create_elsewhere(request)
-            return
+            return await self._dependencies.create_elsewhere(request)
         if self.image.topic(name) is not None:
             await self._request(lambda term: term.settle())
-            return
+            return False
         count = len(self.image.brokers)
         request = creation.needed_topic(name, options, count, partitions, config)
         (result,) = await self.create_topics([request])
         if result.error is None:
-            return
+            return True
         if result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result.error
         await self._request(lambda term: term.settle())
+        return False
 
     async def _request(
         self,

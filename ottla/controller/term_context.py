@@ -37,7 +37,7 @@ _NAMED_MAX = 20
 Deliveries = list["asyncio.Future[None]"]
 
 
-async def _nowhere(_: TopicRequest) -> None:
+async def _nowhere(_: TopicRequest) -> bool:
     raise ApiError(ErrorCode.NOT_CONTROLLER)
 
 
@@ -47,7 +47,8 @@ class Dependencies:
     tree.
 
     `registration_seconds` is how long the broker waits for the end of its former session;
-    `create_elsewhere` has the controller on another broker create a topic unless it exists;
+    `create_elsewhere` has the controller on another broker create a topic unless it exists, and
+    returns True if it has created it;
     `local_image` is the cluster as this broker knows it from the controller.
     """
 
@@ -59,7 +60,7 @@ class Dependencies:
     port_of: Callable[[BrokerImage], BrokerPort]
     connect: Callable[[], Awaitable[Coordination]]
     registration_seconds: float = 0.0
-    create_elsewhere: Callable[[TopicRequest], Awaitable[None]] = _nowhere
+    create_elsewhere: Callable[[TopicRequest], Awaitable[bool]] = _nowhere
     local_image: Callable[[], ClusterImage] = ClusterImage
 
 

@@ -7,13 +7,13 @@ import asyncio
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.clock import RealClock
+from ottla.base.loading import deferred_module
 from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.net import port
-from ottla.net.admission.handshakes import HandshakeOrder, Pace
 from ottla.net.admission.newcomers import Bounds, Newcomers
 from ottla.net.admission.origins import origin_of
 from ottla.net.buffers import ReceiveBuffers
@@ -23,6 +23,12 @@ from ottla.net.limits import Limits
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
 from ottla.net.unsent import UnsentBudget
+
+if TYPE_CHECKING:
+    from ottla.net.admission import handshakes
+else:
+    # Only listeners with TLS need it.
+    handshakes = deferred_module("ottla.net.admission.handshakes")
 
 _log = provoked_logger(__name__)
 
@@ -74,7 +80,10 @@ class Endpoint:
         # True if clients are not known before the handler passes their connections to another one.
         self.is_gated = False
         self.rooms = Rooms(Bounds())
-        self.handshake_order: HandshakeOrder[Any] = HandshakeOrder(Pace())
+        # None without TLS.
+        self.handshake_order: handshakes.HandshakeOrder[Any] | None = None
+        if tls is not None:
+            self.handshake_order = handshakes.HandshakeOrder(handshakes.Pace())
         self.name = name
         self.limits = limits
         self.budget = budget
@@ -86,6 +95,8 @@ class Endpoint:
         # Counts a connection from an address; returns the seconds to hold it before it is closed
         # (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
+        # Reports an address whose client has no certificate that is trusted, and the reason.
+        self.on_failed_handshake: Callable[[str, str], None] | None = None
         self._descriptors: DescriptorLimit | None = None
         self.host = ""
         self.port = 0
@@ -179,6 +190,11 @@ class Endpoint:
             return
         self._handshakes_count -= 1
         _decrease(self._by_host, host)
+
+    def failed(self, host: str, reason: str) -> None:
+        """Note that a client has no certificate, or one that is not trusted."""
+        if self.on_failed_handshake is not None:
+            self.on_failed_handshake(host, reason)
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection unless max.connections(.per.ip) are open."""

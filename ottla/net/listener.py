@@ -17,15 +17,21 @@ import sys
 import termios
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
+from ottla.base.loading import deferred_module
 from ottla.base.logs import provoked_logger
-from ottla.net.admission.hellos import Hellos
 from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 from ottla.net.tls import HANDSHAKE_SECONDS
+
+if TYPE_CHECKING:
+    from ottla.net.admission import hellos
+else:
+    # Only listeners with TLS need it.
+    hellos = deferred_module("ottla.net.admission.hellos")
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
@@ -41,6 +47,8 @@ _WARNING_SECONDS = 60.0
 _RESERVED_COUNT = 64
 # The loop's own server accepts so many connections between two queries of the free descriptors.
 _UNCHECKED_MAX = 16
+# OpenSSL's reasons for handshakes that fail because of the certificate of the client.
+_CERTIFICATE_REASONS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _log = provoked_logger(__name__)
@@ -112,7 +120,7 @@ class RealListener:
         tls: ListenerTls | None = None,
     ) -> None:
         self._tls = tls
-        self._hellos = None if tls is None else Hellos(tls, self._secure)
+        self._hellos = None if tls is None else hellos.Hellos(tls, self._secure)
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
         self._factory = factory
@@ -262,7 +270,7 @@ class RealListener:
         else:
             self._connecting.append((connecting, connected))
 
-    async def _secure(self, accepted: socket.socket) -> None:
+    async def _secure(self, accepted: socket.socket, host: str) -> None:
         """Create the transport of a connection with TLS, which waits for the handshake."""
         assert self._tls is not None
         try:
@@ -275,6 +283,8 @@ class RealListener:
         except OSError as error:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
+            if isinstance(error, ssl.SSLError) and error.reason in _CERTIFICATE_REASONS:
+                self._tls.handshakes.failed(host, error.reason)
             _free_frames(error)
 
     def _end_connected(self) -> None:

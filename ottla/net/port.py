@@ -52,6 +52,10 @@ class Handshakes(Protocol):
         """Remove a handshake that `begin` has counted."""
         ...
 
+    def failed(self, host: str, reason: str) -> None:
+        """Note that the client has no certificate, or one that is not trusted."""
+        ...
+
 
 class ListenerTls(NamedTuple):
     """How the connections of a listener are encrypted."""

@@ -78,6 +78,8 @@ class _Right(NamedTuple):
     host: str
     operation: AclOperation
     is_denial: bool
+    # The pattern and the stored entry, for the rule of a decision.
+    binding: AclBinding
 
     def concerns(self, requester: Requester) -> bool:
         """Return True if the entry is for the requester's principal and host."""
@@ -85,6 +87,24 @@ class _Right(NamedTuple):
             requester.host,
             WILDCARD,
         )
+
+
+class Decision(NamedTuple):
+    """Whether a requester may do an operation, and the stored entry or the words that decided it."""
+
+    is_allowed: bool
+    reason: AclBinding | str
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return self.reason if isinstance(self.reason, str) else _text(self.reason)
+
+
+SUPER_USER = Decision(True, "super user")
+_EVERYONE = Decision(True, "no ACL for the resource, allow.everyone.if.no.acl.found")
+_NO_ACL = Decision(False, "no ACL for the resource")
+_NO_MATCH = Decision(False, "no ACL that allows it")
 
 
 class AccessLists:
@@ -112,7 +132,7 @@ class AccessLists:
         self._rights.pop(pattern, None)
         if replacement:
             self._entries[pattern] = replacement
-            self._rights[pattern] = tuple(_rights(replacement))
+            self._rights[pattern] = tuple(sorted(_rights(pattern, replacement), key=_order))
         if pattern.pattern_type is PatternType.PREFIXED and bool(former) != bool(replacement):
             lengths = self._prefixes.setdefault(pattern.resource_type, Counter())
             length = len(pattern.name or "")
@@ -142,7 +162,7 @@ class AccessLists:
                 key = ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
                 if key in self._rights:
                     yield self._rights[key]
-        for literal in {name, WILDCARD}:
+        for literal in dict.fromkeys((name, WILDCARD)):
             key = ResourcePattern(resource_type, literal, PatternType.LITERAL)
             if key in self._rights:
                 yield self._rights[key]
@@ -156,10 +176,22 @@ class AccessLists:
         name: str,
     ) -> bool:
         """Return True if the requester may do the operation to the resource."""
+        return self.decide(rules, requester, operation, resource_type, name).is_allowed
+
+    def decide(
+        self,
+        rules: Rules,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> Decision:
+        """Return the decision with the entry that made it; the first one of several by order."""
         if requester.principal in rules.super_users:
-            return True
+            return SUPER_USER
         allowed_by = _ALLOWED_BY.get(operation) or (operation, AclOperation.ALL)
-        has_entries = is_allowed = False
+        has_entries = False
+        allowing: AclBinding | None = None
         for rights in self._of_resource(resource_type, name):
             has_entries = True
             for right in rights:
@@ -167,10 +199,16 @@ class AccessLists:
                     continue
                 if right.is_denial:
                     if right.operation in (operation, AclOperation.ALL):
-                        return False
-                elif right.operation in allowed_by:
-                    is_allowed = True
-        return is_allowed if has_entries else rules.allows_if_no_acl
+                        return Decision(False, right.binding)
+                elif right.operation in allowed_by and (
+                    allowing is None or right.binding < allowing
+                ):
+                    allowing = right.binding
+        if allowing is not None:
+            return Decision(True, allowing)
+        if has_entries:
+            return _NO_MATCH
+        return _EVERYONE if rules.allows_if_no_acl else _NO_ACL
 
     def allow_any(
         self,
@@ -226,12 +264,31 @@ def _applied(entries: Iterable[AccessControlEntry]) -> Iterator[AccessControlEnt
             yield applied
 
 
-def _rights(entries: Iterable[AccessControlEntry]) -> Iterator[_Right]:
-    """Yield the entries in the form for decisions."""
-    for entry in _applied(entries):
-        yield _Right(
-            Principal.parse(entry.principal or ""),
-            entry.host or "",
-            entry.operation,
-            is_denial=entry.permission_type is not PermissionType.ALLOW,
-        )
+def _rights(pattern: ResourcePattern, entries: Iterable[AccessControlEntry]) -> Iterator[_Right]:
+    """Yield the entries of a pattern in the form for decisions."""
+    for entry in entries:
+        applied = effective(entry)
+        if applied is not None:
+            yield _Right(
+                Principal.parse(applied.principal or ""),
+                applied.host or "",
+                applied.operation,
+                is_denial=applied.permission_type is not PermissionType.ALLOW,
+                binding=AclBinding(pattern, entry),
+            )
+
+
+def _order(right: _Right) -> tuple[Principal, str, AclOperation]:
+    # A stored entry may have no principal, and is not comparable then.
+    return right[:3]
+
+
+def _text(binding: AclBinding) -> str:
+    """Return the effect of a stored entry in words."""
+    pattern, stored = binding
+    entry = effective(stored) or stored
+    text = (
+        f"{entry.permission_type.name} {entry.operation.name} to {entry.principal} from "
+        f"{entry.host} on {pattern.pattern_type.name} {pattern.resource_type.name} {pattern.name}"
+    )
+    return text if entry == stored else f"{text}, by an entry with unknown values"

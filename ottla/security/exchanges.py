@@ -38,11 +38,13 @@ class AuthenticationFailed(OttlaError):
 class ClientExchange(Protocol):
     """One exchange with a client; `user` is empty until it is complete.
 
-    `expiry_ms` is when the client's credential expires, in milliseconds since the epoch; None if it
-    does not. `is_by_token` is True if the credential is a delegation token.
+    `claimed` is the name that the client claims to have, as far as it is known. `expiry_ms` is when
+    the client's credential expires, in milliseconds since the epoch; None if it does not.
+    `is_by_token` is True if the credential is a delegation token.
     """
 
     user: str
+    claimed: str
     expiry_ms: int | None
     is_by_token: bool
 
@@ -67,7 +69,7 @@ class PlainExchange:
     """One message with user and password; `password_of` returns None for an unknown user."""
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
-        self.user = ""
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._password_of = password_of
@@ -78,6 +80,7 @@ class PlainExchange:
         if self.user or len(fields) != 3:
             raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens")
         asked, user, password = fields
+        self.claimed = user
         if not user or not password:
             missing = "password" if user else "username"
             raise AuthenticationFailed(f"Authentication failed: {missing} not specified")
@@ -110,7 +113,7 @@ class ScramExchange:
         nonce: str,
         find_token: Callable[[str], ScramLogin] | None = None,
     ) -> None:
-        self.user = ""
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._mechanism = mechanism
@@ -144,12 +147,14 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
-        self._header = found["header"].encode()
+        self.claimed, self._header = user, found["header"].encode()
         self.is_by_token = _is_token(found["extensions"])
         find = self._find_token if self.is_by_token else self._find_user
         if find is None:
             raise AuthenticationFailed("Authentication failed: delegation tokens are not issued")
         self._login = find(user)
+        # The owner of a token.
+        self.claimed = self._login.user or user
         self.expiry_ms = self._login.expiry_ms
         self._nonce = found["nonce"] + self._nonce
         salt, iterations = self._login.credential.salt, self._login.credential.iterations

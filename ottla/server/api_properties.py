@@ -28,6 +28,8 @@ class ApiProperties:
     is_for_client_metrics: bool = False
     # Sent by brokers only: client quotas do not apply.
     is_among_brokers: bool = False
+    # Changes the cluster: its requests are in the table of the audit log.
+    is_administrative: bool = False
     # Answered from the metadata: waits until the controller has informed this broker.
     needs_metadata: bool = False
     # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker, from

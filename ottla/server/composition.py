@@ -24,6 +24,7 @@ from ottla.cluster.zk.port import Coordination
 from ottla.net.port import Net
 from ottla.replication.replicas import Replicas
 from ottla.security.scram import ScramMechanism
+from ottla.server.audit.log import AuditLog, LoggerSink, Sink
 from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
@@ -47,16 +48,18 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with TLS, SCRAM, OAUTHBEARER, a secret key for delegation tokens, or an authorizer
-# need them.
+# Only brokers with TLS, SCRAM, OAUTHBEARER, a secret key for delegation tokens, an authorizer, or a
+# file for the audit log need them.
 if TYPE_CHECKING:
     from ottla.net.tls import contexts
+    from ottla.server.audit import sinks
     from ottla.server.authentication import bearers, scram_users, tokens
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
     contexts = deferred_module("ottla.net.tls.contexts")
+    sinks = deferred_module("ottla.server.audit.sinks")
     bearers = deferred_module("ottla.server.authentication.bearers")
     scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
@@ -79,6 +82,7 @@ class Settings(NamedTuple):
     features: Features
     quotas: ClientQuotas
     client_metrics: ClientMetrics
+    audit: AuditLog
     tokens: "tokens.DelegationTokens | None"
     scram_users: "scram_users.ScramUsers | None"
 
@@ -147,9 +151,23 @@ class Composition(NamedTuple):
             features=Features(features.supported(served), self.tasks),
             quotas=client_quotas(self.options, self.clock),
             client_metrics=client_metrics(self.options, self.rng),
+            audit=self._audit(),
             tokens=self._tokens(),
             scram_users=_scram_users(security.values()),
         )
+
+    def _audit(self) -> AuditLog:
+        options, path = self.options, self.options.text("audit.log.file")
+        sink: Sink = LoggerSink()
+        if path:
+            sink = sinks.FileSink(
+                path,
+                max_bytes=options.integer("audit.log.file.max.bytes"),
+                backups=options.integer("audit.log.file.backups"),
+                files=self.files,
+                clock=self.clock,
+            )
+        return AuditLog(options, self.node_id, sink, self.clock, self.tasks)
 
     def _tokens(self) -> "tokens.DelegationTokens | None":
         options = self.options
@@ -215,15 +233,17 @@ class Composition(NamedTuple):
             configs=settings.configs,
             features=settings.features,
             replicas=replicas,
-            authorizer=self._authorizer(),
+            authorizer=self._authorizer(settings.audit),
         )
 
-    def _authorizer(self) -> "Authorizer | None":
+    def _authorizer(self, audit: AuditLog) -> "Authorizer | None":
         """Return the authorizer, which `start` of its store makes ready; None without one."""
         rules = authorization_options.rules_of(self.options)
         if rules is None:
             return None
-        return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
+        authorizer = authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
+        authorizer.on_denial = audit.denied
+        return authorizer
 
     def _tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of connections to other brokers; None if they are not encrypted."""
@@ -292,6 +312,7 @@ class Composition(NamedTuple):
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
+            audit=settings.audit,
             advertised=listeners.advertised,
         )
 

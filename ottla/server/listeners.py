@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ConfigError
@@ -17,8 +18,6 @@ from ottla.cluster.options import admission_options, option_tables
 from ottla.cluster.options.option_rows import limits_by_host
 from ottla.cluster.options.security.exposure import reached
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
-from ottla.net.admission.attempts import Attempts
-from ottla.net.admission.handshakes import HandshakeOrder
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
@@ -28,6 +27,7 @@ from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
 from ottla.security.broker_proof import ProofToPeer
+from ottla.server.audit.log import AuditLog
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
@@ -35,10 +35,13 @@ from ottla.server.quotas.clients import ClientQuotas
 from ottla.storage.directories.disk import LogDirectories
 
 if TYPE_CHECKING:
+    from ottla.net.admission import attempts, handshakes
     from ottla.net.tls import contexts
     from ottla.server.authentication import gate
 else:
     # Only a broker with TLS or SASL needs them.
+    attempts = deferred_module("ottla.net.admission.attempts")
+    handshakes = deferred_module("ottla.net.admission.handshakes")
     contexts = deferred_module("ottla.net.tls.contexts")
     gate = deferred_module("ottla.server.authentication.gate")
 
@@ -70,7 +73,7 @@ class Listeners:
             listener.name: security_of(static, listener) for listener in self._parsed
         }
         self.logins = {name: LoginCounts() for name in self.security}
-        self.attempts = Attempts(admission_options.attempts_of(static))
+        self._attempts: attempts.Attempts | None = None
         self._rooms = Rooms(admission_options.bounds_of(static))
         # The addresses of advertised.listeners, by listener name.
         self.advertised: Mapping[str, tuple[str, int]] = {
@@ -122,7 +125,9 @@ class Listeners:
             )
             endpoint.is_gated = self._is_gated(listener.name)
             endpoint.rooms = self._rooms
-            endpoint.handshake_order = HandshakeOrder(admission_options.pace_of(self._static))
+            if tls is not None:
+                pace = admission_options.pace_of(self._static)
+                endpoint.handshake_order = handshakes.HandshakeOrder(pace)
             endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
@@ -135,18 +140,22 @@ class Listeners:
                 ) from error
             self.endpoints.append(endpoint)
 
-    def serve(self, handler: FrameHandler, now: Callable[[], float]) -> None:
+    def serve(self, handler: FrameHandler, now: Callable[[], float], audit: AuditLog) -> None:
         """Start to handle requests; `now` returns the monotonic time in seconds."""
         for endpoint in self.endpoints:
-            endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
+            endpoint.on_failed_handshake = partial(audit.handshake_failed, endpoint.name)
+            endpoint.serve(self._gate(endpoint.name, handler, now, audit) or handler)
 
     def _gate(
-        self, name: str, handler: FrameHandler, now: Callable[[], float]
+        self, name: str, handler: FrameHandler, now: Callable[[], float], audit: AuditLog
     ) -> "gate.Gate | None":
         """Return the gate of a listener whose clients have a name; None if they have none."""
         if not self._is_gated(name):
             return None
         options = self._static
+        if self._attempts is None:
+            # All listeners share them.
+            self._attempts = attempts.Attempts(admission_options.attempts_of(options))
         return gate.Gate(
             handler,
             self.security[name],
@@ -157,7 +166,8 @@ class Listeners:
             ),
             now,
             self.logins[name],
-            self.attempts,
+            lambda connection, login: audit.login_failed(connection, None, login),
+            self._attempts,
         )
 
     def _is_gated(self, name: str) -> bool:

@@ -188,7 +188,7 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve(handler, self._clock.monotonic)
+        self._listeners.serve(handler, self._clock.monotonic, self.broker.audit)
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()
@@ -203,6 +203,8 @@ class Node:
         self._undo.push_async_callback(self._tasks.close)
         secret = await self._composition.secret(session)
         settings = self._composition.settings(cluster_id, self._listeners.security)
+        await settings.audit.open()
+        self._undo.push_async_callback(settings.audit.close)
         await settings.start(session, self._rng)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
         replicas = await self._open_storage(settings, cluster_id)
@@ -302,7 +304,7 @@ class Node:
 
     async def _open_monitoring(self) -> None:
         if address := metrics_options.parse_address(self._static.text("metrics.listener")):
-            self._monitoring = monitoring.MonitoringService(self.sources, self._tasks)
+            self._monitoring = monitoring.MonitoringService(self.sources, self._tasks, self._static)
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
             self.sources.configure(self._static, self._coordination)

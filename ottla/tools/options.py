@@ -29,6 +29,9 @@ _default_config = deferred("ottla.tools.profiles", "default_config")
 _configure = deferred("ottla.tools.connection.client_config", "configure")
 _access_with = deferred("ottla.tools.connection.client_config", "access_with")
 _denied = deferred("ottla.tools.connection.denied", "denied")
+_is_exposed = deferred("ottla.tools.connection.references", "is_exposed")
+_resolve = deferred("ottla.tools.connection.references", "resolve")
+_warning = deferred("ottla.tools.connection.references", "warning")
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
@@ -192,6 +195,22 @@ def parse_pairs(
             raise click.BadParameter(f"{text!r} is not of the form name=value", context, parameter)
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def parse_settings(
+    context: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> dict[str, str]:
+    """Convert the values of options like `-o key=value`, which may refer to secrets.
+
+    A secret that is on the command line itself is used, with a warning (a click callback).
+    """
+    pairs = parse_pairs(context, parameter, values)
+    settings = {}
+    for name, text in pairs.items():
+        if _is_exposed(name, text):
+            note(_warning(name))
+        settings[name] = _resolve(name, text) if "${" in text else text
+    return settings
 
 
 def parse_milliseconds(

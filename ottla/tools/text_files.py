@@ -46,11 +46,16 @@ def read_text(path: str | Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a text file that only this user may read, also if it exists with other permissions."""
-    with open(path, "w", encoding="utf-8", opener=_private) as file:
-        os.fchmod(file.fileno(), _OWNER_ONLY)
-        file.write(text)
+def write_private(path: str | Path, text: str) -> None:
+    """Replace a text file, which only its owner can read from the first byte on."""
+    target = Path(path)
+    new = target.with_name(f"{target.name}.{os.getpid()}.new")
+    try:
+        with open(new, "x", encoding="utf-8", opener=_private) as stream:
+            stream.write(text)
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _private(name: str, flags: int) -> int:

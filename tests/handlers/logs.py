@@ -46,6 +46,7 @@ from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire import schema
 from ottla.wire.records.records import Record, decode_batch, encode_batch
+from tests.handlers.audited import Records, audit_log
 
 NODE = 1
 OTHER = 2
@@ -108,6 +109,8 @@ class LogsBroker:
             self.rng,
             self.clock,
         )
+        self.audited = Records()
+        self.audit = audit_log(self.audited, self.clock, self.tasks)
         self.advertised: dict[str, tuple[str, int]] = {}
         self.held: list[tuple[int, Any]] = []
         self.files = SimFileSystem()

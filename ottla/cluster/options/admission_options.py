@@ -1,10 +1,18 @@
 """The options that bound strangers: connections before their client is known, and failed logins."""
 
+from typing import TYPE_CHECKING
+
+from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot
 from ottla.cluster.options.option_rows import INT_MAX, Rows
-from ottla.net.admission.attempts import Limits
-from ottla.net.admission.handshakes import Pace
 from ottla.net.admission.newcomers import Bounds
+
+if TYPE_CHECKING:
+    from ottla.net.admission import attempts, handshakes
+else:
+    # Only brokers with TLS or SASL need them.
+    attempts = deferred_module("ottla.net.admission.attempts")
+    handshakes = deferred_module("ottla.net.admission.handshakes")
 
 _broker = Rows(Scope.BROKER, dynamic=False).row
 INT = OptionType.INT
@@ -86,17 +94,17 @@ def bounds_of(options: Snapshot) -> Bounds:
     )
 
 
-def pace_of(options: Snapshot) -> Pace:
+def pace_of(options: Snapshot) -> "handshakes.Pace":
     """Return the pace of TLS handshakes."""
-    return Pace(
+    return handshakes.Pace(
         options.integer("ssl.handshakes.at.once"),
         options.integer("ssl.handshakes.max.unfinished"),
     )
 
 
-def attempts_of(options: Snapshot) -> Limits:
+def attempts_of(options: Snapshot) -> "attempts.Limits":
     """Return the delays after failed logins."""
-    return Limits(
+    return attempts.Limits(
         options.integer("connection.failed.authentication.delay.ms") / 1000,
         options.integer("connection.failed.authentication.delay.max.ms") / 1000,
         options.integer("connection.failed.authentication.free.count"),

@@ -21,13 +21,15 @@ from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.cluster.options.security import tls_options
 from ottla.cluster.options.security.listener_values import ListenerValues, Named
-from ottla.net.tls.files import KINDS, PEM, Store, TlsFiles
+from ottla.net.tls import PEM
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
+    from ottla.net.tls import files
     from ottla.security import jaas, principal_rules
 else:
-    # Few listeners have users or rules in their options.
+    # Few listeners have TLS, or users or rules in their options.
+    files = deferred_module("ottla.net.tls.files")
     jaas = deferred_module("ottla.security.jaas")
     principal_rules = deferred_module("ottla.security.principal_rules")
 
@@ -239,7 +241,7 @@ class BearerOptions(NamedTuple):
     principal_claim: str = ""
     keys_url: str = ""
     refresh_ms: int = 0
-    trusted: Store | None = None
+    trusted: "files.Store | None" = None
 
 
 class ListenerSecurity(NamedTuple):
@@ -251,7 +253,7 @@ class ListenerSecurity(NamedTuple):
 
     mechanisms: tuple[str, ...] = ()
     passwords: Mapping[str, str] = {}
-    tls: TlsFiles | None = None
+    tls: "files.TlsFiles | None" = None
     session_ms: Mapping[str, int] = {}
     bearer: BearerOptions | None = None
     names: "principal_rules.Rules | None" = None
@@ -380,7 +382,7 @@ class _Values(ListenerValues):
         except ValueError as error:
             raise self.refusal(name, f"cannot be read: {error}") from error
 
-    def _trusted_of_keys(self) -> Store | None:
+    def _trusted_of_keys(self) -> "files.Store | None":
         """Return the trust store for the address of the keys, which the login module names."""
         name = f"{self.prefix}oauthbearer.{_JAAS}"
         module = self._module(name) or {}
@@ -393,9 +395,11 @@ class _Values(ListenerValues):
         if path is None:
             return None
         kind = module.get("ssl.truststore.type", PEM).upper()
-        if kind not in KINDS:
-            raise self.refusal(name, f"has ssl.truststore.type={kind}: use {' or '.join(KINDS)}")
-        return Store(path, kind, module.get("ssl.truststore.password", ""))
+        if kind not in files.KINDS:
+            raise self.refusal(
+                name, f"has ssl.truststore.type={kind}: use {' or '.join(files.KINDS)}"
+            )
+        return files.Store(path, kind, module.get("ssl.truststore.password", ""))
 
     def _signed(self, url: str) -> BearerOptions:
         is_file = url.startswith("file:///")

@@ -136,6 +136,9 @@ class _Handshakes:
     def end(self, handshake: Handshake, host: str) -> None:
         """Return at once: nothing was counted."""
 
+    def failed(self, host: str, reason: str) -> None:
+        """Return at once: there is no audit log."""
+
 
 @dataclass(slots=True)
 class _Visitor:

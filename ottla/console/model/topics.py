@@ -12,7 +12,6 @@ from ottla.client.admin.configs import ConfigSource, ResourceType
 from ottla.client.admin.records import TO_THE_END
 from ottla.console.model.changes import MASKED, Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.messages.copying import copy_topic as copy_topic
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
 from ottla.console.model.messages.statistics import read_statistics as read_statistics
 from ottla.console.model.requests.directories import (

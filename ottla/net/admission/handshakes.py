@@ -11,10 +11,9 @@ Time is in seconds of the loop's clock. Java's broker has the same work on its n
 """
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-K = TypeVar("K", bound=Hashable)
+K = TypeVar("K")
 
 
 class Pace(NamedTuple):

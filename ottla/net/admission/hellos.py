@@ -28,7 +28,7 @@ _HANDSHAKE = b"\x16"
 _RECORD_BYTES_MAX = (1 << 14) + 256
 _PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
 
-Secure = Callable[[socket.socket], Coroutine[Any, Any, None]]
+Secure = Callable[[socket.socket, str], Coroutine[Any, Any, None]]
 
 
 class Handshake:
@@ -59,8 +59,8 @@ class Handshake:
 class Hellos:
     """The connections of one listener, on the event loop running at creation.
 
-    `secure` creates the transport of a connection with TLS, and returns when it is established or
-    has failed.
+    `secure` creates the transport of a connection with TLS from an address, and returns when it is
+    established or has failed.
     """
 
     def __init__(self, tls: ListenerTls, secure: Secure) -> None:
@@ -146,7 +146,7 @@ class Hellos:
 
     async def _begin(self, handshake: Handshake) -> None:
         handshake.has_begun = True
-        await self._secure(handshake.socket)
+        await self._secure(handshake.socket, handshake.host)
 
     def _ended(self, handshake: Handshake, _task: "asyncio.Task[None]") -> None:
         handshake.task = None

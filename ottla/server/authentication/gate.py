@@ -23,6 +23,7 @@ from ottla.server.authentication.claims import claimed_user
 from ottla.server.authentication.identity import (
     CertificateUser,
     ClientLogin,
+    FailedLogin,
     LoginCounts,
     is_known,
     session_of,
@@ -58,7 +59,8 @@ class Limits(NamedTuple):
 class Gate:
     """The FrameHandler of connections whose client is not known yet, or not for ever.
 
-    `now` returns the time of the monotonic clock in seconds.
+    `now` returns the time of the monotonic clock in seconds. `report` is called with a login that
+    has failed at the gate.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class Gate:
         limits: Limits,
         now: Callable[[], float],
         counts: LoginCounts,
+        report: Callable[[Connection, FailedLogin], None],
         attempts: Attempts | None = None,
     ) -> None:
         self._counts = counts
+        self._report = report
         self._attempts = attempts
         self._dispatcher = dispatcher
         self._now = now
@@ -86,7 +90,7 @@ class Gate:
             self._dispatcher.frame(connection, frame)
             return
         if not self._has_sasl:
-            connection.identity = CertificateUser(self._user(connection.certificate))
+            connection.identity = CertificateUser(self._user(connection))
             self._admit(connection)
             self._dispatcher.frame(connection, frame)
             return
@@ -153,20 +157,26 @@ class Gate:
         except ProtocolError as error:
             connection.close(str(error))
 
-    def _user(self, certificate: bytes | None) -> str:
+    def _user(self, connection: Connection) -> str:
         """Return the user of a certificate; ProtocolError if it has none, as in Kafka."""
+        certificate = connection.certificate
         try:
             subject = "" if certificate is None else certificates.subject_of(certificate)
         except ValueError as error:
-            raise ProtocolError(f"a certificate that cannot be read: {error}") from error
+            raise self._refusal(
+                connection, f"a certificate that cannot be read: {error}"
+            ) from error
         if not subject:
             return ANONYMOUS
         user = subject if self._names is None else principal_rules.name_of(self._names, subject)
         if not user:
-            raise ProtocolError(
-                f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
-            )
+            reason = f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
+            raise self._refusal(connection, reason, subject)
         return user
+
+    def _refusal(self, connection: Connection, reason: str, subject: str = "") -> ProtocolError:
+        self._report(connection, FailedLogin("certificate", subject, reason))
+        return ProtocolError(reason)
 
     def _admit(self, connection: Connection) -> None:
         session = session_of(connection)
@@ -192,6 +202,7 @@ class Gate:
         except AuthenticationFailed as error:
             # Kafka closes the connection, too: these clients expect no error code.
             reason = str(error)
+            self._report(connection, login.failure(error))
             connection.defer()
             loop = asyncio.get_running_loop()
             loop.call_later(self._limits.failure_seconds, connection.close, reason)

@@ -24,6 +24,14 @@ class CertificateUser(NamedTuple):
     user: str
 
 
+class FailedLogin(NamedTuple):
+    """A login that has failed: its mechanism, the user that the client claims, and the reason."""
+
+    mechanism: str
+    user: str
+    reason: str
+
+
 class Terms(NamedTuple):
     """The mechanism of an exchange, and the longest session in milliseconds; 0 without a limit.
 
@@ -143,6 +151,12 @@ class ClientLogin:
         if self.session is not None:
             return self.session.user
         return "" if self.renewal is None else self.renewal.session.user
+
+    def failure(self, error: Exception) -> FailedLogin:
+        """Return the failure of the exchange, for the audit log."""
+        # The exchange has not seen a password that is refused whatever it is.
+        claimed = self.exchange.claimed or self.claimed or ""
+        return FailedLogin(self._terms.mechanism, claimed, str(error))
 
     def step(self, message: bytes) -> bytes:
         """Return the reply; raises AuthenticationFailed, and so does any later message."""

@@ -146,6 +146,10 @@ class DelegationTokens:
             if principals is None or any(map(token.concerns, principals))
         ]
 
+    def id_of(self, hmac: bytes) -> str:
+        """Return the id of the token with an HMAC; empty if there is none."""
+        return self._ids.get(hmac, "")
+
     def login(self, mechanism: ScramMechanism, token_id: str) -> ScramLogin:
         """Return the login by the id of a token, with a mock credential if the id is unknown.
 

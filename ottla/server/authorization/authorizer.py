@@ -1,8 +1,8 @@
 """The authorizer of a broker: decisions, remembered until a list changes, and changes of lists."""
 
-import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import (
@@ -17,18 +17,18 @@ from ottla.security.acls import (
     exact_patterns,
     pattern_matches,
 )
-from ottla.security.authorization import Entries, Requester, Rules
+from ottla.security.authorization import Decision, Entries, Requester, Rules
 from ottla.security.principal import Principal
 from ottla.server.authorization.store import AclStore
 
-_log = logging.getLogger(__name__)
-
 _DECISIONS_MAX = 100_000
-# Names of topics are shorter. Clients choose longer ones, of which the log has the beginning.
+# Names of topics are shorter. Clients choose longer ones, about which nothing is remembered.
 _NAME_MAX = 249
 _ANY_NAME = None
 
 _Question = tuple[Requester, AclOperation, ResourceType, str | None]
+# Called with the rights of the sender (Access), the operation and the resource.
+OnDenial = Callable[[Any, AclOperation, ResourceType, str], None]
 
 
 class Authorizer:
@@ -41,17 +41,13 @@ class Authorizer:
         self._rules = rules
         # Forgotten when a list changes, or when there are too many.
         self._decisions: dict[_Question, bool] = {}
-        # The refusals that the log has.
-        self._logged: set[_Question] = set()
+        # Reports the refusals of requests to the audit log.
+        self.on_denial: OnDenial | None = None
         store.on_change.append(self._changed)
 
     def _changed(self) -> None:
         self.generation += 1
-        self._forget()
-
-    def _forget(self) -> None:
         self._decisions.clear()
-        self._logged.clear()
 
     def allows(
         self,
@@ -59,21 +55,24 @@ class Authorizer:
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
-        *,
-        is_logged: bool = True,
     ) -> bool:
-        """Return True if the requester may do the operation to the resource.
-
-        A refusal is logged once, unless the requester did not name the resource.
-        """
+        """Return True if the requester may do the operation to the resource."""
         question = (requester, operation, resource_type, name)
         decision = self._decisions.get(question)
         if decision is None:
             decision = self.store.lists.allow(self._rules, *question)
             self._remember(question, decision)
-        if is_logged and not decision:
-            self._log(question)
         return decision
+
+    def decide(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> Decision:
+        """Return the same with the rule that decides it, for the audit log."""
+        return self.store.lists.decide(self._rules, requester, operation, resource_type, name)
 
     def allows_any(
         self, requester: Requester, operation: AclOperation, resource_type: ResourceType
@@ -90,26 +89,8 @@ class Authorizer:
         if len(question[-1] or "") > _NAME_MAX:
             return
         if len(self._decisions) >= _DECISIONS_MAX:
-            self._forget()
+            self._decisions.clear()
         self._decisions[question] = decision
-
-    def _log(self, question: _Question) -> None:
-        requester, operation, resource_type, name = question
-        name = (name or "")[:_NAME_MAX]
-        shortened = (requester, operation, resource_type, name)
-        if shortened in self._logged:
-            return
-        if len(self._logged) >= _DECISIONS_MAX:
-            self._logged.clear()
-        self._logged.add(shortened)
-        _log.info(
-            "denied principal=%s host=%s operation=%s resource=%s:%s",
-            requester.principal.text(),
-            requester.host,
-            operation.name,
-            resource_type.name,
-            name,
-        )
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[ApiError | None]:
         """Add entries; return the error of each binding."""

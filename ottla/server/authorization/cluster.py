@@ -46,8 +46,12 @@ def cluster(*operations: AclOperation, refuse: Callable[[Any], Any] | None = Non
     `refuse` returns the response of a refused request if that has no error of its own.
     """
 
+    *others, last = operations
+
     def check(access: Access, request: Any) -> Verdict:
-        if any(access.may_cluster(operation) for operation in operations):
+        if any(access.has_cluster_right(operation) for operation in others):
+            return None
+        if access.may_cluster(last):
             return None
         if refuse is None:
             raise _ERROR

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.quotas.entities import (
     Entity,
@@ -34,6 +35,7 @@ from ottla.wire.messages.alter_client_quotas import (
 API = ApiKey.ALTER_CLIENT_QUOTAS
 MIN_VERSION = 0
 MAX_VERSION = 1
+PROPERTIES = ApiProperties(is_administrative=True)
 
 # In the order of Kafka's responses.
 Names = dict[str, str | None]

@@ -11,6 +11,7 @@ Not done: nothing.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.principal import Principal, check_users
+from ottla.server.api_properties import ApiProperties
 from ottla.server.authentication.identity import may_request_tokens, principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -22,6 +23,7 @@ from ottla.wire.messages.create_delegation_token import (
 API = ApiKey.CREATE_DELEGATION_TOKEN
 MIN_VERSION = 1
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_WITH_REQUESTER = 3
 _NO_TIME = -1

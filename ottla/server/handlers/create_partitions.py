@@ -14,6 +14,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import PartitionsRequest
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey
@@ -27,6 +28,7 @@ from ottla.wire.messages.create_partitions import (
 API = ApiKey.CREATE_PARTITIONS
 MIN_VERSION = 0
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_STRICT_VERSION = 3
 

@@ -15,6 +15,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import TopicRequest, TopicResult
+from ottla.server.api_properties import ApiProperties
 from ottla.server.config.store import ConfigStore, Described
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
@@ -30,6 +31,7 @@ from ottla.wire.messages.create_topics import (
 API = ApiKey.CREATE_TOPICS
 MIN_VERSION = 2
 MAX_VERSION = 7
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_VERSION_WITH_CONFIGS = 5
 _FIRST_STRICT_VERSION = 6

@@ -44,6 +44,7 @@ def refused(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
 
 
 PROPERTIES = ApiProperties(
+    is_administrative=True,
     is_among_brokers=True,
     is_read_ahead=True,
     needs_proof=True,

@@ -9,6 +9,7 @@ from ottla.metrics.beans import NONE, Bean, Beans, Measurement, Properties, dist
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.server.audit.record import Event
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
@@ -169,8 +170,11 @@ def _strangers(endpoints: Sequence[Endpoint]) -> Iterator[Family]:
         "Connections and TLS handshakes that were closed for one from an address with fewer.",
         rooms.connections.displaced_count + rooms.handshakes.displaced_count,
     )
-    secured = [endpoint for endpoint in endpoints if endpoint.is_encrypted]
-    orders = [(labels(listener=each.name), each.handshake_order) for each in secured]
+    orders = [
+        (labels(listener=endpoint.name), endpoint.handshake_order)
+        for endpoint in endpoints
+        if endpoint.handshake_order is not None
+    ]
     yield gauge(
         "ottla_tls_handshakes_waiting",
         "TLS handshakes that wait for their turn.",
@@ -296,6 +300,28 @@ def own_controller(broker: Broker) -> list[Family]:
         [("", broker.image.controller_epoch)] if broker.controller.is_active else []
     )
     return [gauge("ottla_controller_epoch", "Epoch of this controller.", epoch)]
+
+
+def audit(broker: Broker) -> list[Family]:
+    """Return Ottla's own figures of the audit log."""
+    log = broker.audit
+    return [
+        counter(
+            "ottla_audit_records_total",
+            "Records of the audit log.",
+            [(labels(event=event.value), log.counts[event]) for event in Event],
+        ),
+        counter(
+            "ottla_audit_suppressed_records_total",
+            "Records that were counted instead of written, because clients provoke too many.",
+            log.suppressed_count,
+        ),
+        counter(
+            "ottla_audit_lost_records_total",
+            "Records that could not be written to audit.log.file.",
+            log.lost_count,
+        ),
+    ]
 
 
 def coordinators(broker: Broker) -> list[Family]:

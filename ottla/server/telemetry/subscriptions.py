@@ -7,12 +7,18 @@ java.util.regex: look-around and back references are refused.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType
-from ottla.base.text.patterns import Pattern, compiled
 from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
+
+if TYPE_CHECKING:
+    from ottla.base.text import patterns
+else:
+    # Only subscriptions with patterns need it.
+    patterns = deferred_module("ottla.base.text.patterns")
 
 ALL_METRICS = "*"
 _METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
@@ -34,7 +40,7 @@ class Subscription(NamedTuple):
 
     metrics: tuple[str, ...]
     interval_ms: int
-    match: Mapping[str, Pattern]
+    match: Mapping[str, "patterns.Pattern"]
 
     def is_for(self, attributes: Mapping[str, str | None]) -> bool:
         """Return True if a client with these attributes matches; without patterns all clients do."""
@@ -72,24 +78,24 @@ def subscription_of(settings: Mapping[str, str]) -> Subscription:
     )
 
 
-def _patterns(text: str) -> dict[str, Pattern]:
-    patterns = {}
+def _patterns(text: str) -> "dict[str, patterns.Pattern]":
+    match: dict[str, patterns.Pattern] = {}
     for pattern_text in filter(None, (part.strip() for part in text.split(","))):
         name, _, expression = (part.strip() for part in pattern_text.partition("="))
         try:
             if name not in ATTRIBUTES or not expression or "=" in expression:
                 raise ValueError(pattern_text)
-            patterns[name] = compiled(expression)
+            match[name] = patterns.compiled(expression)
         except ValueError as error:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"Invalid pattern {pattern_text} of {_MATCH}: it must be attribute=expression, with one of "
                 f"{', '.join(ATTRIBUTES)}.",
             ) from error
-    return patterns
+    return match
 
 
-def _matches(pattern: Pattern, attribute: str | None) -> bool:
+def _matches(pattern: "patterns.Pattern", attribute: str | None) -> bool:
     if attribute is None or len(attribute) > _ATTRIBUTE_MAX:
         return False
     return pattern.fullmatch(attribute) is not None

@@ -42,10 +42,14 @@ from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from ottla.server.audit import apis as audit_apis
+    from ottla.server.audit import auditing
     from ottla.server.authorization import checks, guarding
     from ottla.server.authorization.authorizer import Authorizer
 else:
-    # Only brokers with an authorizer need them.
+    # Only administrative requests need these, and only brokers with an authorizer the others.
+    audit_apis = deferred_module("ottla.server.audit.apis")
+    auditing = deferred_module("ottla.server.audit.auditing")
     checks = deferred_module("ottla.server.authorization.checks")
     guarding = deferred_module("ottla.server.authorization.guarding")
 
@@ -97,7 +101,12 @@ class Route:
         self.is_async = inspect.iscoroutinefunction(self.handle)
         if authorizer is not None:
             check = checks.CHECKS[row.handler.API]
-            self.handle = guarding.guarded(self.handle, check, authorizer, broker.current)
+            self.handle = guarding.guarded(
+                self.handle, check, authorizer, broker.current, is_traced=row.is_administrative
+            )
+        if row.is_administrative:
+            audited_api = audit_apis.AUDITED[row.handler.API]
+            self.handle = auditing.audited(self.handle, row.handler.API, audited_api)
         if is_for_brokers(row, version, is_authorized=authorizer is not None):
             self.handle = for_brokers_only(self.handle)
         if row.refuse is not None:

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.cluster.options.option_tables import parse_broker_settings
-from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.znodes import BrokerSequenceIdNode
 from ottla.storage.files.checkpoints import META_PROPERTIES_FILE, parse_properties
 
 # Most brokers need no client of ZooKeeper.
 if TYPE_CHECKING:
+    from ottla.cluster import secured_znodes
     from ottla.cluster.zk import live, tls
 else:
     live = deferred_module("ottla.cluster.zk.live")
+    secured_znodes = deferred_module("ottla.cluster.secured_znodes")
     tls = deferred_module("ottla.cluster.zk.tls")
 
 
@@ -56,7 +57,7 @@ async def _next_id(options: Snapshot) -> int:
         options.text("zookeeper.connect"),
         timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
-        acl_of=acl_of(options),
+        acl_of=secured_znodes.acl_of(options),
         tls_options=tls.options_of(options),
     )
     try:

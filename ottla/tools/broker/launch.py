@@ -35,7 +35,10 @@ def up(
     output: Output, settings: Mapping[str, str], config: str | None, **option_values: Any
 ) -> None:
     """Run the brokers of `ottla up`; `option_values` are its other options, by name."""
-    line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
+    # On the terminal of a developer the audit log needs --log-level info.
+    line = serving.configure_logs(
+        output, option_values["log_levels"], option_values["log_format"], is_audited=False
+    )
     file = {} if config is None else parse_properties(read_text(config), config)
     serving.report_unknown(file)
     up_options = UpOptions(
@@ -66,7 +69,12 @@ def start(
     output: Output, config: str, settings: Mapping[str, str], supervised: bool, **option_values: Any
 ) -> None:
     """Run the broker of `ottla broker start`; it stops with its standard input if `supervised`."""
-    line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
+    line = serving.configure_logs(
+        output,
+        option_values["log_levels"],
+        option_values["log_format"],
+        is_audited=not supervised,
+    )
     refuse_unknown_names(settings)
     file = parse_properties(read_text(config), config)
     serving.report_unknown(file)

@@ -55,7 +55,7 @@ _LOOK_S = 0.2
     "config",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="Another option of KafkaStreams (a number or a string); may be repeated.",
 )
 @options.formatted

@@ -41,7 +41,7 @@ _access_of = deferred("ottla.tools.connection.client_config", "access_of")
 @click.option("--schema", default="", metavar="COLUMNS", help="The columns, as in 'origin string, delay int'; default: read from the files (CSV: all strings).")  # fmt: skip
 @click.option("--compression", type=click.Choice(_CODECS), default="none", show_default=True,
               help="The compression codec.")  # fmt: skip
-@click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_pairs,
+@click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_settings,
               help="An option of Spark's reader, as in -X sep=; or -X header=false; may be repeated.")  # fmt: skip
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:

@@ -1,6 +1,7 @@
 """Decisions by access control lists, compared with a naive model."""
 
 from collections.abc import Iterable
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,7 @@ ALL, READ, WRITE, DESCRIBE = (
     AclOperation.WRITE,
     AclOperation.DESCRIBE,
 )
+RULES = Rules()
 NAMES = ["a", "ab", "abc", "b", "*"]
 
 bindings = st.builds(
@@ -56,6 +58,52 @@ def access_lists(entries: Iterable[AclBinding]) -> AccessLists:
     for pattern, entry in entries:
         lists.replace(pattern, {*lists.entries(pattern), entry})
     return lists
+
+
+def test_decision_names_the_entry_that_made_it() -> None:
+    """An entry that denies wins; of several that allow, the first by order is named."""
+    topic = ResourcePattern(TOPIC, "abc")
+    prefix = ResourcePattern(TOPIC, "a", PatternType.PREFIXED)
+    read = AclBinding(topic, AccessControlEntry("User:ann", "*", READ, ALLOW))
+    every = AclBinding(prefix, AccessControlEntry("User:*", "*", ALL, ALLOW))
+    denied = AclBinding(prefix, AccessControlEntry("User:*", "10.0.0.1", WRITE, DENY))
+    lists = access_lists([every, read, denied])
+
+    def decide(
+        operation: AclOperation, name: str = "abc", rules: Rules = RULES
+    ) -> tuple[bool, str]:
+        decision = lists.decide(rules, ANN, operation, TOPIC, name)
+        return decision.is_allowed, decision.rule
+
+    assert decide(READ) == (True, "ALLOW ALL to User:* from * on PREFIXED TOPIC a")
+    assert decide(WRITE) == (False, "DENY WRITE to User:* from 10.0.0.1 on PREFIXED TOPIC a")
+    assert decide(READ, "b") == (False, "no ACL for the resource")
+    assert decide(READ, "b", Rules(allows_if_no_acl=True))[0]
+    assert decide(WRITE, rules=Rules(frozenset({ANN.principal}))) == (True, "super user")
+
+
+def test_rule_of_an_entry_with_unknown_values_is_its_effect() -> None:
+    """As DescribeAcls shows the entry: by its stored values it would deny nothing."""
+    entry = AccessControlEntry("User:ann", None, AclOperation.UNKNOWN, PermissionType.UNKNOWN)
+    lists = access_lists([AclBinding(ResourcePattern(TOPIC, "abc"), entry)])
+    assert lists.decide(RULES, ANN, READ, TOPIC, "abc").rule == (
+        "DENY ALL to User:ann from * on LITERAL TOPIC abc, by an entry with unknown values"
+    )
+
+
+def test_of_several_denials_the_first_is_named() -> None:
+    """The order of a set differs from process to process."""
+    topic = ResourcePattern(TOPIC, "abc")
+    entries = [
+        AccessControlEntry("User:ann", host, operation, DENY)
+        for host in ("*", "10.0.0.1")
+        for operation in (ALL, READ)
+    ]
+    for ordered in permutations(entries):
+        lists = access_lists(AclBinding(topic, entry) for entry in ordered)
+        assert lists.decide(RULES, ANN, READ, TOPIC, "abc").rule.startswith(
+            "DENY ALL to User:ann from *"
+        )
 
 
 def allow(*entries: AclBinding, operation: AclOperation = READ, name: str = "abc") -> bool:

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from ottla.console.accounts.masked_copies import copy_masked
+from ottla.console.accounts.masking import Masking
+from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import topics
@@ -30,10 +33,18 @@ def list_topics(
 
 
 def copy_topic(
-    connection: ClusterConnection, name: str, *, target: str, with_records: bool = False
+    connection: ClusterConnection,
+    reader: Reader,
+    masks: Masking,
+    name: str,
+    *,
+    target: str,
+    with_records: bool = False,
 ) -> Change:
-    """Create a topic with the partitions and overrides of another, optionally with its records."""
-    return topics.copy_topic(connection, name, target, with_records=with_records)
+    """Create a topic with the partitions and overrides of another, optionally with its records.
+    Records with masked fields are copied by admins only, and the masking rules with them.
+    """
+    return copy_masked(connection, reader, masks, name, target, with_records)
 
 
 def read_statistics(

@@ -9,6 +9,7 @@ from ottla.console.model import configs, overview, partitions, producing, reassi
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
+from ottla.console.model.messages.copying import RecordCopy, copy_topic
 from ottla.console.model.requests import metadata, options
 from ottla.console.model.requests.metadata import (
     Topic,
@@ -54,7 +55,7 @@ def test_a_topic_lives(connection: ClusterConnection, topic: str) -> None:
     detail = topics.describe_topic(connection, topic)
     assert detail.overrides == {"retention.ms": "3600000"}
     assert sum(end or 0 for end in detail.end_offsets) == 100
-    copied = topics.copy_topic(connection, topic, f"{topic}-2", with_records=True)
+    copied = copy_topic(connection, topic, f"{topic}-2", records=RecordCopy((), lambda: None))
     assert "100 records" in copied.notes
     statistics = topics.read_statistics(connection, f"{topic}-2")
     assert (statistics.scanned, statistics.distinct_keys, statistics.superseded) == (100, 100, 0)

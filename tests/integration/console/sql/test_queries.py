@@ -11,6 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.clock import RealClock
+from ottla.console.accounts.reading import Reader
+from ottla.console.accounts.roles import Role
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.scanning import Span
@@ -26,6 +28,14 @@ RECORDS = 60
 STEP_MS = 3_600_000
 # A thousand billion rows, one after the other: it needs time, and no memory.
 ENDLESS = "SELECT sum(range % 7) FROM range(1000000000000)"
+
+
+def reader_of(user: str, rules: tuple[MaskingRule, ...] = (), session: str = "") -> Reader:
+    """Return a viewer with a session of its own."""
+    return Reader(user, session or f"session of {user}", Role.VIEWER, rules)
+
+
+ADA, BOB = reader_of("ada"), reader_of("bob")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +65,7 @@ def connection() -> Iterator[ClusterConnection]:
 def query(connection: ClusterConnection, sql: str, **limits: int | float) -> QueryResult:
     """Run a statement with other limits."""
     queries = Queries(RealClock(), QueryLimits(**limits))  # type: ignore[arg-type]
-    return queries.run(connection, "ada", sql)
+    return queries.run(connection, ADA, sql)
 
 
 def test_the_time_range_is_pushed_down_to_offsets(connection: ClusterConnection) -> None:
@@ -102,7 +112,7 @@ def test_masked_fields_are_masked_before_the_statement_sees_them(
     sql = (
         "SELECT DISTINCT country, _key, contains(_value, 'fr') FROM orders WHERE price IS NOT NULL"
     )
-    result = Queries(RealClock()).run(connection, "vera", sql, rules)
+    result = Queries(RealClock()).run(connection, reader_of("vera", rules), sql)
     assert result.rows == (("******", "******", False),)
 
 
@@ -127,15 +137,37 @@ def test_parquet_has_the_rows_with_their_types(
 ) -> None:
     """Another program reads them."""
     queries = Queries(RealClock())
-    queries.run(connection, "ada", "SELECT price, _time, item FROM orders WHERE price > 57")
-    stored = queries.last("ada")
+    queries.run(connection, ADA, "SELECT price, _time, item FROM orders WHERE price > 57")
+    stored = queries.last(ADA)
     assert stored is not None
-    assert queries.last("eve") is None
+    assert queries.last(reader_of("eve")) is None
     path = tmp_path / "result.parquet"
     path.write_bytes(stored.parquet)
     with duckdb.connect() as reader:
         rows = reader.execute(f"SELECT price, item.id FROM '{path}' ORDER BY 1").fetchall()
     assert rows == [(58, 58), (59, 59)]
+
+
+def test_result_belongs_to_its_session_and_its_rights(connection: ClusterConnection) -> None:
+    """Neither a new user of the same name, nor the same user with fewer rights, gets it."""
+    queries = Queries(RealClock())
+    queries.run(connection, ADA, "SELECT 1")
+    assert queries.last(reader_of("ada", session="another")) is None
+    assert queries.last(ADA) is not None
+    masked = ADA._replace(rules=(MaskingRule("orders"),))
+    assert queries.last(masked) is None
+    # It is forgotten, also if the rule is deleted later.
+    assert queries.last(ADA) is None
+    queries.run(connection, ADA, "SELECT 1")
+    assert queries.last(ADA._replace(role=Role.EDITOR)) is None
+
+
+def test_result_of_a_request_with_a_password_is_not_kept(connection: ClusterConnection) -> None:
+    """It has no session; other requests of the kind must not find it."""
+    queries = Queries(RealClock())
+    script = ADA._replace(session="")
+    queries.run(connection, script, "SELECT 1")
+    assert queries.last(script) is None
 
 
 @pytest.mark.parametrize(
@@ -212,7 +244,7 @@ def test_one_query_at_a_time_for_each_user_and_cancel(connection: ClusterConnect
 
     def run() -> None:
         try:
-            queries.run(connection, "ada", ENDLESS)
+            queries.run(connection, ADA, ENDLESS)
         except QueryRejected as error:
             reasons.append(str(error))
 
@@ -221,13 +253,13 @@ def test_one_query_at_a_time_for_each_user_and_cancel(connection: ClusterConnect
     while not queries.running("ada"):
         connection.pause(0.005)
     with pytest.raises(QueryBusy):
-        queries.run(connection, "ada", "SELECT 1")
-    assert queries.run(connection, "bob", "SELECT 1").rows == ((1,),)
+        queries.run(connection, ADA, "SELECT 1")
+    assert queries.run(connection, BOB, "SELECT 1").rows == ((1,),)
     assert not queries.cancel("eve")
     assert queries.cancel("ada")
     thread.join()
     assert reasons == ["the query is cancelled"]
-    assert queries.run(connection, "ada", "SELECT 1").rows == ((1,),)
+    assert queries.run(connection, ADA, "SELECT 1").rows == ((1,),)
 
 
 def test_a_cancel_counts_for_the_query_that_it_names(connection: ClusterConnection) -> None:
@@ -235,13 +267,13 @@ def test_a_cancel_counts_for_the_query_that_it_names(connection: ClusterConnecti
     queries = Queries(RealClock())
     assert not queries.cancel("ada", "first")
     with pytest.raises(QueryRejected, match="the query is cancelled"):
-        queries.run(connection, "ada", ENDLESS, query_id="first")
-    assert queries.run(connection, "bob", "SELECT 1", query_id="first").rows == ((1,),)
+        queries.run(connection, ADA, ENDLESS, query_id="first")
+    assert queries.run(connection, BOB, "SELECT 1", query_id="first").rows == ((1,),)
     reasons: list[str] = []
 
     def run() -> None:
         try:
-            queries.run(connection, "ada", ENDLESS, query_id="second")
+            queries.run(connection, ADA, ENDLESS, query_id="second")
         except QueryRejected as error:
             reasons.append(str(error))
 
@@ -255,4 +287,4 @@ def test_a_cancel_counts_for_the_query_that_it_names(connection: ClusterConnecti
     thread.join()
     assert reasons == ["the query is cancelled"]
     with pytest.raises(QueryRejected, match="64 characters"):
-        queries.run(connection, "ada", "SELECT 1", query_id="x" * 65)
+        queries.run(connection, ADA, "SELECT 1", query_id="x" * 65)

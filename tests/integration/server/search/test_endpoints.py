@@ -176,8 +176,29 @@ async def test_search_is_off_by_default(yard: Yard) -> None:
 )  # fmt: skip
 async def test_host_of_a_web_page_is_rejected(node: Node, host: str, status: int) -> None:
     """A page whose name was rebound to this address cannot read records (DNS rebinding)."""
-    assert (await request(node, "/search?topic=a", host=host))[0] == status
-    assert (await request(node, "/lag", host=host))[0] == status
+    pages = (
+        "/search?topic=a",
+        "/lag",
+        "/metrics",
+        "/jmx",
+        "/clients",
+        "/metrics/clients",
+        "/healthz",
+    )
+    for page in pages:
+        assert (await request(node, page, host=host))[0] == status
+
+
+async def test_operator_allows_other_hosts(yard: Yard) -> None:
+    """Prometheus may reach the port by a name that the broker does not know."""
+    settings = {**SETTINGS, "metrics.allowed.hosts": "*.example,metrics.test"}
+    node = await yard.start(settings=settings)
+    assert (await request(node, "/metrics", host="kafka.example:9308"))[0] == 200
+    assert (await request(node, "/metrics", host="metrics.test"))[0] == 200
+    assert (await request(node, "/metrics", host="evil.test"))[0] == 403
+    await node.stop()
+    own = await yard.start(settings={**SETTINGS, "advertised.listeners": "PLAINTEXT://b.example:1"})
+    assert (await request(own, "/metrics", host="B.example:9308"))[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ class Frames:
 def pass_frame(line: Line, frame: bytes, security: ListenerSecurity = SASL) -> list[bytes]:
     """Send a frame through the gate; return those that the dispatcher has received."""
     dispatcher = Frames()
-    gate = Gate(dispatcher, security, Limits(100, 1000, 0.0), lambda: 0.0, LoginCounts())
+    limits = Limits(100, 1000, 0.0)
+    gate = Gate(dispatcher, security, limits, lambda: 0.0, LoginCounts(), lambda *_: None)
     gate.frame(cast(Connection, line), memoryview(bytearray(frame)))
     return dispatcher.frames
 

@@ -179,7 +179,10 @@ def test_only_the_trust_store_of_the_login_module_counts(
 
 def test_keys_are_not_fetched_from_an_address_without_https(tmp_path: Path) -> None:
     """A redirect could lead there."""
-    with IdentityProvider() as provider, pytest.raises(ValueError, match="it redirects to http://"):
+    with (
+        IdentityProvider() as provider,
+        pytest.raises(OSError, match=r"redirects to http://.*, which is not encrypted"),
+    ):
         key_endpoint.get(f"{provider.url}moved")
 
 

@@ -21,7 +21,7 @@ from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
 from ottla.server.authentication import gate as gates
 from ottla.server.authentication.gate import Gate
-from ottla.server.authentication.identity import LoginCounts, user_of
+from ottla.server.authentication.identity import FailedLogin, LoginCounts, user_of
 from ottla.server.authentication.logins import Logins
 from ottla.server.handlers import sasl_authenticate
 from ottla.testing.sim.loop import SimLoop
@@ -57,7 +57,15 @@ class Site:
             {"SASL": SASL}, dict, SeededRng(1), self.clock, counts={"SASL": self.counts}
         )
         limits = gates.Limits(65_536, 1_000_000, 0.1)
-        gate = Gate(self, SASL, limits, self.clock.monotonic, self.counts, self.attempts)
+        gate = Gate(
+            self,
+            SASL,
+            limits,
+            self.clock.monotonic,
+            self.counts,
+            lambda _, login: self.reported.append(login),
+            self.attempts,
+        )
         self.endpoint = Endpoint(
             "SASL",
             limits=Limits(frame_bytes_max=65_536),
@@ -68,6 +76,7 @@ class Site:
         self.endpoint.is_gated = True
         self._gate = gate
         self.users: list[str] = []
+        self.reported: list[FailedLogin] = []
 
     async def open(self) -> None:
         await self.endpoint.open(self.network.host("broker"), "broker", PORT)
@@ -89,8 +98,9 @@ class Site:
         header = headers.decode_request_header(frame)
         request, _ = schema.decode(SaslAuthenticateRequest, 1, frame, header.body_position)
         options = SimpleNamespace(integer={_DELAY: 100}.__getitem__)
-        broker = SimpleNamespace(options=options)
-        context = cast(Any, SimpleNamespace(connection=connection, broker=broker))
+        audit = SimpleNamespace(login_failed=lambda *event: self.reported.append(event[-1]))
+        broker = SimpleNamespace(options=options, audit=audit)
+        context = cast(Any, SimpleNamespace(connection=connection, broker=broker, client_id="test"))
         result = sasl_authenticate.handle(context, request)
         if isinstance(result, SaslAuthenticateResponse):
             connection.send(headers.encode_response_parts(header.correlation_id, result, 1))

@@ -42,7 +42,7 @@ class Client:
         self.connection = self.context.connection
         self.connection.pass_to = lambda handler, _: setattr(self, "handler", handler)
         limits = Limits(1000, 1000, 0.0)
-        self.gate = Gate(self, SECURITY, limits, self.clock.monotonic, self.counts)
+        self.gate = Gate(self, SECURITY, limits, self.clock.monotonic, self.counts, lambda *_: None)
         self.handler: Any = self.gate
         self.served: list[int] = []
         self.request: Any = None

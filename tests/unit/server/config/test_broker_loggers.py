@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.logs import AUDIT
 from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.config import broker_loggers
 
@@ -104,3 +105,11 @@ def test_levels_are_restored() -> None:
     assert chosen.level == logging.WARNING
     assert logging.getLogger(new).level == logging.NOTSET
     chosen.setLevel(logging.NOTSET)
+
+
+def test_level_of_the_audit_log_cannot_be_changed() -> None:
+    """A client could silence it otherwise."""
+    logging.getLogger(AUDIT)
+    assert AUDIT not in broker_loggers.levels()
+    with pytest.raises(ApiError, match=r"Unknown logger 'ottla\.audit'"):
+        broker_loggers.alter(change(AUDIT, "FATAL"), validate_only=False)
