@@ -1,4 +1,4 @@
-"""Generated inputs: recorded from Kafka Streams' test driver, and played on it if Java is installed."""
+"""Generated inputs: recorded from Kafka Streams' test driver, and nightly played on it."""
 
 import pytest
 

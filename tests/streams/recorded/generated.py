@@ -1,8 +1,9 @@
-"""Generated inputs with their output in Kafka Streams: `python -m tests.streams.recorded.generated`.
+"""Generated inputs with their output in Kafka Streams.
 
-Plays one random input of each scenario with parameters on Kafka Streams' own TopologyTestDriver, and
-writes its output into a file of the folder `generated`. test_compared.py replays the files on our
-driver, without Java; `make nightly` also compares with a running Kafka Streams.
+`python -m tests.streams.recorded.generated` plays one random input of each scenario with parameters
+on Kafka Streams' own TopologyTestDriver, and writes its output into a file of the folder
+`generated`. test_compared.py replays the files on our driver, without Java; `make nightly` also
+compares with a running Kafka Streams.
 """
 
 import random
