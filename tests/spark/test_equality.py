@@ -109,7 +109,7 @@ def _unclocked() -> dict[str, list[str]]:
 
 
 def _lines_by_topic(name: str, count: int | None) -> dict[str, list[str]]:
-    """Return the lines that a scenario wrote in Kafka Streams for the first events, by our topics."""
+    """Return the lines that Kafka Streams wrote for a scenario's first events, by our topics."""
     entries: dict[str, list[str]] = {}
     for _, lines in transcript(name)[1][:count]:
         for text_line in lines:
