@@ -32,7 +32,8 @@ def collector():  # type: ignore[no-untyped-def]
 
 
 def node(folder: Path, listener: str = "PLAINTEXT://127.0.0.1:0") -> Node:
-    return Node({"log.dirs": str(folder), "listeners": listener})
+    options = {"allow.insecure.listeners": "true"}
+    return Node({"log.dirs": str(folder), "listeners": listener, **options})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
