@@ -56,6 +56,7 @@ _COMMANDS = [
 def test_commands_of_the_pages_exist(page: str, command: str) -> None:
     """Each has the nouns, verbs, options and arguments of the page."""
     try:
-        _parse(shlex.split(command))
+        # A reference is resolved when the command runs; here its file does not exist.
+        _parse(shlex.split(re.sub(r"\$\{\w+:[^}]*\}", "text", command)))
     except click.UsageError as error:
         assert _MISSING in error.format_message(), page
