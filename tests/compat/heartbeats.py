@@ -6,6 +6,7 @@ A member stays in its group for the session timeout (45 seconds) after a heartbe
 import io
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -22,7 +23,7 @@ from ottla.base.errors import ErrorCode
 LEAVING = -1
 """The epoch with which a member leaves its group."""
 _PATIENCE_S = 30.0
-_PAUSE_S = 0.05
+_PAUSE = threading.Event()
 _CLIENT = b"client"
 
 
@@ -131,7 +132,7 @@ def join(heartbeat: Callable[[int], Any]) -> Any:
         except HeartbeatError as error:
             if error.code != ErrorCode.UNKNOWN_SERVER_ERROR or time.monotonic() > deadline:
                 raise
-            time.sleep(_PAUSE_S)
+            _PAUSE.wait(0.05)
     while not _is_assigned(response):
         assert time.monotonic() < deadline, response
         response = heartbeat(int(response.member_epoch))

@@ -187,7 +187,7 @@ def free_ports(count: int) -> list[int]:
             probe.close()
 
 
-# Runs programs of a class path once, in a folder, with these options of Java, until they have ended.
+# Runs programs of a class path once, in a folder, with these options of Java, until they end.
 Training = Callable[[str, Path, tuple[str, ...]], None]
 
 

@@ -15,8 +15,8 @@ from tests.compat.recorded.record import FOLDER
 
 pytestmark = pytest.mark.slow
 
-# These transcripts wait for timeouts: they are played, each to a broker of its own, while the others
-# run, and are judged last.
+# These transcripts wait for timeouts: they are played, each to a broker of its own, while the
+# others run, and are judged last.
 WAITING = (
     "consumer_groups_limits",
     "consumer_groups_interval",
