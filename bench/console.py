@@ -27,11 +27,11 @@ from urllib.parse import urlencode, urlsplit
 from ottla.base.clock import RealClock
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterSettings
+from ottla.console.model.controllers import ControllerReader
 from ottla.console.model.overview import take_sample
-from ottla.console.model.requests.controllers import ControllerReader
-from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
+from ottla.operations.survey.metadata import read_metadata
 from ottla.testing.process import COMMAND, BrokerProcess
 
 TOPICS, PARTITIONS, ROUNDS, IDLE_S, SETTLE_S = 1000, 10, 11, 120, 15

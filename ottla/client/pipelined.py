@@ -6,7 +6,6 @@ as the protocol guarantees. Requests are sent by a gathering write; responses ar
 buffer that is reused.
 """
 
-import socket
 import struct
 import time
 from collections import deque
@@ -88,11 +87,6 @@ class PipelinedConnection(Connection):
         """Close the socket and drop all outstanding responses; idempotent."""
         super().close()
         self._expected.clear()
-
-    def _opened(self) -> socket.socket:
-        if self._socket is None:
-            raise NotReachable(f"the connection to {self.address} is closed")
-        return self._socket
 
     def _send_parts(self, parts: list[Buffer]) -> None:
         opened = self._opened()

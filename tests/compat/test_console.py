@@ -9,11 +9,11 @@ from ottla.client import AdminClient
 from ottla.console.model import acls_users_quotas as access
 from ottla.console.model import configs, groups, offsets, reassignments, topics
 from ottla.console.model.brokers import list_api_versions, list_brokers
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.messages.browsing import BrowseRequest, Seek, browse
 from ottla.console.model.overview import read_overview
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from tests.compat import java
 
 pytestmark = [

@@ -16,9 +16,9 @@ from ottla.client import AdminClient, Consumer, ConsumerRecord, Producer
 from ottla.client.config.properties import write_properties
 from ottla.client.errors import NotReachable
 from ottla.console.accounts import passwords
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.tools import main
 from ottla.tools.scripts import entry
 from tests.compat.secured import JAAS, PASSWORD, Secured

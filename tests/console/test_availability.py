@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import OttlaError
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 

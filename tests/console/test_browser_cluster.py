@@ -9,10 +9,10 @@ from kazoo.client import KazooClient
 from playwright.sync_api import Browser, Page, expect
 
 from ottla.console.accounts.roles import Role
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.model.reassignments import Goal, ReassignmentRequest, execute, plan_moves
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess
 from tests.console.chromium import Watched

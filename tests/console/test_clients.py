@@ -11,10 +11,10 @@ from playwright.sync_api import expect
 from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.console.model.configs import ConfigKind, ConfigResource, alter_config
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
-from ottla.console.model.requests.clients import ClientRow, describe_client, list_clients
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.clients import ClientRow, describe_client, list_clients
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 from tests.console.chromium import admin_page, chromium, without_errors
 from tests.console.conftest import commit

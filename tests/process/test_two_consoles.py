@@ -12,9 +12,9 @@ import pytest
 from ottla.console.accounts.database import FILE_NAME
 from ottla.console.alerts.channels import Channel, ChannelKind
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from ottla.testing.process import COMMAND
 from tests.console.session import PASSWORD, ConsoleSession

@@ -81,14 +81,10 @@ def list_offsets(
     """
 
     def attempt() -> dict[TopicPartition, FoundOffset]:
-        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        for key, leader in brokers.leaders(list(timestamps)).items():
-            by_leader[leader].append(key)
+        leaders = brokers.leaders(list(timestamps))
+        requests = list_offsets_requests(leaders, timestamps, isolation_level)
         offsets: dict[TopicPartition, FoundOffset] = {}
-        for leader, keys in by_leader.items():
-            remaining = {key: timestamps[key] for key in keys}
-            request = _list_offsets_request(remaining, isolation_level)
-            response = brokers.ask_node(leader, request, ListOffsetsResponse)
+        for response in brokers.ask_nodes(requests, ListOffsetsResponse).values():
             offsets.update(_found_offsets(response, omits_unknown=omits_unknown))
         keys = [key for key in timestamps if key in offsets or not omits_unknown]
         return {key: offsets[key] for key in keys}
@@ -171,17 +167,33 @@ def commit_request(
     )
 
 
-def _list_offsets_request(
-    timestamps: Mapping[TopicPartition, int], isolation_level: int
-) -> ListOffsetsRequest:
-    by_topic: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
-    for (topic, partition), timestamp in timestamps.items():
-        by_topic[topic].append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
-    return ListOffsetsRequest(
-        replica_id=_FROM_A_CLIENT,
-        isolation_level=isolation_level,
-        topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in by_topic.items()],
+def list_offsets_requests(
+    leaders: Mapping[TopicPartition, int],
+    timestamps: Mapping[TopicPartition, int] | int,
+    isolation_level: int,
+) -> dict[int, ListOffsetsRequest]:
+    """Return the request to each leader, for one timestamp or one of each partition."""
+    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(
+        lambda: defaultdict(list)
     )
+    # Equal rows of different topics are one object.
+    rows: dict[tuple[int, int], ListOffsetsPartition] = {}
+    for key, leader in leaders.items():
+        timestamp = timestamps if isinstance(timestamps, int) else timestamps[key]
+        row = rows.get((key[1], timestamp))
+        if row is None:
+            row = rows[key[1], timestamp] = ListOffsetsPartition(
+                partition_index=key[1], timestamp=timestamp
+            )
+        by_leader[leader][key[0]].append(row)
+    return {
+        leader: ListOffsetsRequest(
+            replica_id=_FROM_A_CLIENT,
+            isolation_level=isolation_level,
+            topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in topics.items()],
+        )
+        for leader, topics in by_leader.items()
+    }
 
 
 def _found_offsets(

@@ -270,6 +270,11 @@ def _log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
         node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
     )
     check(response.error_code)
+    return directories_of(response)
+
+
+def directories_of(response: DescribeLogDirsResponse) -> list[LogDirectory]:
+    """Return the log directories of a response."""
     return [
         LogDirectory(
             result.log_dir,

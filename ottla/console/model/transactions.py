@@ -7,12 +7,11 @@ from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
 from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.groups import find_transaction_coordinator
-from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.console.model.requests.producers import read_producers
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import leaders_of, read_metadata, read_topic
+from ottla.operations.survey.nodes import ask_nodes
+from ottla.operations.survey.producers import read_producers
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -89,7 +88,6 @@ def list_transactions(
 
 def describe_transaction(connection: ClusterConnection, transactional_id: str) -> TransactionRow:
     """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND."""
-    coordinator = find_transaction_coordinator(connection, transactional_id)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
     def attempt(brokers: Brokers) -> TransactionRow:
@@ -101,6 +99,7 @@ def describe_transaction(connection: ClusterConnection, transactional_id: str) -
         return _described(coordinator, row, connection.now_ms())
 
     with connection.brokers() as brokers:
+        coordinator = brokers.find_coordinator(transactional_id, is_group=False)
         return brokers.retry(lambda: attempt(brokers))
 
 

@@ -1,5 +1,6 @@
 """Routing to any broker, the controller or a coordinator, with retries while the cluster changes."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -259,3 +260,34 @@ def test_node_ids_are_those_of_now(pair: tuple[Any, Any]) -> None:
         assert brokers.node_ids() == [1, 2]
         first.peers = [first]
         assert brokers.node_ids() == [1]
+
+
+def test_several_brokers_work_at_the_same_time(pair: tuple[Any, Any]) -> None:
+    """Every broker receives its request before the first response is read."""
+    first, second = pair
+    both = threading.Barrier(2, timeout=10)
+
+    def delete(request: Any) -> DeleteGroupsResponse:
+        both.wait()
+        return _deleted(request)
+
+    first.answers["DeleteGroups"] = second.answers["DeleteGroups"] = delete
+    requests = {node: DeleteGroupsRequest(groups_names=[f"g{node}"]) for node in (1, 2)}
+    with Brokers(first.bootstrap) as brokers:
+        responses = brokers.ask_nodes(requests, DeleteGroupsResponse)
+    names = {node: row.results[0].group_id for node, row in responses.items()}
+    assert names == {1: "g1", 2: "g2"}
+
+
+def test_an_unread_response_is_not_that_of_a_later_request(pair: tuple[Any, Any]) -> None:
+    """If one of several brokers fails, the connections to the others are replaced."""
+    first, second = pair
+    second.answers["DeleteGroups"] = _deleted
+    first.answers["DeleteGroups"] = lambda request: None
+    requests = {node: DeleteGroupsRequest(groups_names=[f"g{node}"]) for node in (1, 2)}
+    with Brokers(first.bootstrap) as brokers:
+        with pytest.raises(NotReachable):
+            brokers.ask_nodes(requests, DeleteGroupsResponse)
+        later = DeleteGroupsRequest(groups_names=["later"])
+        response = brokers.ask_node(2, later, DeleteGroupsResponse)
+    assert response.results[0].group_id == "later"

@@ -9,18 +9,18 @@ from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin import topics as admin
-from ottla.client.admin.configs import ConfigSource, ResourceType
+from ottla.client.admin.configs import ConfigSource, Resource, ResourceType
 from ottla.client.admin.offsets import EARLIEST, LATEST, FoundOffset
 from ottla.client.transport import LibrdkafkaError, translate
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.masking import MaskingRule, require_unmasked
 from ottla.console.model.messages.scanning import Scan, Scanned, Span
 from ottla.console.model.messages.values import Cancelled, never
-from ottla.console.model.requests.metadata import Key, leaders_of, read_topic
-from ottla.console.model.requests.offsets import find_offsets
-from ottla.console.model.requests.options import read_options
-from ottla.console.model.requests.records import FetchLimits
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, leaders_of, read_topic
+from ottla.operations.survey.offsets import find_offsets
+from ottla.operations.survey.options import read_options
+from ottla.operations.survey.records import FetchLimits
 
 Report = Callable[[int, int], None]
 
@@ -65,8 +65,8 @@ def copy_topic(
     topic = read_topic(connection, source)
     overrides = {
         row.name: row.value
-        for row in read_options(connection, ResourceType.TOPIC, source)
-        if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG and row.value is not None
+        for row in read_options(connection, Resource(ResourceType.TOPIC, source))
+        if row.source == ConfigSource.DYNAMIC_TOPIC_CONFIG and row.value is not None
     }
     with connection.brokers() as brokers:
         created = admin.create_topic(

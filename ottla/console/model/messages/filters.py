@@ -14,7 +14,7 @@ from typing import Any
 from ottla.base.errors import ConfigError
 from ottla.console.model.messages.json_paths import JsonPath
 from ottla.console.model.messages.patterns import Pattern
-from ottla.console.numbers import whole_number
+from ottla.operations.numbers import whole_number
 
 
 class Field(StrEnum):

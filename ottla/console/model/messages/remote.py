@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
 from ottla.console.model.messages.scanning import Span
 from ottla.console.model.messages.values import BrowseRequest, Seek
-from ottla.console.model.requests.http import HttpError, get_lines
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import HttpError, get_lines
 from ottla.wire.records.records import Record
 
 _TEXTS = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)

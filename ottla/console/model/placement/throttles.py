@@ -15,9 +15,9 @@ from ottla.client.admin.moves.throttles import (
 )
 from ottla.client.admin.replicas import list_partition_reassignments
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key, read_metadata
-from ottla.console.model.requests.options import read_topic_options
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, read_metadata
+from ottla.operations.survey.options import read_topic_options
 
 
 def limit(

@@ -16,11 +16,11 @@ from ottla.console.model.offsets import (
     plan_undo,
     to_csv,
 )
-from ottla.console.model.requests.metadata import Key
-from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.pages.groups.groups import group_of
 from ottla.console.pages.topics.messages import parse_time
+from ottla.operations.numbers import INT_MAX, natural_number
+from ottla.operations.survey.metadata import Key
 
 # A field for each partition: `at:TOPIC:PARTITION` has a new offset, `pick` a selected partition.
 _NEW_OFFSET = "at:"

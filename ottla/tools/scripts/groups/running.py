@@ -107,7 +107,7 @@ def all_groups(brokers: Brokers) -> list[str]:
 
 def coordinator_of(brokers: Brokers, group: str) -> tuple[str, int]:
     """Return the address of a group's coordinator, and its node id."""
-    node_id = brokers._coordinator(0, group)
+    node_id = brokers.group_coordinator(group)
     address = brokers.address(node_id)
     return f"{address.host}:{address.port}", node_id
 

@@ -16,10 +16,11 @@ from ottla.console.alerts.addresses import parse_networks
 from ottla.console.alerts.alerting import Alerts
 from ottla.console.alerts.channels import Channel, ChannelKind
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.connections import ClusterCatalogue, ClusterSettings
-from ottla.console.model.requests.errors import read_error_counts
+from ottla.console.model.catalogue import ClusterCatalogue
 from ottla.console.model.topics import NewTopic, create_topic, delete_topic
 from ottla.console.state import Console, ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
+from ottla.operations.survey.errors import read_error_counts
 from ottla.testing import Cluster
 from tests.unit.console.alerts.receivers import Receiver, running
 

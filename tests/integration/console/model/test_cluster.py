@@ -7,17 +7,17 @@ from ottla.client.errors import Unsupported
 from ottla.console.model import acls_users_quotas as access
 from ottla.console.model import configs, overview, partitions, producing, reassignments, topics
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.messages.copying import RecordCopy, copy_topic
-from ottla.console.model.requests import metadata, options
-from ottla.console.model.requests.metadata import (
+from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
+from ottla.operations.survey import metadata, options
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
+from ottla.operations.survey.metadata import (
     Topic,
     read_metadata,
     read_topic,
     unknown_topic,
 )
-from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess, run_command
 

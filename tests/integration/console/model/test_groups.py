@@ -6,11 +6,11 @@ from confluent_kafka import Producer
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, Consumer
 from ottla.console.model import groups, offsets, topics
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.groups import LagPoint, forecast_catch_up
 from ottla.console.model.offsets import PlanOutdated, ResetRequest, Strategy
 from ottla.console.model.overview import take_sample
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
 _T0 = 1_767_225_600_000

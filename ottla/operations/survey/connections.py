@@ -1,4 +1,4 @@
-"""Connections to clusters: settings, a pool of broker connections, a cache, and the catalogue.
+"""A connection to a cluster: its settings, a pool of connections to its brokers, and a cache.
 
 All connections to a cluster have the security of its options: the blocking ones of pages and
 samples, and those of librdkafka's producers.
@@ -52,10 +52,6 @@ class ClusterUnavailable(OttlaError):
 
 class LoginRefused(ClusterUnavailable):
     """A broker refuses the user, the password or the mechanism of a cluster's options."""
-
-
-class UnknownCluster(OttlaError):
-    """The catalogue has no cluster of this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,50 +309,6 @@ class ClusterConnection:
                 self._idle.append(lent)
                 return
         lent.close()
-
-
-class ClusterCatalogue:
-    """The clusters of the console by name, in the order of their addition; for any thread."""
-
-    def __init__(self) -> None:
-        self._connections: dict[str, ClusterConnection] = {}
-        self._lock = threading.Lock()
-
-    def add(self, connection: ClusterConnection) -> None:
-        """Add a cluster; ConfigError if its name is in use."""
-        with self._lock:
-            if connection.name in self._connections:
-                raise ConfigError(
-                    f"there is already a cluster {connection.name!r}: choose another name"
-                )
-            self._connections[connection.name] = connection
-
-    def remove(self, name: str) -> None:
-        """Close and remove a cluster; UnknownCluster if there is none."""
-        self.get(name).close()
-        with self._lock:
-            self._connections.pop(name, None)
-
-    def get(self, name: str) -> ClusterConnection:
-        """Return a cluster; UnknownCluster if there is none."""
-        with self._lock:
-            if name not in self._connections:
-                known = ", ".join(self._connections) or "none"
-                raise UnknownCluster(f"There is no cluster {name!r}. Known clusters: {known}.")
-            return self._connections[name]
-
-    def names(self) -> list[str]:
-        """Return the names of all clusters."""
-        with self._lock:
-            return list(self._connections)
-
-    def close(self) -> None:
-        """Close every connection; idempotent."""
-        with self._lock:
-            connections = list(self._connections.values())
-            self._connections.clear()
-        for connection in connections:
-            connection.close()
 
 
 def _quietly(load: Callable[[], object]) -> None:

@@ -1,29 +1,28 @@
 """Groups of the whole cluster: listings, descriptions and committed offsets in few requests."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.answers import check
+from ottla.client.admin.groups import (
+    Group,
+    GroupListing,
+    classic_group,
+    consumer_group,
+    listings_of,
+)
 from ottla.client.admin.offsets import CommittedOffset, committed_offsets
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key, read_metadata
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.wire import consumer_protocol
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, read_metadata
+from ottla.operations.survey.nodes import ask_nodes
 from ottla.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from ottla.wire.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -38,35 +37,19 @@ CLASSIC = "classic"
 CONSUMER = "consumer"
 # Later versions of OffsetFetch use topic ids.
 _NAMES_VERSION = 9
-_GROUP_KEY = 0
-_TRANSACTION_KEY = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A group with the broker that lists it, which is its coordinator."""
-
-    group_id: str
-    protocol_type: str
-    state: str
-    type: str
-    coordinator: int
 
 
 def list_groups(
     connection: ClusterConnection, *, states: Sequence[str] = (), types: Sequence[str] = ()
-) -> list[Listing]:
-    """Return the groups of all brokers that respond, by id."""
+) -> list[GroupListing]:
+    """Return the groups of all brokers that respond, by id, with their type in small letters."""
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
-    def ask(brokers: Brokers, node: int) -> list[Listing]:
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+    def ask(brokers: Brokers, node: int) -> list[GroupListing]:
         response = brokers.ask_node(node, request, ListGroupsResponse)
-        if response.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            check(response.error_code)
-        return [
-            Listing(row.group_id, row.protocol_type, row.group_state, row.group_type.lower(), node)
-            for row in response.groups
-        ]
+        if response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return []
+        return [replace(row, type=row.type.lower()) for row in listings_of(node, response)]
 
     results = ask_nodes(connection, read_metadata(connection).nodes, ask)
     # While a coordinator moves, two brokers may list a group.
@@ -87,7 +70,7 @@ class Membership:
 
 
 def memberships_of(
-    connection: ClusterConnection, listings: Iterable[Listing]
+    connection: ClusterConnection, listings: Iterable[GroupListing]
 ) -> dict[str, Membership]:
     """Return the memberships of classic and consumer groups; groups that fail are absent.
 
@@ -100,16 +83,6 @@ def memberships_of(
         **_by_coordinator(connection, classic, _ask_classic),
         **_by_coordinator(connection, modern, _ask_consumer),
     }
-
-
-def find_group_coordinator(connection: ClusterConnection, group_id: str) -> int:
-    """Return the node id of a group's coordinator."""
-    return _find_coordinator(connection, _GROUP_KEY, group_id)
-
-
-def find_transaction_coordinator(connection: ClusterConnection, transactional_id: str) -> int:
-    """Return the node id of a transactional id's coordinator."""
-    return _find_coordinator(connection, _TRANSACTION_KEY, transactional_id)
 
 
 def committed_of(
@@ -151,42 +124,20 @@ def _one_by_one(
 def _ask_classic(names: list[str], brokers: Brokers, node: int) -> dict[str, Membership]:
     request = DescribeGroupsRequest(groups=names)
     response = brokers.ask_node(node, request, DescribeGroupsResponse)
-    return {
-        row.group_id: Membership(len(row.members), _assigned_topics(row), row.protocol_data)
-        for row in response.groups
-        if not row.error_code
-    }
-
-
-def _assigned_topics(group: DescribedGroup) -> frozenset[str]:
-    # Other protocols, such as Connect's, have their own format.
-    if group.protocol_type != CONSUMER:
-        return frozenset()
-    return frozenset(
-        topic.topic
-        for member in group.members
-        if member.member_assignment
-        for topic in consumer_protocol.decode_assignment(
-            member.member_assignment
-        ).assigned_partitions
-    )
+    groups = [classic_group(row) for row in response.groups if not row.error_code]
+    return {group.group_id: _membership(group, group.assignor) for group in groups}
 
 
 def _ask_consumer(names: list[str], brokers: Brokers, node: int) -> dict[str, Membership]:
     request = ConsumerGroupDescribeRequest(group_ids=names)
     response = brokers.ask_node(node, request, ConsumerGroupDescribeResponse)
-    return {
-        row.group_id: Membership(
-            len(row.members),
-            frozenset(
-                topic.topic_name
-                for member in row.members
-                for topic in member.assignment.topic_partitions
-            ),
-        )
-        for row in response.groups
-        if not row.error_code
-    }
+    groups = [consumer_group(row) for row in response.groups if not row.error_code]
+    return {group.group_id: _membership(group) for group in groups}
+
+
+def _membership(group: Group, assignor: str = "") -> Membership:
+    topics = {topic for member in group.members for topic, _ in member.assignment}
+    return Membership(len(group.members), frozenset(topics), assignor)
 
 
 def _by_coordinator(
@@ -210,14 +161,3 @@ def _offsets(group: OffsetFetchResponseGroup) -> dict[Key, CommittedOffset]:
         for row in topic.partitions
         if not row.error_code and row.committed_offset >= 0
     }
-
-
-def _find_coordinator(connection: ClusterConnection, key_type: int, key: str) -> int:
-    def attempt(brokers: Brokers) -> int:
-        request = FindCoordinatorRequest(key=key, key_type=key_type)
-        response = brokers.ask(request, FindCoordinatorResponse, max_version=3)
-        check(response.error_code, response.error_message)
-        return int(response.node_id)
-
-    with connection.brokers() as brokers:
-        return brokers.retry(partial(attempt, brokers))

@@ -2,8 +2,8 @@
 
 import re
 
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.http import HttpError, get_lines
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import HttpError, get_lines
 
 _METRIC = b"kafka_network_requestmetrics_errors_total{"
 _VALUE = re.compile(rb"}\s+([0-9.eE+]+)")

@@ -14,11 +14,11 @@ from urllib.parse import urlencode
 
 from ottla.base.errors import ApiError
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.http import HttpError, get_lines
-from ottla.console.model.requests.metadata import Key
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.console.model.requests.records import Fetched, FetchLimits, fetch, whole_batches
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import HttpError, get_lines
+from ottla.operations.survey.metadata import Key
+from ottla.operations.survey.nodes import ask_nodes
+from ottla.operations.survey.records import Fetched, FetchLimits, fetch, whole_batches
 from ottla.wire.records import batch
 from ottla.wire.records.records import decode_batch
 

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from ottla.base.errors import ApiError
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
-from ottla.console.model.requests.clients import ClientMetric, describe_client, list_clients
+from ottla.operations.survey.clients import ClientMetric, describe_client, list_clients
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
 METRIC = {"name": "a.rate", "labels": {"node": "1"}, "value": None, "is_delta": True}

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from ottla.console.model import topics
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.producing import ProduceRequest, produce
-from ottla.console.model.requests.http import HttpError, get_lines
-from ottla.console.model.requests.lag import Age, ages_of
+from ottla.operations.lag.ages import Age, ages_of
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
+from ottla.operations.survey.http import HttpError, get_lines
 from ottla.testing import Cluster
 
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from ottla.client.admin.transactions import ActiveProducer, active_producer
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key
-from ottla.console.model.requests.nodes import ask_nodes
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key
+from ottla.operations.survey.nodes import ask_nodes
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

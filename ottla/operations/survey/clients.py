@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.http import HttpError, get_lines
-from ottla.console.model.requests.metadata import read_metadata
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import HttpError, get_lines
+from ottla.operations.survey.metadata import read_metadata
 
 T = TypeVar("T")
 

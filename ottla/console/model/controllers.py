@@ -1,8 +1,7 @@
 """The active controller of a cluster and its epoch.
 
-In KRaft they are the leader of the quorum: DescribeQuorum (API key 55, KIP-595), version 0. Ottla's
-brokers do not serve this API, and no other part of Ottla sends it: its message is declared here.
-Only the fields of the leader are of interest; voters and observers are read and dropped.
+In KRaft they are the leader of the quorum: DescribeQuorum (KIP-595), which Ottla's brokers do not
+serve.
 """
 
 import logging
@@ -13,11 +12,16 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin.answers import check
 from ottla.client.errors import Unsupported
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.http import get_lines
-from ottla.console.model.requests.metadata import Metadata
 from ottla.console.model.zookeeper import has_tree, read_znode
-from ottla.wire.schema import Message, Struct, array, int16, int32, int64, string
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import get_lines
+from ottla.operations.survey.metadata import Metadata
+from ottla.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -40,48 +44,6 @@ class Controller:
 
     node_id: int
     epoch: int | None
-
-
-class _PartitionRequest(Struct):
-    partition_index: int = int32()
-
-
-class _TopicRequest(Struct):
-    topic_name: str = string()
-    partitions: list[_PartitionRequest] = array(_PartitionRequest)
-
-
-class DescribeQuorumRequest(Message, api_key=55, versions=(0, 0), flexible_since=0):
-    """Request of DescribeQuorum."""
-
-    topics: list[_TopicRequest] = array(_TopicRequest)
-
-
-class _Replica(Struct):
-    replica_id: int = int32()
-    log_end_offset: int = int64()
-
-
-class _Partition(Struct):
-    partition_index: int = int32()
-    error_code: int = int16()
-    leader_id: int = int32()
-    leader_epoch: int = int32()
-    high_watermark: int = int64()
-    current_voters: list[_Replica] = array(_Replica)
-    observers: list[_Replica] = array(_Replica)
-
-
-class _Topic(Struct):
-    topic_name: str = string()
-    partitions: list[_Partition] = array(_Partition)
-
-
-class DescribeQuorumResponse(Message, api_key=55, versions=(0, 0), flexible_since=0):
-    """Response of DescribeQuorum."""
-
-    error_code: int = int16()
-    topics: list[_Topic] = array(_Topic)
 
 
 def read_controller_id(connection: ClusterConnection, metadata: Metadata) -> int:
@@ -155,9 +117,9 @@ def _read_quorum_leader(connection: ClusterConnection) -> Controller | None:
     KRaft's metadata names any broker as the controller, because brokers forward its requests: it is
     no substitute if the quorum is not reported.
     """
-    request = DescribeQuorumRequest(
-        topics=[_TopicRequest(topic_name=_LOG, partitions=[_PartitionRequest(partition_index=0)])]
-    )
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = DescribeQuorumRequestTopicData(topic_name=_LOG, partitions=[partition])
+    request = DescribeQuorumRequest(topics=[topic])
     try:
         with connection.brokers() as brokers:
             response = brokers.ask(request, DescribeQuorumResponse)

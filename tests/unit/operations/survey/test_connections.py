@@ -1,16 +1,14 @@
-"""Settings, the cache, the pool and the catalogue of clusters."""
+"""Settings, the cache and the pool of a connection to a cluster."""
 
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.console.model.connections import (
-    ClusterCatalogue,
+from ottla.operations.survey.connections import (
     ClusterConnection,
     ClusterSettings,
     ClusterUnavailable,
-    UnknownCluster,
 )
-from ottla.console.model.requests.metadata import read_metadata
+from ottla.operations.survey.metadata import read_metadata
 
 _NOWHERE = "127.0.0.1:1"
 SASL = {
@@ -72,16 +70,3 @@ def test_an_absent_cluster_is_reported_with_its_name() -> None:
     """The error names the cluster, the address and the remedy."""
     with pytest.raises(ClusterUnavailable, match=r"'east'.*127\.0\.0\.1:1.*Check"):
         read_metadata(_connection())
-
-
-def test_the_catalogue_knows_clusters_by_name() -> None:
-    """A name is unique; an unknown one is reported with the known names."""
-    catalogue = ClusterCatalogue()
-    catalogue.add(_connection())
-    with pytest.raises(ConfigError, match="already"):
-        catalogue.add(_connection())
-    with pytest.raises(UnknownCluster, match="Known clusters: east"):
-        catalogue.get("west")
-    assert catalogue.names() == ["east"]
-    catalogue.remove("east")
-    assert catalogue.names() == []

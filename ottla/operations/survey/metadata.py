@@ -1,19 +1,13 @@
 """The metadata of a whole cluster in one request, cached for a second."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.topics import Partition, Topic
-from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
+from ottla.client.admin.cluster import Broker
+from ottla.client.admin.topics import Topic, topic_of
+from ottla.operations.survey.connections import ClusterConnection
 
 Key = tuple[str, int]
 State = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -28,22 +22,12 @@ _TRANSIENT = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AV
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A running broker with the address that it advertises."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Metadata:
     """The brokers and topics of a cluster; `controller_id` is -1 while there is none."""
 
     cluster_id: str
     controller_id: int
-    nodes: Mapping[int, Node]
+    nodes: Mapping[int, Broker]
     topics: Mapping[str, Topic]
     read_at_ms: int
 
@@ -97,13 +81,13 @@ def read_topic(connection: ClusterConnection, name: str) -> Topic:
     none.
     """
     with connection.brokers() as brokers:
-        described = brokers.retry(lambda: ask_metadata(brokers, [name])).topics[0]
+        (described,) = brokers.retry(lambda: brokers.metadata([name])).topics
         if described.error_code and described.error_code not in _TRANSIENT:
             if described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise unknown_topic(name)
             code = ErrorCode(described.error_code)
             raise ApiError(code, f"Topic {name!r}: {code.message}")
-        return _topic(described, {})
+        return topic_of(described, {})
 
 
 def leaders_of(topic: Topic) -> dict[Key, int]:
@@ -119,51 +103,19 @@ def unknown_topic(name: str) -> ApiError:
     )
 
 
-def ask_metadata(brokers: Brokers, names: list[str] | None) -> MetadataResponse:
-    """Return the metadata of these topics (None: of all); creates no topic."""
-    topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    return brokers.ask(request, MetadataResponse)
-
-
 def _load(connection: ClusterConnection) -> Metadata:
     with connection.brokers() as brokers:
         response = brokers.retry(lambda: brokers.metadata(None))
     nodes = {
-        row.node_id: Node(row.node_id, row.host, row.port, row.rack)
+        row.node_id: Broker(row.node_id, row.host, row.port, row.rack)
         for row in sorted(response.brokers, key=lambda row: row.node_id)
     }
-    brokers_of: _Tuples = {}
-    topics = {
-        row.name: _topic(row, brokers_of)
-        for row in sorted(response.topics, key=lambda row: row.name or "")
-    }
+    shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+    topics = sorted((topic_of(row, shared) for row in response.topics), key=lambda row: row.name)
     return Metadata(
         cluster_id=response.cluster_id or "",
         controller_id=response.controller_id,
         nodes=nodes,
-        topics={name: topic for name, topic in topics.items() if name},
+        topics={topic.name: topic for topic in topics if topic.name},
         read_at_ms=connection.now_ms(),
     )
-
-
-# Many partitions have the same replicas: equal tuples are one object.
-_Tuples = dict[tuple[int, ...], tuple[int, ...]]
-
-
-def _topic(row: MetadataResponseTopic, tuples: _Tuples) -> Topic:
-    def shared(nodes: Sequence[int]) -> tuple[int, ...]:
-        return tuples.setdefault(key := tuple(nodes), key)
-
-    partitions = [
-        Partition(
-            item.partition_index,
-            item.leader_id,
-            item.leader_epoch,
-            shared(item.replica_nodes),
-            shared(item.isr_nodes),
-            shared(item.offline_replicas),
-        )
-        for item in sorted(row.partitions, key=lambda item: item.partition_index)
-    ]
-    return Topic(row.name or "", row.topic_id, row.is_internal, tuple(partitions))

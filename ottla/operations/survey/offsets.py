@@ -1,9 +1,7 @@
 """Offsets of many partitions: one request to each leader, whatever the number of topics."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from ottla.client.admin.offsets import (
     EARLIEST,
@@ -11,20 +9,13 @@ from ottla.client.admin.offsets import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     FoundOffset,
+    list_offsets_requests,
 )
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-
-_FROM_A_CLIENT = -1
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, leaders_of, read_metadata, read_topic
+from ottla.operations.survey.nodes import ask_nodes
+from ottla.wire.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,39 +82,15 @@ def _found(
     *,
     is_committed: bool,
 ) -> Iterator[tuple[str, ListOffsetsPartitionResponse]]:
-    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    # Equal rows of different topics are one object.
-    rows: dict[tuple[int, int], ListOffsetsPartition] = {}
-    for key, leader in leaders.items():
-        moment = timestamps if isinstance(timestamps, int) else timestamps[key]
-        row = rows.get((key[1], moment))
-        if row is None:
-            row = rows[key[1], moment] = ListOffsetsPartition(
-                partition_index=key[1], timestamp=moment
-            )
-        by_leader[leader][key[0]].append(row)
-    isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
-    for response in ask_nodes(connection, by_leader, partial(_ask, by_leader, isolation)).values():
+    level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+    requests = list_offsets_requests(leaders, timestamps, level)
+
+    def ask(brokers: Brokers, node: int) -> ListOffsetsResponse:
+        requests[node].timeout_ms = int(brokers.timeout_s * 1000)
+        return brokers.ask_node(node, requests[node], ListOffsetsResponse)
+
+    for response in ask_nodes(connection, requests, ask).values():
         for topic in response.topics:
             for item in topic.partitions:
                 if not item.error_code:
                     yield topic.name, item
-
-
-def _ask(
-    by_leader: Mapping[int, Mapping[str, list[ListOffsetsPartition]]],
-    isolation: int,
-    brokers: Brokers,
-    node: int,
-) -> ListOffsetsResponse:
-    request = ListOffsetsRequest(
-        replica_id=_FROM_A_CLIENT,
-        isolation_level=isolation,
-        topics=[
-            ListOffsetsTopic(name=name, partitions=rows) for name, rows in by_leader[node].items()
-        ],
-        timeout_ms=int(brokers.timeout_s * 1000),
-    )
-    return brokers.ask_node(node, request, ListOffsetsResponse)

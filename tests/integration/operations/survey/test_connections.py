@@ -5,15 +5,15 @@ import threading
 import pytest
 
 from ottla.client.errors import Closed
-from ottla.console.model.connections import (
+from ottla.operations.survey.connections import (
     ClusterConnection,
     ClusterSettings,
     ClusterUnavailable,
     LoginRefused,
 )
-from ottla.console.model.requests.metadata import read_metadata
+from ottla.operations.survey.metadata import read_metadata
 from ottla.testing import Cluster
-from tests.unit.console.model.test_connections import SASL, Clock
+from tests.unit.operations.survey.test_connections import SASL, Clock
 
 _NOWHERE = "127.0.0.1:1"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.client.brokers import Brokers
-from ottla.console.model.requests.metadata import Key
+from ottla.operations.survey.metadata import Key
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader

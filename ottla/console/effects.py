@@ -1,6 +1,6 @@
 """Values of options for people, and the effect of a change: what happens, and when."""
 
-from ottla.console.numbers import LONG_MAX, whole_number
+from ottla.operations.numbers import LONG_MAX, whole_number
 
 _S, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _UNITS_MS = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_S, "s"))

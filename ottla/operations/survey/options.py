@@ -1,48 +1,24 @@
-"""Options of many resources in one request (DescribeConfigs)."""
+"""Options of one resource, and of many topics in few requests (DescribeConfigs)."""
 
 from collections.abc import Sequence
 
-from ottla.client.admin.answers import check
-from ottla.client.admin.configs import ResourceType
-from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
+from ottla.client.admin.configs import ConfigEntry, Resource, ResourceType, describe_config
+from ottla.operations.survey.connections import ClusterConnection
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
-    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
 
 _TOPICS_AT_A_TIME = 50
 
 
-def read_options(
-    connection: ClusterConnection, resource_type: int, name: str
-) -> list[DescribeConfigsResourceResult]:
+def read_options(connection: ClusterConnection, resource: Resource) -> list[ConfigEntry]:
     """Return the options of one resource with synonyms and documentation; ApiError if there is
     none.
     """
-    request = DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(
-                resource_type=resource_type, resource_name=name, configuration_keys=None
-            )
-        ],
-        include_synonyms=True,
-        include_documentation=True,
-    )
-
-    def attempt(brokers: Brokers) -> list[DescribeConfigsResourceResult]:
-        if resource_type == ResourceType.BROKER and name:
-            response = brokers.ask_node(int(name), request, DescribeConfigsResponse)
-        else:
-            response = brokers.ask(request, DescribeConfigsResponse)
-        (result,) = response.results
-        check(result.error_code, result.error_message)
-        return sorted(result.configs, key=lambda row: row.name)
-
     with connection.brokers() as brokers:
-        return brokers.retry(lambda: attempt(brokers))
+        return describe_config(brokers, resource, include_synonyms=True)
 
 
 def read_topic_options(

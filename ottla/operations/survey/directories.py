@@ -1,52 +1,30 @@
 """Log directories and replica sizes of all brokers, cached for some seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
-from ottla.base.errors import ERRORS, ErrorCode
+from ottla.client.admin.replicas import LogDirectory, directories_of
 from ottla.client.admin.topics import Topic
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key, read_metadata
-from ottla.console.model.requests.nodes import ask_nodes
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, read_metadata
+from ottla.operations.survey.nodes import ask_nodes
 from ottla.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
-    DescribeLogDirsResult,
 )
 
 _TTL_S = 3.0
 _STALE_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaSize:
-    """A replica in a directory; `is_future` while it is copied there from another directory."""
-
-    size_bytes: int
-    offset_lag: int
-    is_future: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Directory:
-    """A log directory; totals are None if the broker does not report them."""
-
-    path: str
-    total_bytes: int | None
-    usable_bytes: int | None
-    replicas: Mapping[Key, ReplicaSize]
-    error: str
-
-
 def read_directories(
     connection: ClusterConnection, *, is_fresh: bool = False
-) -> dict[int, list[Directory]]:
+) -> dict[int, list[LogDirectory]]:
     """Return the log directories by broker; brokers that do not respond or refuse are absent."""
 
-    def load() -> dict[int, list[Directory]]:
+    def load() -> dict[int, list[LogDirectory]]:
         return _answers(ask_nodes(connection, read_metadata(connection).nodes, _ask))
 
     if is_fresh:
@@ -56,7 +34,7 @@ def read_directories(
 
 def read_topic_directories(
     connection: ClusterConnection, topic: Topic
-) -> dict[int, list[Directory]]:
+) -> dict[int, list[LogDirectory]]:
     """Return the log directories by broker, now, with the replicas of one topic only; as above."""
     numbers = [row.partition for row in topic.partitions]
     named = [DescribableLogDirTopic(topic=topic.name, partitions=numbers)]
@@ -65,10 +43,10 @@ def read_topic_directories(
     return _answers(ask_nodes(connection, nodes, partial(_ask, topics=named)))
 
 
-def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int, str, int], int]:
+def replica_sizes(directories: Mapping[int, list[LogDirectory]]) -> dict[tuple[int, str, int], int]:
     """Return the size of each replica by (broker, topic, partition), without copies in progress."""
     return {
-        (node, *key): replica.size_bytes
+        (node, *key): replica.size
         for node, rows in directories.items()
         for directory in rows
         for key, replica in directory.replicas.items()
@@ -77,11 +55,11 @@ def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int,
 
 
 def leader_sizes(
-    directories: Mapping[int, list[Directory]], leaders: Mapping[Key, int]
+    directories: Mapping[int, list[LogDirectory]], leaders: Mapping[Key, int]
 ) -> dict[Key, int]:
     """Return the size of each partition at its leader, without copies in progress."""
     return {
-        key: replica.size_bytes
+        key: replica.size
         for node, rows in directories.items()
         for directory in rows
         for key, replica in directory.replicas.items()
@@ -89,34 +67,13 @@ def leader_sizes(
     }
 
 
-def _answers(results: Mapping[int, list[Directory]]) -> dict[int, list[Directory]]:
+def _answers(results: Mapping[int, list[LogDirectory]]) -> dict[int, list[LogDirectory]]:
     """Return the results without those of brokers that refuse: each broker has a directory."""
     return {node: rows for node, rows in results.items() if rows}
 
 
 def _ask(
     brokers: Brokers, node: int, topics: list[DescribableLogDirTopic] | None = None
-) -> list[Directory]:
+) -> list[LogDirectory]:
     request = DescribeLogDirsRequest(topics=topics)
-    response = brokers.ask_node(node, request, DescribeLogDirsResponse)
-    return [_directory(row) for row in response.results]
-
-
-def _directory(row: DescribeLogDirsResult) -> Directory:
-    error = ""
-    if row.error_code:
-        known = row.error_code in ERRORS
-        error = ErrorCode(row.error_code).message if known else f"error {row.error_code}"
-    return Directory(
-        path=row.log_dir,
-        total_bytes=None if row.total_bytes < 0 else row.total_bytes,
-        usable_bytes=None if row.usable_bytes < 0 else row.usable_bytes,
-        replicas={
-            (topic.name, item.partition_index): ReplicaSize(
-                item.partition_size, item.offset_lag, item.is_future_key
-            )
-            for topic in row.topics
-            for item in topic.partitions
-        },
-        error=error,
-    )
+    return directories_of(brokers.ask_node(node, request, DescribeLogDirsResponse))

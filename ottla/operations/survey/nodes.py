@@ -7,7 +7,7 @@ from typing import TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.brokers import Brokers
 from ottla.client.errors import TimedOut
-from ottla.console.model.connections import ClusterConnection, ClusterUnavailable
+from ottla.operations.survey.connections import ClusterConnection, ClusterUnavailable
 
 T = TypeVar("T")
 
