@@ -6,7 +6,7 @@ moved. For one thread.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -325,13 +325,7 @@ class Brokers:
         """Return the leader of each partition; ApiError if a topic, partition or leader does not
         exist.
         """
-        leaders: dict[tuple[str, int], int] = {}
-        names = sorted({topic for topic, _ in partitions})
-        for row in self.metadata(names).topics if names else ():
-            name = row.name or ""
-            _check_topic(row, name)
-            for partition in row.partitions:
-                leaders[name, partition.partition_index] = partition.leader_id
+        leaders = self.known_leaders({topic for topic, _ in partitions})
         for topic, index in partitions:
             if (topic, index) not in leaders:
                 raise ApiError(
@@ -341,6 +335,23 @@ class Brokers:
             if leaders[topic, index] < 0:
                 raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader.")
         return {key: leaders[key] for key in partitions}
+
+    def known_leaders(
+        self, topics: Collection[str], *, skips_unknown: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """Return the leader of each partition of these topics, -1 if it has none.
+
+        ApiError if a topic does not exist, unless `skips_unknown`.
+        """
+        leaders: dict[tuple[str, int], int] = {}
+        for row in self.metadata(sorted(topics)).topics if topics else ():
+            name = row.name or ""
+            if skips_unknown and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                continue
+            _check_topic(row, name)
+            for partition in row.partitions:
+                leaders[name, partition.partition_index] = partition.leader_id
+        return leaders
 
     def address(self, node_id: int) -> Address:
         """Return the address of the broker with this id, from the latest metadata."""

@@ -6,7 +6,8 @@ INT_MAX = 2**31 - 1
 """The largest partition, broker or count of the protocol."""
 LONG_MAX = 2**63 - 1
 """The largest offset or time of the protocol, and the largest number of SQLite."""
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+# Also numbers with leading zeros: the names of segments have 20 digits.
+_WHOLE = re.compile(r"[+-]?0{0,20}[0-9]{1,19}")
 
 
 def whole_number(text: str, most: int = LONG_MAX) -> int | None:

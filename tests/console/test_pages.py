@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 import ottla.console
+import ottla.operations
 from ottla.console.app import PAGES, SOURCES
 from ottla.console.page import Page
 from ottla.console.server import ConsoleServer
@@ -467,9 +468,9 @@ def test_sources_and_pages_have_unique_addresses() -> None:
 def test_a_failed_change_has_the_name_of_the_change() -> None:
     """A filter of the audit log finds both: the names of actions are those of the changes."""
     names = {action.name for page in PAGES for action in page.actions.values()} - {""}
-    folder = Path(ottla.console.__file__).parent
+    folders = [Path(package.__file__).parent for package in (ottla.console, ottla.operations)]
     written: set[str] = set()
-    for path in folder.rglob("*.py"):
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Change", "replace"):
                 written |= {

@@ -6,8 +6,8 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.console.model.catalogue import UnknownCluster
 from ottla.console.model.messages.masking import MaskedTopic
-from ottla.console.model.offsets import PlanOutdated
 from ottla.console.web.respond import NOT_AUTHORIZED, status_of
+from ottla.operations.offsets.resets import PlanOutdated
 from ottla.operations.survey.connections import ClusterUnavailable, LoginRefused
 
 _REMEDIES = {

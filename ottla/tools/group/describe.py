@@ -7,8 +7,8 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.groups import describe_group
 from ottla.tools import options
-from ottla.tools.group.types import describe_group
 from ottla.tools.output import Output, note
 
 _OFFSET_COLUMNS = (

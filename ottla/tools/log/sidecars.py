@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.base.uuids import uuid_text
+from ottla.operations.offsets.moments import render_moment
 from ottla.storage.files import checkpoints, index, time_index, txn_index
 from ottla.storage.log.producers import ProducerState
-from ottla.tools.moments import render_moment
 
 Row = dict[str, Any]
 _INDEX_ENTRY = struct.Struct(">ii")

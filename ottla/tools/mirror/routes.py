@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin import configs, groups, offsets, topics
+from ottla.client.admin import configs, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
+from ottla.operations.offsets.resets import advance
 from ottla.streams.pipelines.translation import Point, Translation
 
 POINTS_SUFFIX = ".mirror-offsets"
 """The end of the names of topics with matching offsets."""
 _POINTS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
-_IDLE = ("Empty", "Dead", "")
 # Options that depend on a cluster, as in MirrorMaker 2 (DefaultConfigPropertyFilter).
 _NOT_COPIED = frozenset({
     "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
@@ -192,31 +192,14 @@ def translate_groups(
     translations = {route.source: (route, points.translation()) for route, points in routes.items()}
     moved = {}
     for name in names:
-        targets = {}
+        targets: dict[tuple[str, int], int] = {}
         for (topic, partition), committed in offsets.committed_offsets(source, name).items():
             if topic not in translations or committed.offset < 0:
                 continue
             route, translation = translations[topic]
             offset = translation.translate(partition, committed.offset)
             if offset is not None:
-                targets[route.target, partition] = offsets.CommittedOffset(offset)
-        known = offsets.committed_offsets(target, name)
-        targets = {
-            key: row
-            for key, row in targets.items()
-            if key not in known or known[key].offset < row.offset
-        }
-        is_idle = source.bootstrap == target.bootstrap or _state(target, name) in _IDLE
-        if targets and is_idle:
-            offsets.commit_offsets(target, name, targets)
-        moved[name] = len(targets) if is_idle else 0
+                targets[route.target, partition] = offset
+        is_own = source.bootstrap == target.bootstrap
+        moved[name] = advance(target, name, targets, is_own=is_own) or 0
     return moved
-
-
-def _state(brokers: Brokers, name: str) -> str:
-    try:
-        return groups.describe_group(brokers, name).state
-    except ApiError as error:
-        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return ""
-        raise

@@ -6,7 +6,7 @@ from ottla.base.errors import OttlaError
 from ottla.client.admin.apache import delegation_tokens as tokens
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.brokers import Brokers
-from ottla.tools.moments import render_moment
+from ottla.operations.offsets.moments import render_moment
 from ottla.tools.scripts.access.tokens import hmac_of, row_of
 
 # HmacSHA512.

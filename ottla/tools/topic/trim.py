@@ -13,9 +13,9 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.client.admin import offsets, records, topics
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.positions import Anchor, Position, parse_position, resolve
 from ottla.tools import options
 from ottla.tools.output import Output, count_text, is_terminal, note
-from ottla.tools.positions import Anchor, Position, parse_position, resolve
 from ottla.tools.scripts.json_files import read_offsets
 from ottla.tools.topic_partitions import Partition, check_partition, parse_topic_partitions
 

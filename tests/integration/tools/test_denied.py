@@ -62,7 +62,7 @@ def _guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluste
         "topic search t --value 1",
         "topic delete t --yes",
         "group describe g",
-        "group seek g --to start --topic t --execute",
+        "group reset g --to start --topic t --execute",
         "group delete g --yes",
         "transaction producers t",
         "cluster move t --to 1",

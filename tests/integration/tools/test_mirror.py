@@ -13,12 +13,12 @@ from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
+from ottla.operations.offsets.positions import Anchor, Position
 from ottla.streams.pipelines.translation import Point
 from ottla.testing import Cluster
 from ottla.tools.mirror import copying, routes
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.mirror.routes import Points, Route
-from ottla.tools.positions import Anchor, Position
 from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
@@ -292,16 +292,16 @@ def test_copy_waits_until_brokers_know_the_topics_that_it_creates(
 ) -> None:
     """With KRaft a broker may learn of a new topic after the controller's response."""
     produce(ottla_cluster, "a", [b"1"])
-    lookup = Brokers.topic
+    lookup = Brokers.known_leaders
     seen: set[str] = set()
 
-    def late(self: Brokers, name: str, **options: Any) -> Any:
-        if name not in {"a", *seen}:
+    def late(self: Brokers, topics: set[str], **options: Any) -> Any:
+        for name in topics - {"a", *seen}:
             seen.add(name)
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
-        return lookup(self, name, **options)
+        return lookup(self, topics, **options)
 
-    monkeypatch.setattr(Brokers, "topic", late)
+    monkeypatch.setattr(Brokers, "known_leaders", late)
     done = run("topic", "copy", "a", "b")
     assert (done.code, done.errors) == (0, "")
     assert seen == {"b", "b.mirror-offsets"}

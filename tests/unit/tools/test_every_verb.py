@@ -25,7 +25,6 @@ WORDS = {
     "topic copy": ["t", "u"],
     "topic trim": ["t", "--to", "end", "--yes"],
     "group describe": ["g"],
-    "group seek": ["g", "--to", "end", "--topic", "t"],
     "group reset": ["g", "--to-latest", "--topic", "t"],
     "group delete": ["g", "--yes"],
     "cluster move": ["t", "--to", "1"],

@@ -18,11 +18,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import (
     LATEST,
-    CommittedOffset,
-    commit_offsets,
     committed_offsets,
     list_offsets,
 )
@@ -31,6 +28,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.table import read_table_of
+from ottla.operations.offsets.resets import advance
 from ottla.streams.pipelines.model import MirrorSink, TopicSource
 from ottla.streams.pipelines.translation import Point, Translation
 from ottla.streams.spark.connector.options import cluster_options, security_in
@@ -45,7 +43,6 @@ _TOPICS = ("source_topic", "target_topic", "offsets_topic")
 # without a pause.
 _INTERVAL_S = 5.0
 _COLUMNS = ("key", "value", "headers", "timestamp", "partition")
-_EMPTY = ("Empty", "Dead", "")
 _OFFSETS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 
@@ -107,30 +104,11 @@ class Mirror:
             if topic == self.source_topic
             and (offset := translation.translate(partition, committed.offset)) is not None
         }
+        targets = {(self.target_topic, partition): at for partition, at in results.items()}
+        is_own = self.source.bootstrap == self.target.bootstrap
         with self.target.brokers() as target:
-            return results if self._commit(target, group_id, results) else {}
-
-    def _commit(self, target: Brokers, group_id: str, committed: Mapping[int, int]) -> bool:
-        is_same = self.source.bootstrap == self.target.bootstrap
-        if not is_same and _state(target, group_id) not in _EMPTY:
-            return False
-        stored_offsets = committed_offsets(target, group_id)
-        topic = self.target_topic
-        offsets = {
-            (topic, partition): CommittedOffset(offset, -1, "")
-            for partition, offset in committed.items()
-            if (topic, partition) not in stored_offsets
-            or stored_offsets[topic, partition].offset < offset
-        }
-        try:
-            if offsets:
-                commit_offsets(target, group_id, offsets)
-        except ApiError as error:
-            # The group has members, which commit their own offsets.
-            if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
-                return False
-            raise
-        return True
+            moved = advance(target, group_id, targets, is_own=is_own)
+        return {} if moved is None else results
 
 
 def _ensure(brokers: Brokers, topic: str, partitions: int, config: Mapping[str, str]) -> None:
@@ -139,15 +117,6 @@ def _ensure(brokers: Brokers, topic: str, partitions: int, config: Mapping[str, 
     except ApiError as error:
         if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise
-
-
-def _state(brokers: Brokers, group_id: str) -> str:
-    try:
-        return describe_group(brokers, group_id).state
-    except ApiError as error:
-        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return ""
-        raise
 
 
 def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:

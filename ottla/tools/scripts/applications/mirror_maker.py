@@ -26,7 +26,7 @@ from ottla.client.config.definitions import check_options
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.config.names import Role
 from ottla.client.security.options import security_of, security_options
-from ottla.tools.positions import Anchor, Position
+from ottla.operations.offsets.positions import Anchor, Position
 from ottla.tools.scripts.admin.topics import topic_pattern
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (

@@ -10,6 +10,13 @@ from collections.abc import Mapping, Sequence
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, offsets, topics
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.plans import (
+    ResetRequest,
+    Strategy,
+    current_offsets,
+    offsets_since,
+    plan_partitions,
+)
 from ottla.tools.scripts.exits import RejectedOption, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -185,7 +192,7 @@ class _Reset:
             )
             for topic, _ in between_keys:
                 self._say(f"Topic: {topic}")
-            plan |= self._ends(between_keys)
+            plan |= self._planned(Strategy.TO_LATEST, between_keys)
         if not self._is_dry:
             rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
             offsets.commit_offsets(self._brokers, self._name, rows)
@@ -244,13 +251,13 @@ class _Reset:
     def _plan(self, keys: Sequence[Key]) -> dict[Key, int]:
         options = self._options
         if "to-latest" in options:
-            return self._ends(keys)
+            return self._planned(Strategy.TO_LATEST, keys)
         if "to-offset" in options:
             return self._limited(dict.fromkeys(keys, options["to-offset"]))
         if "shift-by" in options:
-            return self._limited(
-                {key: at + options["shift-by"] for key, at in self._positions(keys).items()}
-            )
+            # Without a committed offset, the end (auto.offset.reset=latest).
+            positions = self._planned(Strategy.TO_CURRENT, keys)
+            return self._limited({key: at + options["shift-by"] for key, at in positions.items()})
         if "to-datetime" in options:
             return self._since(keys, parse_date_time(options["to-datetime"]))
         if "by-duration" in options:
@@ -261,49 +268,41 @@ class _Reset:
             return self._since(keys, moment_ms)
         if "from-file" in options:
             return self._limited(_read_plan(options["from-file"], keys))
-        starts = offsets.list_offsets(self._brokers, dict.fromkeys(keys, offsets.EARLIEST))
-        return {key: row.offset for key, row in starts.items()}
+        return self._planned(Strategy.TO_EARLIEST, keys)
 
-    def _ends(self, keys: Sequence[Key]) -> dict[Key, int]:
-        ends = offsets.list_offsets(self._brokers, dict.fromkeys(keys, offsets.LATEST))
-        return {key: row.offset for key, row in ends.items()}
-
-    def _positions(self, keys: Sequence[Key]) -> dict[Key, int]:
-        """Return the committed offsets; the end if there is none (auto.offset.reset=latest)."""
-        committed = offsets.committed_offsets(self._brokers, self._name)
-        known = {key: row.offset for key, row in committed.items() if row.offset >= 0}
-        ends = self._ends(keys)
-        return {key: known.get(key, ends[key]) for key in keys}
+    def _planned(self, strategy: Strategy, keys: Sequence[Key], amount: int = 0) -> dict[Key, int]:
+        request = ResetRequest(self._name, strategy, amount=amount)
+        current = current_offsets(self._brokers, self._name)
+        rows = plan_partitions(self._brokers, request, keys, current)
+        return {row.key: row.after for row in rows if row.after is not None}
 
     def _since(self, keys: Sequence[Key], timestamp_ms: int) -> dict[Key, int]:
-        results = offsets.list_offsets(self._brokers, dict.fromkeys(keys, max(timestamp_ms, 0)))
-        ends = self._ends(keys)
-        plan = {}
-        for key in keys:
-            plan[key] = results[key].offset if results[key].offset >= 0 else ends[key]
-            if results[key].offset < 0:
+        known = offsets_since(self._brokers, keys, timestamp_ms)
+        for topic, partition in keys:
+            if (topic, partition) not in known:
                 self._say(
-                    f"Partition {key[1]} from topic {key[0]} is empty, without a committed record. "
+                    f"Partition {partition} from topic {topic} is empty, without a committed record. "
                     "Falling back to latest known offset."
                 )
-        return plan
+        return self._planned(Strategy.TO_DATETIME, keys, timestamp_ms)
 
     def _limited(self, requested: Mapping[Key, int]) -> dict[Key, int]:
-        ends = self._ends(list(requested))
-        starts = offsets.list_offsets(self._brokers, dict.fromkeys(requested, offsets.EARLIEST))
-        plan = {}
+        request = ResetRequest(self._name, Strategy.FROM_FILE, offsets=requested)
+        rows = plan_partitions(self._brokers, request, list(requested), {})
+        plan = {row.key: row for row in rows}
         for key in hash_order(requested, partition_hash):
-            offset, start, end = requested[key], starts[key].offset, ends[key]
-            plan[key] = min(max(offset, start), end)
-            if offset >= end:
+            offset, row = requested[key], plan[key]
+            if offset >= row.end_offset:
                 self._say(
-                    f"New offset ({offset}) is higher than latest offset. Value will be set to {end}"
+                    f"New offset ({offset}) is higher than latest offset. Value will be set to "
+                    f"{row.end_offset}"
                 )
-            elif offset <= start:
+            elif offset <= row.start_offset:
                 self._say(
-                    f"New offset ({offset}) is lower than earliest offset. Value will be set to {start}"
+                    f"New offset ({offset}) is lower than earliest offset. Value will be set to "
+                    f"{row.start_offset}"
                 )
-        return plan
+        return {key: plan[key].after or 0 for key in hash_order(requested, partition_hash)}
 
 
 def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:

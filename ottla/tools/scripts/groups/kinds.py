@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.groups import IDLE_STATES
 from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Options
@@ -101,7 +102,7 @@ def deletable(brokers: Brokers, options: Options, kind: Kind) -> tuple[list[str]
             failed[name] = (
                 f"java.lang.IllegalStateException: {title} group '{name}' group state is DEAD."
             )
-        elif states[name] not in ("Empty", ""):
+        elif states[name] not in IDLE_STATES:
             failed[name] = (
                 "org.apache.kafka.common.errors.GroupNotEmptyException: "
                 f"{title} group '{name}' is not EMPTY."

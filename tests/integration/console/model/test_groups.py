@@ -7,9 +7,11 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, Consumer
 from ottla.console.model import groups, offsets, topics
 from ottla.console.model.groups import LagPoint, forecast_catch_up
-from ottla.console.model.offsets import PlanOutdated, ResetRequest, Strategy
 from ottla.console.model.overview import take_sample
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.offsets.files import parse_offsets, to_csv
+from ottla.operations.offsets.plans import OffsetDifference, ResetRequest, Strategy
+from ottla.operations.offsets.resets import PlanOutdated, request_of
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
@@ -45,8 +47,8 @@ def _new_group(connection: ClusterConnection, cluster: Cluster, topic: str) -> s
 
 def _plan(
     connection: ClusterConnection, group: str, strategy: Strategy, value: str = ""
-) -> offsets.OffsetDifference:
-    request = offsets.request_of(group, strategy, value)
+) -> OffsetDifference:
+    request = request_of(group, strategy, value)
     (difference,) = offsets.plan_reset(connection, request).differences
     return difference
 
@@ -102,7 +104,7 @@ def test_strategies(
 
 def test_a_plan_is_executed_and_undone(connection: ClusterConnection, group: str) -> None:
     """The committed offsets are the plan's, and those from before after the undo."""
-    plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_OFFSET, offset=9))
+    plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_OFFSET, amount=9))
     change = offsets.execute(connection, plan)
     assert list(change.before.values()) == ["4"]
     assert list(change.after.values()) == ["9"]
@@ -150,22 +152,19 @@ def test_a_group_is_deleted_with_its_id_as_confirmation(
 
 def test_offsets_of_a_file() -> None:
     """A file has topic, partition and offset on each line; an error names the line."""
-    assert offsets.parse_csv('orders,0,5\n"a b",1,7\n\n') == {("orders", 0): 5, ("a b", 1): 7}
+    assert parse_offsets('orders,0,5\n"a b",1,7\n\n') == {("orders", 0): 5, ("a b", 1): 7}
     with pytest.raises(ConfigError, match="line 2"):
-        offsets.parse_csv("orders,0,5\norders,x,5")
-    difference = offsets.OffsetDifference("orders", 0, 1, 5, 0, 9, 8, 4)
-    assert offsets.to_csv([difference]) == "orders,0,5\n"
+        parse_offsets("orders,0,5\norders,x,5")
+    difference = OffsetDifference("orders", 0, 1, 5, 0, 9, 8, 4)
+    assert to_csv([difference]) == "orders,0,5\n"
 
 
 @pytest.mark.parametrize("text", ["T1H30M", "P1M", "P99999999999W"])
 def test_a_wrong_duration_is_refused(connection: ClusterConnection, topic: str, text: str) -> None:
     """Months have no fixed length, and a request has at most 2^63 - 1 milliseconds."""
     topics.create_topic(connection, topics.NewTopic(topic, 1, 1))
-    request = offsets.ResetRequest(
-        "g", offsets.Strategy.BY_DURATION, topics=(topic,), duration=text
-    )
     with pytest.raises(ConfigError, match="duration"):
-        offsets.plan_reset(connection, request)
+        offsets.plan_reset(connection, request_of("g", Strategy.BY_DURATION, text, topics=(topic,)))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ Parsing is pure; `resolve` looks up the offset of a position in each partition. 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
-from ottla.tools.moments import parse_moment
-from ottla.tools.text_files import is_number
+from ottla.operations.numbers import natural_number
+from ottla.operations.offsets.moments import parse_moment
+from ottla.operations.offsets.plans import Key, ResetRequest, Strategy, plan_partitions
 
 
 class Anchor(Enum):
@@ -57,7 +57,7 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(_WORDS[text])
     if text.startswith("@"):
         return Position(Anchor.TIME, parse_moment(text[1:], now_ms))
-    if re.fullmatch(r"[+-]?[0-9]+", text) and not is_number(text.lstrip("+-"), 64):
+    if re.fullmatch(r"[+-]?[0-9]+", text) and natural_number(text.lstrip("+-")) is None:
         raise ValueError(f"{text!r} is too large for an offset: use at most {_MAX_OFFSET}")
     if re.fullmatch(r"[0-9]+", text):
         return Position(Anchor.OFFSET, int(text))
@@ -94,28 +94,30 @@ def parse_range(texts: Sequence[str], now_ms: int) -> tuple[Position | None, Pos
     return start, end
 
 
-Partition = tuple[str, int]
+_STRATEGIES = {
+    Anchor.BEGINNING: Strategy.TO_EARLIEST,
+    Anchor.END: Strategy.TO_LATEST,
+    Anchor.OFFSET: Strategy.TO_OFFSET,
+    Anchor.TAIL: Strategy.TAIL,
+    Anchor.HEAD: Strategy.HEAD,
+    Anchor.TIME: Strategy.TO_DATETIME,
+}
 
 
-def resolve(
-    brokers: Brokers, partitions: Sequence[Partition], position: Position
-) -> dict[Partition, int]:
+def strategy_of(text: str, now_ms: int) -> tuple[Strategy, int]:
+    """Return the strategy of an expression, with its offset, count or time; ValueError if it has
+    none.
+    """
+    position = parse_position(text, now_ms)
+    if position.anchor is Anchor.STORED:
+        raise ValueError("`stored` is where the group is already: name another position")
+    return _STRATEGIES[position.anchor], position.value
+
+
+def resolve(brokers: Brokers, partitions: Sequence[Key], position: Position) -> dict[Key, int]:
     """Return the offset of a position in each partition, limited to the offsets that exist."""
-    earliest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.EARLIEST))
-    latest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.LATEST))
-    match position.anchor:
-        case Anchor.BEGINNING | Anchor.STORED:
-            targets: Mapping[Partition, int] = {key: row.offset for key, row in earliest.items()}
-        case Anchor.END:
-            targets = {key: row.offset for key, row in latest.items()}
-        case Anchor.OFFSET:
-            targets = dict.fromkeys(partitions, position.value)
-        case Anchor.TAIL:
-            targets = {key: row.offset - position.value for key, row in latest.items()}
-        case Anchor.HEAD:
-            targets = {key: row.offset + position.value for key, row in earliest.items()}
-        case Anchor.TIME:
-            targets = offsets.offsets_at(brokers, partitions, position.value)
-    return {
-        key: min(max(targets[key], earliest[key].offset), latest[key].offset) for key in partitions
-    }
+    # Without a stored position, reading starts at the beginning.
+    strategy = _STRATEGIES.get(position.anchor, Strategy.TO_EARLIEST)
+    request = ResetRequest("", strategy, amount=position.value)
+    rows = {row.key: row for row in plan_partitions(brokers, request, partitions, {})}
+    return {key: rows[key].after or 0 for key in partitions}

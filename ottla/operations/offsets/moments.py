@@ -8,7 +8,7 @@ import datetime
 import re
 
 from ottla.base.loading import deferred
-from ottla.tools.text_files import is_number
+from ottla.operations.numbers import natural_number
 
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 # The largest number of milliseconds that a request can contain.
@@ -25,7 +25,7 @@ def parse_moment(text: str, now_ms: int) -> int:
     if cleaned == "now":
         return now_ms
     if re.fullmatch(r"[0-9]{9,}", cleaned):
-        if not is_number(cleaned, 64):
+        if natural_number(cleaned) is None:
             raise ValueError(f"{text!r} is too late for a point in time: use at most {_MAX_MS}")
         return int(cleaned)
     if cleaned.startswith("-"):

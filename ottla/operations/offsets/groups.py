@@ -14,6 +14,8 @@ else:
     streams_groups = deferred_module("ottla.client.admin.apache.streams_groups")
 
 _STREAMS, _SHARE = "streams", "share"
+IDLE_STATES = frozenset({"Empty", "Dead", ""})
+"""The states of groups without members; old brokers return no state."""
 
 
 def describe_group(brokers: Brokers, name: str) -> groups.Group:
@@ -32,6 +34,36 @@ def describe_group(brokers: Brokers, name: str) -> groups.Group:
             f"use `kafka-share-groups --group {name}`."
         )
     return _streams_group(brokers, name)
+
+
+def state_of(brokers: Brokers, name: str) -> str:
+    """Return the state of a classic or consumer group: Dead if there is none."""
+    try:
+        return groups.describe_group(brokers, name).state
+    except ApiError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return "Dead"
+
+
+def obstacle_of(brokers: Brokers, name: str) -> str:
+    """Return a sentence if a group has members, which a reset of its offsets needs to be without.
+
+    Offsets may be committed for a group before its first consumer starts.
+    """
+    try:
+        group = describe_group(brokers, name)
+    except ApiError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return ""
+    if group.state in IDLE_STATES:
+        return ""
+    count = len(group.members)
+    return (
+        f"Group {name!r} is active, {group.state} with {count} member{'s' if count != 1 else ''}: "
+        "stop its consumers first, because they would overwrite the offsets."
+    )
 
 
 def check_exists(brokers: Brokers, name: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.tools.moments import parse_moment, render_moment
+from ottla.operations.offsets.moments import parse_moment, render_moment
 
 NOW_MS = 1_771_070_400_000  # 2026-02-14T12:00:00Z
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.tools.positions import Anchor, Position, parse_position, parse_range
+from ottla.operations.offsets.positions import Anchor, Position, parse_position, parse_range
 
 NOW_MS = 1_771_070_400_000
 
