@@ -20,7 +20,7 @@ from ottla.operations.survey.metadata import Key, read_topic
 from ottla.operations.survey.nodes import ask_nodes
 from ottla.operations.survey.offsets import find_offsets
 from ottla.operations.survey.producers import read_producers
-from ottla.operations.survey.records import FetchLimits, fetch, whole_batches
+from ottla.operations.survey.records import FetchLimits, fetch
 from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -28,6 +28,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from ottla.wire.records.batch import BatchHeader, is_crc_valid
+from ottla.wire.records.next_record import whole_batches
 
 
 @dataclass(frozen=True, slots=True)

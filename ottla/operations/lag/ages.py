@@ -18,9 +18,9 @@ from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.http import HttpError, get_lines
 from ottla.operations.survey.metadata import Key
 from ottla.operations.survey.nodes import ask_nodes
-from ottla.operations.survey.records import Fetched, FetchLimits, fetch, whole_batches
+from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records import batch
-from ottla.wire.records.records import decode_batch
+from ottla.wire.records.next_record import next_record
 
 FROM_BROKER = "broker"
 FROM_RECORD = "record"
@@ -103,20 +103,13 @@ def _from_records(
 
 def _timestamp(data: Fetched, offset: int) -> int | None:
     """Return the timestamp of the first record at or after an offset, or None."""
-    for position, header in whole_batches(data.records):
-        if header.last_offset < offset or header.is_control:
-            continue
-        try:
-            rows = decode_batch(data.records, position, header=header)
-        except ApiError:
-            return header.base_timestamp
-        for row in rows:
-            if row.offset >= offset:
-                return row.timestamp
-    return _timestamp_of_part(data, offset)
-
-
-def _timestamp_of_part(data: Fetched, offset: int) -> int | None:
+    try:
+        record, _ = next_record(data.records, offset)
+    except ApiError:
+        record = None
+    if record is not None:
+        return record.timestamp
+    # A part of a batch, or one that cannot be decoded.
     if len(data.records) < batch.HEADER_SIZE:
         return None
     header = batch.parse_header(data.records)

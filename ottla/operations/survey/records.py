@@ -4,7 +4,7 @@ Not done: record formats before v2, which Apache Kafka 4 no longer writes.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +12,6 @@ from ottla.base.buffers import Buffer
 from ottla.client.brokers import Brokers
 from ottla.operations.survey.metadata import Key
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ottla.wire.records import batch
-from ottla.wire.records.batch import BatchHeader
 
 # Later versions name topics by id.
 _NAMES_VERSION = 12
@@ -79,17 +77,3 @@ def fetch(
                 ),
             )
     return results
-
-
-def whole_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each whole batch of the current format; stops at anything else."""
-    position = 0
-    while position + batch.HEADER_SIZE <= len(buffer):
-        header = batch.parse_header(buffer, position)
-        size = header.size_bytes
-        if header.magic != batch.MAGIC or size < batch.HEADER_SIZE:
-            return
-        if position + size > len(buffer):
-            return
-        yield position, header
-        position += size

@@ -15,9 +15,10 @@ from ottla.client.brokers import Brokers
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import leaders_of, read_topic
 from ottla.operations.survey.nodes import ask_nodes
-from ottla.operations.survey.records import Fetched, FetchLimits, fetch, whole_batches
+from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.control import ControlType, control_type
+from ottla.wire.records.next_record import whole_batches
 from ottla.wire.records.records import Record, decode_batch, read_body
 
 # A batch that decompresses to more is skipped: it could be a bomb.
