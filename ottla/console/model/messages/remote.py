@@ -8,7 +8,6 @@ so that both searches have the same result.
 import base64
 import binascii
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -28,8 +27,6 @@ _ORDERS = (
     JsonComparison.GREATER,
     JsonComparison.GREATER_OR_EQUAL,
 )
-# The broker's paths have neither wildcards nor descendants nor negative indexes.
-_SIMPLE_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])+")
 
 
 class Match(NamedTuple):
@@ -113,8 +110,7 @@ def _translate(condition: Condition) -> tuple[str, str] | None:
             return str(condition.field), text
         if operator is Operator.REGEX:
             return f"{condition.field}_regex", text
-        is_path = operator is Operator.JSON_PATH and _SIMPLE_PATH.fullmatch(condition.path)
-        if is_path and condition.field is Field.VALUE:
+        if operator is Operator.JSON_PATH and condition.field is Field.VALUE:
             return "json", condition.path + _comparison(condition)
     if condition.field is Field.HEADER and condition.header and "=" not in condition.header:
         return "header", f"{condition.header}={text}" if is_plain else condition.header

@@ -1,6 +1,8 @@
-"""Paths into JSON: `$.order.items[*].id`, `$['a b']`, `$.items[-1]`, `$..id`.
+"""Paths into JSON: `$`, `$.order.items[*].id`, `$['a b']`, `$.items[-1]`, `$..id`. Pure.
 
-The part of RFC 9535 that needs no evaluation: names, indexes, wildcards and descendants.
+The part of RFC 9535 that needs no evaluation: names, indexes, wildcards and descendants. The time
+is linear in the document, for each step.
+
 Not done: slices, unions and filter expressions (`[?…]`), which conditions replace.
 """
 
@@ -12,9 +14,9 @@ from ottla.base.errors import ConfigError
 
 _STEP = re.compile(
     r"""(?P<deep>\.\.)?(?:
-        \.?(?P<name>[^.\[\]*'"\s]+)
+        \.?(?P<name>[^.\[\]*'"\s=!<>~]+)
       | \.?(?P<star>\*)
-      | \[(?P<index>-?\d{1,9})\]
+      | \[(?P<index>-?[0-9]{1,9})\]
       | \[(?P<any>\*)\]
       | \[(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)")\]
     )""",
@@ -33,7 +35,20 @@ class JsonPath:
     def __init__(self, text: str) -> None:
         """Compile; raises ConfigError if the path is malformed or longer than 500 characters."""
         self.text = text
-        self._steps = _parse(text)
+        self._steps, end = _parse(text)
+        if end < len(text):
+            raise malformed(text)
+
+    @property
+    def is_root(self) -> bool:
+        """True for `$`, which selects the whole document."""
+        return not self._steps
+
+    @classmethod
+    def at_start(cls, text: str) -> tuple["JsonPath", str]:
+        """Return the path at the start of a text, and the rest; ConfigError if there is none."""
+        _, end = _parse(text)
+        return cls(text[:end]), text[end:]
 
     def select(self, document: Any) -> list[Any]:
         """Return the selected values in the document's order."""
@@ -55,20 +70,21 @@ class JsonPath:
                 parent[key] = change(child)
 
 
-def _parse(text: str) -> list[_Step]:
-    if not text.startswith("$") or len(text) > _LENGTH_MAX:
-        raise _malformed(text)
+def _parse(text: str) -> tuple[list[_Step], int]:
+    """Return the steps of the path at the start of a text, and the position behind it."""
+    if not text.startswith("$"):
+        raise malformed(text)
     position, steps = 1, []
     while position < len(text):
         match = _STEP.match(text, position)
         # A name needs its dot: `$name` is malformed.
         if match is None or (match["name"] and text[position] != "."):
-            raise _malformed(text)
+            break
         steps.append((match["deep"] is not None, _step(match)))
         position = match.end()
-    if not steps or len(steps) > _STEPS_MAX:
-        raise _malformed(text)
-    return steps
+    if len(steps) > _STEPS_MAX or position > _LENGTH_MAX:
+        raise malformed(text)
+    return steps, position
 
 
 def _step(match: re.Match[str]) -> Any:
@@ -95,15 +111,22 @@ def _children(value: Any, step: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _descendants(values: list[Any]) -> Iterator[Any]:
-    """Yield the values and everything inside of them, without recursion."""
+    """Yield the values and everything inside of them, each once, without recursion."""
     pending = list(reversed(values))
+    # Values of which one contains another.
+    seen: set[int] = set()
     while pending:
         value = pending.pop()
+        if isinstance(value, dict | list):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
         yield value
         pending.extend(child for _, child in reversed(list(_children(value, _ANY))))
 
 
-def _malformed(text: str) -> ConfigError:
+def malformed(text: str) -> ConfigError:
+    """Return the error of a text that is not a path."""
     return ConfigError(
         f"{text[:80]!r} is not a JSON path: write it as in $.order.items[0].id, $.items[*].id or $..id"
     )
