@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ottla.base.errors import ErrorCode
-from ottla.client.admin.answers import check, check_leader
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check, check_leader, error_of
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -215,22 +215,48 @@ def delete_group_offsets(
     brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]
 ) -> None:
     """Delete committed offsets of a group (KIP-496); ApiError if it is subscribed to the topic."""
+
+    def attempt() -> None:
+        results = _delete_group_offsets(brokers, request, subject=f"Group {group_id!r}")
+        for (topic, partition), error in results.items():
+            if error is not None:
+                raise ApiError(error.code, subject=f"Group {group_id!r}, {topic}-{partition}")
+
+    request = _offset_delete_request(group_id, partitions)
+    brokers.retry(attempt)
+
+
+def try_offset_deletions(
+    brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ApiError | None]:
+    """Delete committed offsets as `delete_group_offsets` does; return None or the error of each
+    partition.
+    """
+    request = _offset_delete_request(group_id, partitions)
+    return brokers.retry(lambda: _delete_group_offsets(brokers, request))
+
+
+def _offset_delete_request(
+    group_id: str, partitions: Iterable[TopicPartition]
+) -> OffsetDeleteRequest:
     by_topic: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
     for topic, partition in partitions:
         by_topic[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
-    request = OffsetDeleteRequest(
+    return OffsetDeleteRequest(
         group_id=group_id,
         topics=[
             OffsetDeleteRequestTopic(name=name, partitions=rows) for name, rows in by_topic.items()
         ],
     )
 
-    def attempt() -> None:
-        response = brokers.ask_coordinator(group_id, request, OffsetDeleteResponse)
-        check(response.error_code, subject=f"Group {group_id!r}")
-        for topic in response.topics:
-            for row in topic.partitions:
-                subject = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
-                check(row.error_code, subject=subject)
 
-    brokers.retry(attempt)
+def _delete_group_offsets(
+    brokers: Brokers, request: OffsetDeleteRequest, *, subject: str = ""
+) -> dict[TopicPartition, ApiError | None]:
+    response = brokers.ask_coordinator(request.group_id, request, OffsetDeleteResponse)
+    check(response.error_code, subject=subject)
+    return {
+        (topic.name, row.partition_index): error_of(row.error_code)
+        for topic in response.topics
+        for row in topic.partitions
+    }
