@@ -18,7 +18,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import EARLIEST, LATEST
 from ottla.console.model.messages.filters import needle_of
 from ottla.console.model.messages.masking import MaskingRule
-from ottla.console.model.messages.remote import Match, Passed, RemoteSearch, remote_search
+from ottla.console.model.messages.remote import Passed, RemoteSearch, remote_search
 from ottla.console.model.messages.rows import RowBuilder
 from ottla.console.model.messages.scanning import Scan, Scanned, Span, select_partitions
 from ottla.console.model.messages.tailing import tail as tail
@@ -29,6 +29,7 @@ from ottla.console.model.messages.values import MessageRow as MessageRow
 from ottla.console.model.messages.values import Progress as Progress
 from ottla.console.model.messages.values import SearchEvent as SearchEvent
 from ottla.console.model.messages.values import Seek as Seek
+from ottla.operations.search.remote import Match
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.http import HttpError
 from ottla.operations.survey.metadata import leaders_of, read_topic
