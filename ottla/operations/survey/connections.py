@@ -258,15 +258,19 @@ class ClusterConnection:
         if self._closing.wait(seconds):
             raise Closed(f"the connection to cluster {self.name!r} is closed")
 
-    def open_producer(self, options: Mapping[str, Any] | None = None) -> Any:
-        """Return a new librdkafka producer with acks=all; the caller flushes it."""
-        own = {
+    def producer_options(self) -> dict[str, Any]:
+        """Return options of a librdkafka producer with acks=all."""
+        return {
+            **self._rdkafka(),
             "acks": "all",
             "partitioner": "murmur2_random",
             "message.timeout.ms": int(self.timeout_s * 1000),
             "allow.auto.create.topics": False,
         }
-        return open_producer({**self._rdkafka(), **own, **(options or {})})
+
+    def open_producer(self, options: Mapping[str, Any] | None = None) -> Any:
+        """Return a new producer with `producer_options`; the caller flushes it."""
+        return open_producer({**self.producer_options(), **(options or {})})
 
     def close(self) -> None:
         """Close every connection; idempotent."""
