@@ -8,15 +8,18 @@ positions.
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
-from ottla.client.admin import groups, offsets, topics
+from ottla.client.admin import groups, topics
 from ottla.client.brokers import Brokers
 from ottla.operations.offsets.plans import (
+    OffsetDifference,
+    OffsetPlan,
     ResetRequest,
     Strategy,
     current_offsets,
     offsets_since,
     plan_partitions,
 )
+from ottla.operations.offsets.resets import execute
 from ottla.tools.scripts.exits import RejectedOption, UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -38,6 +41,7 @@ from ottla.tools.scripts.session import cluster
 from ottla.tools.text_files import is_number, read_text
 
 Key = tuple[str, int]
+Plan = dict[Key, OffsetDifference]
 _ISOLATED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")  # fmt: skip
 _EXECUTION = "java.util.concurrent.ExecutionException: "
 _DEFAULT = "localhost:9092"
@@ -128,7 +132,7 @@ class _Reset:
         self._name = str(options["application-id"])
         self._is_dry = "dry-run" in options
         self._topics = {topic.name: topic for topic in topics.list_topics(brokers)}
-        self._moved: dict[Key, int] = {}
+        self._moved: Plan = {}
         self._deleted: list[str] = []
 
     def remove_members(self) -> None:
@@ -177,14 +181,15 @@ class _Reset:
         between_keys = self._partitions([name for name in between if name not in inputs])
         if not keys and not between_keys:
             return code
-        plan: dict[Key, int] = {}
+        plan: Plan = {}
         if keys:
             self._say(
                 f"Following input topics offsets will be reset to (for consumer group {self._name})"
             )
             plan = self._plan(keys)
             for topic, partition in keys:
-                self._say(f"Topic: {topic} Partition: {partition} Offset: {plan[topic, partition]}")
+                offset = plan[topic, partition].after
+                self._say(f"Topic: {topic} Partition: {partition} Offset: {offset}")
         if between_keys:
             self._say(
                 "Following intermediate topics offsets will be reset to end (for consumer group "
@@ -194,8 +199,8 @@ class _Reset:
                 self._say(f"Topic: {topic}")
             plan |= self._planned(Strategy.TO_LATEST, between_keys)
         if not self._is_dry:
-            rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
-            offsets.commit_offsets(self._brokers, self._name, rows)
+            rows = tuple(plan.values())
+            execute(self._brokers, OffsetPlan(self._name, Strategy.FROM_FILE, rows, "", 0))
         self._moved = plan
         self._say("Done.")
         return code
@@ -222,7 +227,10 @@ class _Reset:
     def print_json(self) -> None:
         """Print the result as JSON if it is wanted."""
         if self._options.is_json:
-            rows = [{"topic": t, "partition": p, "offset": o} for (t, p), o in self._moved.items()]
+            rows = [
+                {"topic": row.topic, "partition": row.partition, "offset": row.after}
+                for row in self._moved.values()
+            ]
             as_json(
                 {"executed": not self._is_dry, "offsets": rows, "deleted_topics": self._deleted}
             )
@@ -248,7 +256,7 @@ class _Reset:
         ]
         return hash_order(keys, partition_hash)
 
-    def _plan(self, keys: Sequence[Key]) -> dict[Key, int]:
+    def _plan(self, keys: Sequence[Key]) -> Plan:
         options = self._options
         if "to-latest" in options:
             return self._planned(Strategy.TO_LATEST, keys)
@@ -257,7 +265,8 @@ class _Reset:
         if "shift-by" in options:
             # Without a committed offset, the end (auto.offset.reset=latest).
             positions = self._planned(Strategy.TO_CURRENT, keys)
-            return self._limited({key: at + options["shift-by"] for key, at in positions.items()})
+            shift = options["shift-by"]
+            return self._limited({key: (row.after or 0) + shift for key, row in positions.items()})
         if "to-datetime" in options:
             return self._since(keys, parse_date_time(options["to-datetime"]))
         if "by-duration" in options:
@@ -270,13 +279,19 @@ class _Reset:
             return self._limited(_read_plan(options["from-file"], keys))
         return self._planned(Strategy.TO_EARLIEST, keys)
 
-    def _planned(self, strategy: Strategy, keys: Sequence[Key], amount: int = 0) -> dict[Key, int]:
-        request = ResetRequest(self._name, strategy, amount=amount)
+    def _planned(
+        self,
+        strategy: Strategy,
+        keys: Sequence[Key],
+        amount: int = 0,
+        requested: Mapping[Key, int] | None = None,
+    ) -> Plan:
+        request = ResetRequest(self._name, strategy, amount=amount, offsets=requested or {})
         current = current_offsets(self._brokers, self._name)
         rows = plan_partitions(self._brokers, request, keys, current)
-        return {row.key: row.after for row in rows if row.after is not None}
+        return {row.key: row for row in rows}
 
-    def _since(self, keys: Sequence[Key], timestamp_ms: int) -> dict[Key, int]:
+    def _since(self, keys: Sequence[Key], timestamp_ms: int) -> Plan:
         known = offsets_since(self._brokers, keys, timestamp_ms)
         for topic, partition in keys:
             if (topic, partition) not in known:
@@ -286,11 +301,10 @@ class _Reset:
                 )
         return self._planned(Strategy.TO_DATETIME, keys, timestamp_ms)
 
-    def _limited(self, requested: Mapping[Key, int]) -> dict[Key, int]:
-        request = ResetRequest(self._name, Strategy.FROM_FILE, offsets=requested)
-        rows = plan_partitions(self._brokers, request, list(requested), {})
-        plan = {row.key: row for row in rows}
-        for key in hash_order(requested, partition_hash):
+    def _limited(self, requested: Mapping[Key, int]) -> Plan:
+        keys = hash_order(requested, partition_hash)
+        plan = self._planned(Strategy.FROM_FILE, keys, requested=requested)
+        for key in keys:
             offset, row = requested[key], plan[key]
             if offset >= row.end_offset:
                 self._say(
@@ -302,7 +316,7 @@ class _Reset:
                     f"New offset ({offset}) is lower than earliest offset. Value will be set to "
                     f"{row.start_offset}"
                 )
-        return {key: plan[key].after or 0 for key in hash_order(requested, partition_hash)}
+        return {key: plan[key] for key in keys}
 
 
 def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:
