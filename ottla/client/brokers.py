@@ -180,15 +180,16 @@ class Brokers:
 
         An error closes the connections, whose other responses are not read.
         """
-        started: list[tuple[int, Connection, Callable[[], M]]] = []
+        # Before a request is sent: a lookup of an address uses these connections, too.
+        connections = {node_id: self._node(node_id) for node_id in requests}
         try:
-            for node_id, request in requests.items():
-                connection = self._node(node_id)
-                receive = self._start(connection, request, response_type, max_version)
-                started.append((node_id, connection, receive))
-            return {node_id: receive() for node_id, _, receive in started}
+            started = {
+                node_id: self._start(connections[node_id], request, response_type, max_version)
+                for node_id, request in requests.items()
+            }
+            return {node_id: receive() for node_id, receive in started.items()}
         except BaseException:
-            for _, connection, _ in started:
+            for connection in connections.values():
                 connection.close()
             raise
 

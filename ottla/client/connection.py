@@ -207,9 +207,7 @@ class Connection:
             text = f"{value} cannot be sent as {error.place} of {api}: {error.why}"
             raise ApiError(ErrorCode.INVALID_REQUEST, text) from error
 
-    def _decode(
-        self, response_type: type[M], version: int, frame: bytearray, requested_id: int
-    ) -> M:
+    def _decode(self, response_type: type[M], version: int, frame: Buffer, requested_id: int) -> M:
         try:
             (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
             position = _CORRELATION_ID.size

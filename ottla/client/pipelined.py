@@ -69,19 +69,7 @@ class PipelinedConnection(Connection):
         assert self._expected, "no request is outstanding"
         frame = self._receive_frame(self._timeout_s if timeout_s is None else timeout_s)
         correlation_id, version = self._expected.popleft()
-        try:
-            if _CORRELATION_ID.unpack_from(frame)[0] != correlation_id:
-                raise ProtocolError(f"{self.address} answers another request than the first one")
-            position = _CORRELATION_ID.size
-            if version >= response_type.FLEXIBLE_HEADER_SINCE:
-                position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
-            return schema.decoder(response_type, version)(frame, position, _OBJECTS_MAX)[0]
-        except (struct.error, IndexError) as error:
-            self.close()
-            raise ProtocolError(f"{self.address} sent an answer that ends too early") from error
-        except ProtocolError:
-            self.close()
-            raise
+        return self._decode(response_type, version, frame, correlation_id)
 
     def close(self) -> None:
         """Close the socket and drop all outstanding responses; idempotent."""

@@ -4,17 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import ottla
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.answers import check, error_of
-from ottla.client.admin.cluster import Broker
+from ottla.client.admin.answers import error_of
+from ottla.client.admin.cluster import Broker, describe_apis
 from ottla.client.admin.replicas import LogDirectory
 from ottla.console.model.controllers import read_controller_id
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.directories import read_directories
 from ottla.operations.survey.metadata import read_metadata
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +126,9 @@ def describe_broker(connection: ClusterConnection, node_id: int) -> BrokerDetail
 
 def list_api_versions(connection: ClusterConnection, node_id: int) -> list[ApiVersionRow]:
     """Return the APIs of a broker by key; ApiError BROKER_NOT_AVAILABLE if it is not running."""
-    request = ApiVersionsRequest(
-        client_software_name="ottla-console", client_software_version=ottla.__version__
-    )
     with connection.brokers() as brokers:
-        response = brokers.retry(lambda: brokers.ask_node(node_id, request, ApiVersionsResponse))
-    check(response.error_code)
-    return [
-        ApiVersionRow(row.api_key, _api_name(row.api_key), row.min_version, row.max_version)
-        for row in sorted(response.api_keys, key=lambda row: row.api_key)
-    ]
+        ranges = describe_apis(brokers, node_id)
+    return [ApiVersionRow(key, _api_name(key), *ranges[key]) for key in sorted(ranges)]
 
 
 def _api_name(key: int) -> str:

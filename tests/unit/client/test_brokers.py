@@ -291,3 +291,16 @@ def test_an_unread_response_is_not_that_of_a_later_request(pair: tuple[Any, Any]
         later = DeleteGroupsRequest(groups_names=["later"])
         response = brokers.ask_node(2, later, DeleteGroupsResponse)
     assert response.results[0].group_id == "later"
+
+
+def test_no_request_is_sent_if_one_of_several_brokers_is_unknown(pair: tuple[Any, Any]) -> None:
+    """The lookup of its address does not read the response to another request."""
+    first, _ = pair
+    first.answers["DeleteGroups"] = _deleted
+    requests = {node: DeleteGroupsRequest(groups_names=["g"]) for node in (1, 3)}
+    with Brokers(first.bootstrap) as brokers:
+        with pytest.raises(ApiError, match="Broker 3 is not running"):
+            brokers.ask_nodes(requests, DeleteGroupsResponse)
+        assert "DeleteGroups" not in first.names()
+        response = brokers.ask_node(1, requests[1], DeleteGroupsResponse)
+    assert response.results[0].group_id == "g"
