@@ -13,12 +13,13 @@ from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
+from ottla.operations.mirror import routes
+from ottla.operations.mirror.routes import Points, Route
+from ottla.operations.mirror.translation import Point
 from ottla.operations.offsets.positions import Anchor, Position
-from ottla.streams.pipelines.translation import Point
 from ottla.testing import Cluster
-from ottla.tools.mirror import copying, routes
+from ottla.tools.mirror import copying
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
-from ottla.tools.mirror.routes import Points, Route
 from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 

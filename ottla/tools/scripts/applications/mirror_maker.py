@@ -44,9 +44,9 @@ from ottla.tools.signals import PATIENCE_S, StopSignals
 
 # Errors of the command line do not load librdkafka.
 if TYPE_CHECKING:
-    from ottla.tools.mirror import routes
+    from ottla.operations.mirror import routes
 else:
-    routes = deferred_module("ottla.tools.mirror.routes")
+    routes = deferred_module("ottla.operations.mirror.routes")
 _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
 _mirror = deferred("ottla.tools.mirror.copying", "Mirror")
 

@@ -1,9 +1,8 @@
 """The topics of a mirror: source, target, and the topic on the target's cluster that keeps matching
 offsets.
 
-The format of that topic, its default name and the meaning of its points are those of a pipeline's
-`mirror` sink (`ottla.streams.pipelines.translation`), so that one can continue what the other
-began.
+`ottla topic copy`, `kafka-mirror-maker` and the `mirror` sink of a pipeline share them, so that one
+can continue what the other began.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +12,8 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import configs, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
+from ottla.operations.mirror.translation import Point, Translation
 from ottla.operations.offsets.resets import advance
-from ottla.streams.pipelines.translation import Point, Translation
 
 POINTS_SUFFIX = ".mirror-offsets"
 """The end of the names of topics with matching offsets."""
@@ -38,11 +37,12 @@ class Route:
 
     source: str
     target: str
+    points_topic: str = ""
 
     @property
     def offsets_topic(self) -> str:
         """The topic with the matching offsets, on the target's cluster."""
-        return f"{self.target}{POINTS_SUFFIX}"
+        return self.points_topic or f"{self.target}{POINTS_SUFFIX}"
 
 
 def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
@@ -189,17 +189,24 @@ def translate_groups(
     Offsets are never moved backwards, and a group with members there is left alone. Returns the
     number of partitions that were moved, by group.
     """
-    translations = {route.source: (route, points.translation()) for route, points in routes.items()}
-    moved = {}
-    for name in names:
-        targets: dict[tuple[str, int], int] = {}
-        for (topic, partition), committed in offsets.committed_offsets(source, name).items():
-            if topic not in translations or committed.offset < 0:
-                continue
-            route, translation = translations[topic]
+    translations = {route: points.translation() for route, points in routes.items()}
+    is_own = source.bootstrap == target.bootstrap
+    return {
+        name: advance(target, name, translated(source, translations, name), is_own=is_own) or 0
+        for name in names
+    }
+
+
+def translated(
+    source: Brokers, translations: Mapping[Route, Translation], name: str
+) -> dict[tuple[str, int], int]:
+    """Return the offsets of the targets that match the committed offsets of a group."""
+    by_topic = {route.source: (route.target, row) for route, row in translations.items()}
+    targets: dict[tuple[str, int], int] = {}
+    for (topic, partition), committed in offsets.committed_offsets(source, name).items():
+        if topic in by_topic and committed.offset >= 0:
+            target, translation = by_topic[topic]
             offset = translation.translate(partition, committed.offset)
             if offset is not None:
-                targets[route.target, partition] = offset
-        is_own = source.bootstrap == target.bootstrap
-        moved[name] = advance(target, name, targets, is_own=is_own) or 0
-    return moved
+                targets[target, partition] = offset
+    return targets

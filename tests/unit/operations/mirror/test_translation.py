@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ottla.streams.pipelines.translation import Point, Translation
+from ottla.operations.mirror.translation import Point, Translation
 
 
 def test_an_offset_is_translated_to_the_point_before_it() -> None:
