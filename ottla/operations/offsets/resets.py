@@ -27,8 +27,6 @@ from ottla.operations.offsets.plans import (
 )
 
 _BY_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
-
-
 _AMOUNTS = {
     Strategy.TO_OFFSET: "offset",
     Strategy.SHIFT_BY: "shift",

@@ -4,7 +4,8 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client import AdminClient, Consumer
+from ottla.client import AdminClient, Consumer, OffsetAndMetadata
+from ottla.client.admin.offsets import PROGRESS
 from ottla.console.model import groups, offsets, topics
 from ottla.console.model.groups import LagPoint, forecast_catch_up
 from ottla.console.model.overview import take_sample
@@ -84,6 +85,8 @@ def test_lag_in_records_and_seconds(cluster: Cluster, group: str, topic: str) ->
         (Strategy.SHIFT_BY, "-10", 0),
         (Strategy.TO_DATETIME, str(_T0 + 2500), 3),
         (Strategy.TO_DATETIME, str(_T0 + 99_000), 10),
+        (Strategy.TAIL, "3", 7),
+        (Strategy.HEAD, "2", 2),
         (Strategy.BY_DURATION, "PT1S", 10),
         (Strategy.BY_DURATION, "P3650D", 0),
         (Strategy.DELETE, "", None),
@@ -112,6 +115,19 @@ def test_a_plan_is_executed_and_undone(connection: ClusterConnection, group: str
         offsets.execute(connection, plan)
     offsets.execute(connection, offsets.plan_undo(connection, plan))
     assert _plan(connection, group, Strategy.TO_CURRENT).before == 4
+
+
+def test_offsets_that_stay_are_committed_again(
+    connection: ClusterConnection, cluster: Cluster, group: str, topic: str
+) -> None:
+    """As with Apache Kafka's tool; the metadata of the old commit, such as an application's, is gone."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.alter_group_offsets(group, {(topic, 0): OffsetAndMetadata(4, PROGRESS)})
+        plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_CURRENT))
+        change = offsets.execute(connection, plan)
+        (committed,) = admin.list_group_offsets(group).values()
+    assert (change.before, change.after) == ({}, {})
+    assert (committed.offset, committed.metadata) == (4, "")
 
 
 def test_a_group_with_members_is_not_reset(
