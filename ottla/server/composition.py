@@ -4,7 +4,6 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,13 +48,13 @@ from ottla.storage.directories.upkeep import Intervals
 # Only brokers with TLS, OAUTHBEARER, a secret key for delegation tokens, or an authorizer need
 # them.
 if TYPE_CHECKING:
-    from ottla.net.tls import contexts
-    from ottla.server.authentication import bearers, tokens
+    from ottla.server.authentication import bearers, certificates, tokens
+    from ottla.server.authentication.certificates import Certificates
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
-    contexts = deferred_module("ottla.net.tls.contexts")
+    certificates = deferred_module("ottla.server.authentication.certificates")
     bearers = deferred_module("ottla.server.authentication.bearers")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
@@ -116,6 +115,25 @@ class Composition(NamedTuple):
     files: FileSystem
     net: Net
     tasks: Tasks
+
+    async def certificates(self, settings: Settings) -> "Certificates | None":
+        """Return the certificates of the listeners with TLS, which are renewed; None without TLS.
+
+        Raises ConfigError if files cannot be used.
+        """
+        protocols = [row.protocol for row in option_tables.parse_listeners(self.options)]
+        if not any(protocol.endswith("SSL") for protocol in protocols):
+            return None
+        found = certificates.Certificates(self.options, self.files, self.clock)
+        await found.load(settings.current.options)
+        self.tasks.supervise(found.watch, "certificates")
+
+        def changed() -> None:
+            options = settings.configs.broker
+            self.tasks.spawn(found.change(options), "altered certificates")
+
+        settings.configs.on_own.append(changed)
+        return found
 
     async def secret(self, session: Coordination) -> BrokerSecret | None:
         """Return the secret of the cluster, which it follows; None if brokers prove nothing."""
@@ -188,7 +206,11 @@ class Composition(NamedTuple):
         return replicas
 
     def environment(
-        self, settings: Settings, replicas: Replicas, secret: BrokerSecret | None
+        self,
+        settings: Settings,
+        replicas: Replicas,
+        secret: BrokerSecret | None,
+        certificates: "Certificates | None",
     ) -> Environment:
         """Return the parts that membership and coordinators depend on."""
         return Environment(
@@ -199,7 +221,13 @@ class Composition(NamedTuple):
             files=self.files,
             tasks=self.tasks,
             options=self.options,
-            channels=Channels(self.net, self.rng, self.node_id, secret, self._tls()),
+            channels=Channels(
+                self.net,
+                self.rng,
+                self.node_id,
+                secret,
+                (lambda: None) if certificates is None else certificates.client,
+            ),
             current=settings.current,
             configs=settings.configs,
             features=settings.features,
@@ -213,12 +241,6 @@ class Composition(NamedTuple):
         if rules is None:
             return None
         return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
-
-    def _tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context of connections to other brokers; None if they are not encrypted."""
-        chosen = option_tables.inter_broker(self.options)
-        tls = security_options.security_of(self.options, chosen).tls
-        return None if tls is None else contexts.client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""

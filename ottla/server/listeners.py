@@ -33,11 +33,11 @@ from ottla.server.quotas.clients import ClientQuotas
 from ottla.storage.directories.disk import LogDirectories
 
 if TYPE_CHECKING:
-    from ottla.net.tls import contexts
+    import ssl
+
     from ottla.server.authentication import gate
 else:
-    # Only a broker with TLS or SASL needs them.
-    contexts = deferred_module("ottla.net.tls.contexts")
+    # Only a broker with certificates of clients or SASL needs it.
     gate = deferred_module("ottla.server.authentication.gate")
 
 _log = logging.getLogger(__name__)
@@ -105,8 +105,8 @@ class Listeners:
         sources.logins = {
             name: counts for name, counts in self.logins.items() if self.security[name].mechanisms
         }
+        certificates = sources.certificates
         for listener in self._parsed:
-            tls = self.security[listener.name].tls
             endpoint = Endpoint(
                 listener.name,
                 limits=self._limits(listener.name, self._static),
@@ -114,7 +114,7 @@ class Listeners:
                 unsent=unsent,
                 buffers=buffers,
                 tasks=tasks,
-                tls=None if tls is None else contexts.server_context(tls),
+                tls=None if certificates is None else certificates.server(listener.name),
             )
             endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)
@@ -127,6 +127,13 @@ class Listeners:
                     f"{remedy(error, 'choose another port (0 selects a free one)')}."
                 ) from error
             self.endpoints.append(endpoint)
+        if certificates is not None:
+            certificates.on_renewed = self._renew_tls
+
+    def _renew_tls(self, name: str, context: "ssl.SSLContext") -> None:
+        for endpoint in self.endpoints:
+            if endpoint.name == name:
+                endpoint.renew_tls(context)
 
     def serve(self, handler: FrameHandler, now: Callable[[], float]) -> None:
         """Start to handle requests; `now` returns the monotonic time in seconds."""

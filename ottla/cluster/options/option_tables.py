@@ -228,6 +228,11 @@ def _security_warnings(broker: Snapshot) -> list[str]:
     ]
 
 
+def refuse_without_effect(broker: Snapshot) -> None:
+    """Raise ConfigError for an option of a listener that does not exist or cannot have it."""
+    _refuse_security_options([name for name in broker.explicit if name.startswith(PREFIX)], broker)
+
+
 def _refuse_security_options(names: Collection[str], broker: Snapshot) -> None:
     """Raise ConfigError for an option of security that would have no effect on a broker."""
     if not names:

@@ -7,8 +7,7 @@ module in `listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
-Not done: GSSAPI; certificates that are read again after a change; a JAAS file in place of the
-option.
+Not done: GSSAPI; a JAAS file in place of the option.
 """
 
 import dataclasses

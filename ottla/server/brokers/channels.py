@@ -6,12 +6,10 @@ Not done: an Apache Kafka broker in the same cluster does not know this exchange
 inter.broker.authentication=none neither side proves anything.
 """
 
-import ssl
-
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import Rng
 from ottla.net.port import Net
-from ottla.net.requests import RequestChannel, RequestConnection
+from ottla.net.requests import RequestChannel, RequestConnection, TlsSource
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofError, ProofOfBroker, Secret
 from ottla.wire.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
@@ -26,7 +24,7 @@ _AUTHENTICATE_VERSION = 2
 class Channels:
     """Opens channels from this broker; `secret` is None if brokers do not prove their identity.
 
-    With `tls` they are encrypted.
+    If `tls` returns a context, they are encrypted.
     """
 
     def __init__(
@@ -35,7 +33,7 @@ class Channels:
         rng: Rng,
         broker_id: int,
         secret: Secret | None,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource = lambda: None,
     ) -> None:
         self._tls = tls
         self._net = net

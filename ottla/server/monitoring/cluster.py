@@ -49,6 +49,7 @@ def own(node: Sources) -> list[Family]:
             [(labels(task=kind), count) for kind, count in node.task_failures().items()],
         ),
         *_descriptors(node),
+        *_certificates(node),
     ]
 
 
@@ -119,6 +120,20 @@ _MEMORY_LEFT = _socket_server.gauge("MemoryPoolAvailable", "Bytes left.")
 def _request_memory(budget: ReceiveBudget) -> Iterator[Measurement]:
     yield _MEMORY_USED.of(budget.held_bytes)
     yield _MEMORY_LEFT.of(budget.limit_bytes - budget.held_bytes)
+
+
+def _certificates(node: Sources) -> Iterator[Family]:
+    certificates = node.certificates
+    if certificates is None:
+        return
+    for name, text, counts in (
+        ("renewals", "Certificates that were read again after a change.", certificates.renewals),
+        ("failures", "Changed certificates that cannot be used.", certificates.failures),
+    ):
+        rows = [
+            (labels(listener=listener), counts[listener]) for listener in certificates.listeners
+        ]
+        yield counter(f"ottla_certificate_{name}_total", text, rows)
 
 
 def _descriptors(node: Sources) -> Iterator[Family]:

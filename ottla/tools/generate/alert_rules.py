@@ -159,6 +159,14 @@ def _brokers() -> Iterator[Rule]:
         "The task was restarted. Report the traceback in the broker's log.",
     )
     yield Rule(
+        "OttlaCertificateNotRenewed",
+        "increase(ottla_certificate_failures_total[10m]) > 0",
+        "0s",
+        "warning",
+        "{{ $labels.instance }} cannot use the new certificate of {{ $labels.listener }}",
+        "The former one is in use. Correct the file that the broker's log names.",
+    )
+    yield Rule(
         "OttlaFewDescriptorsLeft",
         "process_open_fds / process_max_fds > 0.9",
         "5m",

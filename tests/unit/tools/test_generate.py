@@ -70,7 +70,7 @@ def test_rules_are_yaml_with_a_remedy_each() -> None:
     text = alert_rules.text_of(Limits("kafka", 60, 20))
     (group,) = yaml.safe_load(text)["groups"]
     names = [rule["alert"] for rule in group["rules"]]
-    assert len(names) == len(set(names)) == 15
+    assert len(names) == len(set(names)) == 16
     for rule in group["rules"]:
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert rule["annotations"]["summary"]
@@ -99,8 +99,8 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     rules.write_text(alert_rules.text_of(Limits()), "utf-8")
     text = prometheus_config.text_of("east", ("a:9308", "b:9308"), "10s", (str(rules),))
     config.write_text(text, "utf-8")
-    assert "15 rules found" in promtool("check", "config", str(config))
-    assert "15 rules found" in promtool("check", "rules", str(rules))
+    assert "16 rules found" in promtool("check", "config", str(config))
+    assert "16 rules found" in promtool("check", "rules", str(rules))
 
 
 @needs_promtool
