@@ -4,6 +4,7 @@ processes.
 
 import faulthandler
 import gc
+import logging
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from ottla.base.logs import AUDIT
 from tests.runs import nightly, recorder
 from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
 
@@ -75,3 +77,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Exclude modules and collected tests from the garbage collections of every test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_audit_log() -> Iterator[None]:
+    """Restore the level of the audit log after a test that runs a command in this process."""
+    logger = logging.getLogger(AUDIT)
+    level = logger.level
+    yield
+    logger.setLevel(level)
