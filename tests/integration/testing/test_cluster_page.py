@@ -37,7 +37,6 @@ def test_clients_of_the_page_connect_to_a_secured_cluster() -> None:
     names = {**clients, "Cluster": Cluster, "AdminClient": AdminClient}
     for example in _examples()[1:3]:
         exec(compile(example, PAGE, "exec"), names)
-    names["consumer"].close()
     assert names["anna"].protocol == "SASL_SSL"
 
 
