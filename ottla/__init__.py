@@ -2,8 +2,10 @@
 
 The layers; a package imports only from lower ones::
 
-    layer 5  tools        testing
-    layer 4  server   |   console   |   streams
+    layer 7  learn
+    layer 6  tools   |   testing
+    layer 5  console   |   streams
+    layer 4  server
     layer 3  replication  |  controller  |  coordinators      ||   client
     layer 2  storage  |  cluster                              ||
     layer 1  wire  <  net  <  security
@@ -11,7 +13,7 @@ The layers; a package imports only from lower ones::
 
 ``|`` separates siblings that never import each other. ``||`` separates two sides: the broker side
 (storage … server) and the client side (client, streams, console) never import each other; they
-share only bytes on the wire. Only ``tools`` and ``testing`` import both.
+share only bytes on the wire. Only layers 6 and 7 import both.
 """
 
 __version__ = "0.1.0"

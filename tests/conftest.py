@@ -15,7 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from ottla.base.logs import AUDIT
-from tests.runs import nightly, recorder
+from tests.runs import needs, nightly, recorder
 from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
 
 # The time of an example depends more on the machine than on the code.
@@ -68,9 +68,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out nightly tests, and run the longest files first if several processes run them."""
+    needs.check_tools(items)
     nightly.leave_out(config, items)
     if hasattr(config, "workerinput"):
         longest_first(items, recorded_seconds())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip or fail a test whose tool is missing, before its fixtures are set up."""
+    needs.require_tools(item)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

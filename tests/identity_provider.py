@@ -1,6 +1,7 @@
 """An identity provider of tests: issues tokens of OAUTHBEARER, and has its public keys."""
 
 import base64
+import functools
 import json
 import threading
 import time
@@ -15,7 +16,13 @@ from joserfc.jwk import KeySet, RSAKey
 from ottla.net.tls.contexts import server_context
 from ottla.net.tls.files import TlsFiles
 
-CLIENT, SECRET = "ann", "s3cret"
+CLIENT, SECRET, ISSUER = "ann", "s3cret", "https://login.example.org"
+
+
+@functools.cache
+def rsa_key(name: str) -> RSAKey:
+    """Return a key with an id. A process creates it once, since that takes tenths of a second."""
+    return RSAKey.generate_key(2048, {"kid": name})
 
 
 class IdentityProvider:
@@ -25,7 +32,7 @@ class IdentityProvider:
     """
 
     def __init__(self, certificate: Path | None = None) -> None:
-        self.key = RSAKey.generate_key(2048, {"kid": "k"})
+        self.key = rsa_key("k")
         self.requests: list[dict[str, list[str]]] = []
         self.keys_requests_count = 0
         # The answer in place of a token: status and body.
@@ -78,7 +85,7 @@ class IdentityProvider:
     def token(self, **claims: object) -> str:
         """Return a signed token of the client."""
         now = int(time.time())
-        body = {"sub": CLIENT, "iat": now, "exp": now + self.life_seconds, **claims}
+        body = {"sub": CLIENT, "iss": ISSUER, "iat": now, "exp": now + self.life_seconds, **claims}
         return jwt.encode({"alg": "RS256", "kid": "k"}, body, self.key, algorithms=["RS256"])
 
     def __enter__(self) -> "IdentityProvider":

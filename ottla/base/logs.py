@@ -22,13 +22,8 @@ JSON = "json"
 # Below DEBUG, as log4j has it.
 TRACE = 5
 
-# Loggers whose lines remote peers can provoke: the maximum of lines of one template, and the window
-# in seconds.
-PROVOKED = (
-    *("ottla.net.", "ottla.server.loop", "ottla.base.tasks", "asyncio"),
-    *("ottla.server.authentication.bearers", "ottla.server.authentication.refusals"),
-    "ottla.server.handlers.sasl_authenticate",
-)
+# The maximum of lines of one template from a logger that peers can provoke, and the window in
+# seconds.
 REPEATS_MAX = 20
 REPEATS_SECONDS = 10.0
 
@@ -50,6 +45,8 @@ _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _RESERVED = frozenset({"time", "level", "logger", "event", "traceback"})
+# The names of the loggers whose lines remote peers can provoke; asyncio logs errors of connections.
+_PROVOKED = {"asyncio"}
 
 Value = str | int | float | bool | None
 
@@ -183,8 +180,14 @@ def _escaped(text: str) -> str:
     return one_line(text.replace("\r", "\\r").replace("\n", "\\n"))
 
 
+def provoked_logger(name: str) -> logging.Logger:
+    """Return a logger whose lines remote peers can provoke: `Repeats` limits their rate."""
+    _PROVOKED.add(name)
+    return logging.getLogger(name)
+
+
 class Repeats(logging.Filter):
-    """Limits the number of lines of one template, from the PROVOKED loggers."""
+    """Limits the number of lines of one template from each `provoked_logger`, and from asyncio."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +198,7 @@ class Repeats(logging.Filter):
         """Return True if the record is to be written; adds the number of lines suppressed before
         it.
         """
-        if not record.name.startswith(PROVOKED):
+        if record.name not in _PROVOKED:
             return True
         began, written, unsaid = self._windows.get(record.msg, (record.created, 0, 0))
         if not 0 <= record.created - began < REPEATS_SECONDS:

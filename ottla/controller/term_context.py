@@ -73,7 +73,7 @@ class TermContext:
         term: state.Term,
         broker_id: int,
         dependencies: Dependencies,
-        post: Callable[[events.Event], None],
+        post: events.Post,
     ) -> None:
         self.session = session
         self.term = term
@@ -149,7 +149,7 @@ class TermContext:
 
     def _delivered(self, delivered: Delivered) -> None:
         if delivered.errors or delivered.notice.delete:
-            self.post(events.NoticeDelivered(delivered))
+            self.post(lambda term: term.delivered(delivered))
 
 
 def log_elections(before: ClusterImage, after: ClusterImage) -> None:

@@ -8,13 +8,13 @@ channel, so requests of one connection take effect in order.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from ottla.base.buffers import Part
 from ottla.base.errors import ProtocolError
+from ottla.base.logs import provoked_logger
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Limits
 from ottla.net.muting import NEVER_MUTED, Mute
@@ -25,7 +25,7 @@ from ottla.net.sending import SendHalf, memory_bytes
 from ottla.net.transports import LOST
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _NO_ADDRESS = ("", 0)
 _NO_TRANSPORT = cast(asyncio.Transport, None)

@@ -4,14 +4,14 @@ Two background tasks serve all connections, so a connection needs no timer of it
 """
 
 import asyncio
-import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.clock import RealClock
 from ottla.base.loading import deferred_module
+from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.net import port
 from ottla.net.admission.newcomers import Bounds, Newcomers
@@ -30,7 +30,7 @@ else:
     # Only listeners with TLS need it.
     handshakes = deferred_module("ottla.net.admission.handshakes")
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0
@@ -81,7 +81,7 @@ class Endpoint:
         self.is_gated = False
         self.rooms = Rooms(Bounds())
         # None without TLS.
-        self.handshake_order: handshakes.HandshakeOrder[port.Handshake] | None = None
+        self.handshake_order: handshakes.HandshakeOrder[Any] | None = None
         if tls is not None:
             self.handshake_order = handshakes.HandshakeOrder(handshakes.Pace())
         self.name = name

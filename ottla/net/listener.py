@@ -10,7 +10,6 @@ free, because it takes a tenth less time per connection.
 import asyncio
 import errno
 import fcntl
-import logging
 import os
 import socket
 import ssl
@@ -24,6 +23,7 @@ from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
 from ottla.base.loading import deferred_module
+from ottla.base.logs import provoked_logger
 from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 from ottla.net.tls import HANDSHAKE_SECONDS
 
@@ -51,7 +51,7 @@ _UNCHECKED_MAX = 16
 _CERTIFICATE_REASONS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 
 class _Socket(socket.socket):

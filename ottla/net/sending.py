@@ -11,18 +11,18 @@ Invariant: nothing is written to the transport while the queue has parts, except
 
 import asyncio
 import errno
-import logging
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ottla.base.buffers import Buffer, FileRange, Part
+from ottla.base.logs import provoked_logger
 from ottla.net.port import FileSocket
 from ottla.net.tls import channel_binding
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SIZE = struct.Struct(">i")
 # Larger parts are written by themselves: joining them would copy record bytes.

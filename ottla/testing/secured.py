@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.tools.text_files import write_private
+from ottla.client.security.private_files import write_private
 
 if TYPE_CHECKING:
     from ottla.security import issuing

@@ -264,7 +264,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
-            "learn": Verb("ottla.tools.learn.command", "Show how Kafka works, by experiments."),
+            "learn": Verb("ottla.learn.command", "Show how Kafka works, by experiments."),
             "debug": _noun("debug"),
             "scripts": Verb(
                 "ottla.tools.scripts.command", "Run and install Apache Kafka's scripts."

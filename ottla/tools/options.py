@@ -1,7 +1,6 @@
 """Options that commands share: the cluster, --output, topic names with completion, key=value pairs."""
 
 import functools
-import importlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -27,12 +26,12 @@ _SECRET = re.compile(r"""\bhmac=b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
-_configure = deferred("ottla.tools.profile.client_config", "configure")
-_access_with = deferred("ottla.tools.profile.client_config", "access_with")
-_denied = deferred("ottla.tools.acl.denied", "denied")
-_is_exposed = deferred("ottla.tools.profile.references", "is_exposed")
-_resolve = deferred("ottla.tools.profile.references", "resolve")
-_warning = deferred("ottla.tools.profile.references", "warning")
+_configure = deferred("ottla.tools.connection.client_config", "configure")
+_access_with = deferred("ottla.tools.connection.client_config", "access_with")
+_denied = deferred("ottla.tools.connection.denied", "denied")
+_is_exposed = deferred("ottla.tools.connection.references", "is_exposed")
+_resolve = deferred("ottla.tools.connection.references", "resolve")
+_warning = deferred("ottla.tools.connection.references", "warning")
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
@@ -285,7 +284,7 @@ def complete_profile(
 
 def _complete(subject: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
     # Imported only for completion: no other call needs this module.
-    names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
+    names = load("ottla.tools.connection.names", subject)
     try:
         bootstrap = context.params.get("bootstrap") or _default_bootstrap()
         path = context.params.get("command_config") or config_of_profile(context)

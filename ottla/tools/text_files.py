@@ -11,7 +11,6 @@ from ottla.base.errors import ConfigError
 _WHOLE = re.compile("0{0,20}([0-9]{1,19})")
 # More than any text that a pipe such as <(command) passes to a command. /dev/zero never ends.
 _SPECIAL_FILE_MIB = 64
-_OWNER_ONLY = 0o600
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -44,22 +43,6 @@ def read_text(path: str | Path) -> str:
         ) from None
     # As text files are read: every end of line is \n.
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def write_private(path: str | Path, text: str) -> None:
-    """Replace a text file, which only its owner can read from the first byte on."""
-    target = Path(path)
-    new = target.with_name(f"{target.name}.{os.getpid()}.new")
-    try:
-        with open(new, "x", encoding="utf-8", opener=_private) as stream:
-            stream.write(text)
-        new.replace(target)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, _OWNER_ONLY)
 
 
 def is_number(text: str, bits: int) -> bool:

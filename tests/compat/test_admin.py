@@ -173,7 +173,7 @@ CONFIGS = "kafka.admin.ConfigCommand"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("version", java.VERSIONS)
 def test_kafkas_tools_manage_topics_and_settings(cluster: Cluster, version: str) -> None:
     """Kafka's kafka-topics and kafka-configs work unchanged."""

@@ -20,7 +20,6 @@ from tests.compat import java
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 CLIENT_METRICS = 16
 
 
@@ -114,7 +113,7 @@ def test_librdkafka_pushes_requested_metrics(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_java_client_pushes_requested_metrics(cluster: Cluster) -> None:
     """The Java client compresses with zstd, its first choice; Kafka's own tool subscribes."""
     cluster.create_topic("java")

@@ -28,7 +28,6 @@ from tests.compat.scripts.test_replay import Done, compare
 from tests.compat.scripts.transcript import FOLDER, read
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 
 _MODULES = "org.apache.kafka.common.security"
 _LISTENER = "listener.name.sasl_plaintext"
@@ -144,7 +143,7 @@ def test_tokens_outlive_a_restart(tmp_path: Path) -> None:
         assert is_accepted(f"{endpoint.host}:{endpoint.port}", token)
 
 
-@needs_java
+@pytest.mark.needs("java")
 @pytest.mark.slow
 def test_tool_of_apache_kafka_prints_the_same_with_ottla(tmp_path: Path) -> None:
     """The recorded session of 4.3.0, with Apache Kafka's tool and Ottla's broker.
@@ -166,7 +165,7 @@ def test_tool_of_apache_kafka_prints_the_same_with_ottla(tmp_path: Path) -> None
     assert not differences, "\n".join(differences)
 
 
-@needs_java
+@pytest.mark.needs("java")
 @pytest.mark.slow
 def test_apache_kafka_in_the_same_cluster_shares_the_tokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

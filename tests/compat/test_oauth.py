@@ -19,7 +19,7 @@ import ottla.client
 from ottla.base.errors import ApiError
 from ottla.testing import Cluster
 from tests.compat import java
-from tests.identity_provider import CLIENT, SECRET, IdentityProvider
+from tests.identity_provider import CLIENT, ISSUER, SECRET, IdentityProvider
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
@@ -32,6 +32,8 @@ _OWN = "listener.name.sasl_plaintext.oauthbearer."
 def cluster_with(**options: str) -> Iterator[str]:
     """Run a broker with OAUTHBEARER; yields its address for users."""
     rows = {
+        # Some of the tokens have no signature.
+        "allow.insecure.listeners": "true",
         "sasl.enabled.mechanisms": "OAUTHBEARER",
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
         **{_OWN + name.replace("_", "."): text for name, text in options.items()},
@@ -62,7 +64,8 @@ def topics_of(options: dict[str, Any], seconds: float = 10.0) -> set[str]:
 def signed(key: RSAKey, _config: str, **claims: object) -> tuple[str, float]:
     """Return a token of ann and its expiry, as librdkafka's callback does."""
     now = time.time()
-    body = {"sub": "ann", "iat": int(now), "exp": int(now) + 60, "aud": "kafka", **claims}
+    body = {"sub": "ann", "iat": int(now), "exp": int(now) + 60, "aud": "kafka", "iss": ISSUER}
+    body |= claims
     return jwt.encode({"alg": "RS256", "kid": "k"}, body, key, algorithms=["RS256"]), now + 60
 
 
@@ -83,12 +86,13 @@ def test_librdkafka_logs_in_with_an_unsecured_token() -> None:
 
 
 def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
-    """A token that another key has signed is refused, and one for another service."""
+    """A token that another key has signed is refused, as one for another service or issuer is."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps(KeySet([KEY]).as_dict(private=False)))
     with cluster_with(
         sasl_oauthbearer_jwks_endpoint_url=keys.as_uri(),
         sasl_oauthbearer_expected_audience="kafka",
+        sasl_oauthbearer_expected_issuer=ISSUER,
     ) as address:
         accepted = settings(address, oauth_cb=functools.partial(signed, KEY))
         assert topics_of(accepted) is not None
@@ -96,6 +100,7 @@ def test_librdkafka_logs_in_with_a_signed_token(tmp_path: Path) -> None:
         for refused in (
             functools.partial(signed, FOREIGN),
             functools.partial(signed, KEY, aud="other"),
+            functools.partial(signed, KEY, iss="other"),
         ):
             with pytest.raises(confluent_kafka.KafkaException):
                 topics_of(settings(address, oauth_cb=refused), 2)
@@ -130,7 +135,10 @@ def test_our_clients_fetch_tokens_of_a_provider() -> None:
     """The options are librdkafka's, or those of Java's clients; the broker fetches the keys."""
     with (
         IdentityProvider() as provider,
-        cluster_with(sasl_oauthbearer_jwks_endpoint_url=provider.url) as address,
+        cluster_with(
+            sasl_oauthbearer_jwks_endpoint_url=provider.url,
+            sasl_oauthbearer_expected_issuer=ISSUER,
+        ) as address,
     ):
         endpoint = {"sasl.oauthbearer.token.endpoint.url": provider.url}
         own = {
@@ -153,7 +161,7 @@ def test_our_clients_fetch_tokens_of_a_provider() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_java_client_logs_in_with_an_unsecured_token(tmp_path: Path) -> None:
     """Its login module issues the token."""
     with cluster_with(sasl_jaas_config=f"{_MODULE};") as address:

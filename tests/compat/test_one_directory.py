@@ -19,13 +19,13 @@ from confluent_kafka.admin import (
 )
 
 from ottla.testing.process import BrokerProcess, run_command
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 PARTITIONS = 3

@@ -21,7 +21,6 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.tools import main
 from ottla.tools.scripts import entry
-from tests.compat import java
 from tests.compat.secured import JAAS, PASSWORD, Secured
 from tests.console.chromium import admin_page, chromium, without_errors
 from tests.console.session import PASSWORD as CONSOLE_PASSWORD
@@ -30,7 +29,7 @@ from tests.console.session import ConsoleSession
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 

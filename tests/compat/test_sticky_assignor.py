@@ -14,7 +14,7 @@ from tests.compat.test_consumer_protocol_java import Verifiable
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 STICKY = "org.apache.kafka.clients.consumer.StickyAssignor"

@@ -14,7 +14,7 @@ from tests.console.examples import add_an_hour
 from tests.unit.console.streams.test_describe_text import WORDS
 
 # Half a minute: only a browser runs the scripts, and shows barriers and errors of its own.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 # Pages by the names of their pictures.
 PAGES = {

@@ -24,7 +24,7 @@ from tests.console.chromium import admin_page, without_errors
 from tests.console.session import PASSWORD
 
 # Seconds: only a browser runs the scripts and sends the forms as users do.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 # The last version of Produce that does not add its partitions to the transaction.
 _NOT_ADDING = 11

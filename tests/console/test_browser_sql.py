@@ -18,7 +18,7 @@ from tests.console.chromium import Watched, admin_page, chromium, without_errors
 from tests.integration.console.sql.test_queries import ENDLESS
 
 # Seconds: only a browser has a page that is left while a query runs.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 _PATIENCE_S = 15.0
 _QUICK = "SELECT 41 + 1 AS answer"

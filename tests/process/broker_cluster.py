@@ -170,6 +170,8 @@ class BrokerCluster:
         rows = {
             "broker.id": str(number),
             "listeners": f"PLAINTEXT://{self._hosts[number]}:{self._ports[number]}",
+            # The hosts may be addresses of network namespaces.
+            "allow.insecure.listeners": "true",
             "log.dirs": str(self.data(number)),
             **self._options,
             **self._own.get(number, {}),

@@ -8,18 +8,20 @@ from collections.abc import Iterable
 
 import pytest
 
+# What is wrong with the markers of the collected tests: a test reports it.
+WRONG = pytest.StashKey[list[str]]()
+
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect nightly tests, unless `--nightly` is given.
-
-    Raises pytest.UsageError if the test that a marker names is not one of `make test`.
-    """
+    """Deselect nightly tests, unless `--nightly` is given, and note wrong markers in the stash."""
     nightly = {item.nodeid: item for item in items if item.get_closest_marker("nightly")}
     others = [item.nodeid for item in items if item.nodeid not in nightly]
     named = {nodeid: _named_by(item) for nodeid, item in nightly.items()}
+    # Single tests can be run by themselves.
     has_whole_files = not any("::" in argument for argument in config.args)
-    if has_whole_files and (wrong := missing(named, others, [item.nodeid for item in items])):
-        raise pytest.UsageError("\n".join(wrong))
+    config.stash[WRONG] = (
+        missing(named, others, [item.nodeid for item in items]) if has_whole_files else []
+    )
     if not config.getoption("nightly"):
         config.hook.pytest_deselected(items=list(nightly.values()))
         items[:] = [item for item in items if item.nodeid not in nightly]
@@ -36,14 +38,12 @@ def missing(named: dict[str, str], others: Iterable[str], collected: Iterable[st
     return [
         f"{nodeid}: its marker `nightly` names '{name}', which is no test of `make test`"
         for nodeid, name in named.items()
-        if name.partition("::")[0] in files and name not in known
+        if name not in known and (not name or name.partition("::")[0] in files)
     ]
 
 
 def _named_by(item: pytest.Item) -> str:
     marker = item.get_closest_marker("nightly")
     assert marker is not None
-    if len(marker.args) != 1:
-        raise pytest.UsageError(f'{item.nodeid}: name one test: `nightly("tests/…::test_…")`')
-    (name,) = marker.args
-    return f"{item.nodeid.partition('[')[0]}{name}" if name.startswith("[") else str(name)
+    name = str(marker.args[0]) if len(marker.args) == 1 else ""
+    return f"{item.nodeid.partition('[')[0]}{name}" if name.startswith("[") else name

@@ -36,6 +36,7 @@ PRODUCERS = 2
 DIRECTORIES = ("/data/one", "/data/two")
 SETTINGS = {
     "listeners": "PLAINTEXT://0.0.0.0:9092",
+    "allow.insecure.listeners": "true",
     "advertised.listeners": "PLAINTEXT://broker:9092",
     "log.dirs": ",".join(DIRECTORIES),
     "offsets.topic.num.partitions": "2",

@@ -41,6 +41,7 @@ NAME = "tx"
 TIMEOUT_MS = 2000
 SETTINGS = {
     "listeners": "PLAINTEXT://0.0.0.0:9092",
+    "allow.insecure.listeners": "true",
     "advertised.listeners": "PLAINTEXT://broker:9092",
     "log.dirs": "/data",
     "offsets.topic.num.partitions": "2",

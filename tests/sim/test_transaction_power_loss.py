@@ -13,7 +13,10 @@ pytestmark = pytest.mark.slow
 
 # From the first partition to the last marker; the scenario makes fewer changes than that.
 CHANGES = range(1, 65)
-_SOME = f"{__name__.replace('.', '/')}.py::"
+_SOME = (
+    "tests/sim/test_transaction_power_loss.py::"
+    "test_transaction_is_atomic_after_second_power_loss_during_recovery"
+)
 EVERYTHING = (["1"], ["1"], 1)
 NOTHING: tuple[list[str], list[str], int] = ([], [], -1)
 

@@ -83,7 +83,10 @@ def application(spark: SparkSession, broker: Cluster, tmp_path: Path, request: A
     return _Application(spark, broker, tmp_path, name)
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee",
+    [pytest.param("at_least_once", marks=pytest.mark.nightly("[exactly_once]")), "exactly_once"],
+)
 def test_a_reset_application_starts_at_the_given_offset(
     broker: Cluster, application: _Application, guarantee: str
 ) -> None:

@@ -14,6 +14,12 @@ else:
     authorization = deferred_module("ottla.security.authorization")
 
 AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+_AUTHORIZERS = (
+    AUTHORIZER,
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
+"""Kafka's own authorizers since 0.9, which decide by the same rules."""
 
 _CLASS = "authorizer.class.name"
 _SUPER_USERS = "super.users"
@@ -22,7 +28,7 @@ _broker = Rows(Scope.BROKER, dynamic=False).row
 
 
 def _reason(name: str) -> str | None:
-    if name in ("", AUTHORIZER):
+    if name in ("", *_AUTHORIZERS):
         return None
     return (
         f"Ottla runs no classes of Java; write {AUTHORIZER} for its own authorizer, which stores and "
@@ -35,7 +41,8 @@ ROWS = (
         _CLASS,
         OptionType.STRING,
         "",
-        f"The authorizer: {AUTHORIZER}, or none (empty).",
+        f"The authorizer: {AUTHORIZER}, or Kafka's names of the same rules before and after it "
+        "(SimpleAclAuthorizer, StandardAuthorizer); or none (empty).",
         check=_reason,
     ),
     _broker(

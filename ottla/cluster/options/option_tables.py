@@ -20,6 +20,7 @@ from ottla.cluster.options import (
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT
+from ottla.cluster.options.security.exposure import weaknesses
 from ottla.cluster.options.security.listener_values import PREFIX
 
 if TYPE_CHECKING:
@@ -235,6 +236,25 @@ def _refuse_security_options(names: Collection[str], broker: Snapshot) -> None:
     security_names.refuse(
         sorted(names), BROKER_OPTIONS.rows, listeners, security_options.is_listener_option
     )
+
+
+def exposure_warnings(broker: Snapshot) -> list[str]:
+    """Return why the listeners of a broker that starts are not secure.
+
+    Raises ConfigError unless allow.insecure.listeners permits that.
+    """
+    sentences = [
+        sentence
+        for listener in parse_listeners(broker)
+        for sentence in weaknesses(listener, security_options.security_of(broker, listener))
+    ]
+    if sentences and not broker.boolean("allow.insecure.listeners"):
+        first = sentences[0]
+        raise ConfigError(
+            f"{first[0].upper()}{first[1:]}. See docs/security.md for TLS and SASL, listen on 127.0.0.1, "
+            "or set allow.insecure.listeners=true if this is intended."
+        )
+    return [f"{sentence} (allow.insecure.listeners)" for sentence in sentences]
 
 
 def unknown_names(settings: Mapping[str, str]) -> list[str]:

@@ -113,7 +113,7 @@ ROWS = (
         "sasl.oauthbearer.expected.issuer",
         STRING,
         None,
-        "The issuer of tokens that are accepted. Without one, the keys alone decide.",
+        "The issuer of tokens that are accepted. Needed with sasl.oauthbearer.jwks.endpoint.url.",
     ),
     _broker(
         "sasl.oauthbearer.clock.skew.seconds",
@@ -162,6 +162,14 @@ ROWS = (
         3_600_000,
         "How often expired delegation tokens are removed, in milliseconds.",
         minimum=1,
+    ),
+    _broker(
+        "allow.insecure.listeners",
+        OptionType.BOOLEAN,
+        False,
+        "Ottla's own: start with listeners that are not secure, and log a warning. These are listeners "
+        "beyond loopback without TLS and SASL, or with PLAIN and without TLS, and listeners that accept "
+        "tokens without a signature, or check them by keys from an address without https.",
     ),
     _broker(
         "inter.broker.authentication",
@@ -397,11 +405,18 @@ class _Values(ListenerValues):
         is_file = url.startswith("file:///")
         if not is_file and not url.startswith(("https://", "http://")):
             raise self.refusal(_KEYS, f"is {url}: it must begin with https:// or file:///")
+        issuer = self._of_bearer("sasl.oauthbearer.expected.issuer")
+        if not issuer:
+            raise self.refusal(
+                "sasl.oauthbearer.expected.issuer",
+                f"is not set, and with {_KEYS} it must be: an identity provider may sign tokens of "
+                "several issuers with the same keys",
+            )
         audiences = self._of_bearer("sasl.oauthbearer.expected.audience").split(",")
         return BearerOptions(
             keys_path=url.removeprefix("file://") if is_file else "",
             audiences=tuple(part.strip() for part in audiences if part.strip()),
-            issuer=self._of_bearer("sasl.oauthbearer.expected.issuer"),
+            issuer=issuer,
             clock_skew_seconds=self._number_of_bearer("sasl.oauthbearer.clock.skew.seconds"),
             principal_claim=self._of_bearer("sasl.oauthbearer.sub.claim.name"),
             keys_url="" if is_file else url,

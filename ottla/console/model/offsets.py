@@ -11,7 +11,7 @@ from ottla.client.admin.offsets import (
     CommittedOffset,
     commit_offsets,
     committed_offsets,
-    delete_offsets,
+    delete_group_offsets,
 )
 from ottla.client.config.durations import parse_duration
 from ottla.client.resets import Bounds as PartitionBounds
@@ -158,7 +158,7 @@ def execute(connection: ClusterConnection, plan: OffsetPlan) -> Change:
             commit_offsets(brokers, plan.group_id, committed)
         deleted = [(row.topic, row.partition) for row in changed if row.after is None]
         if deleted:
-            delete_offsets(brokers, plan.group_id, deleted)
+            delete_group_offsets(brokers, plan.group_id, deleted)
     connection.forget()
     return Change(
         connection.name,

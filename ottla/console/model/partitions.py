@@ -256,7 +256,7 @@ def moving_partitions(connection: ClusterConnection) -> frozenset[Key] | None:
     def load() -> frozenset[Key] | None:
         try:
             with connection.brokers() as brokers:
-                return frozenset(replicas.list_reassignments(brokers))
+                return frozenset(replicas.list_partition_reassignments(brokers))
         except ApiError as error:
             if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 raise

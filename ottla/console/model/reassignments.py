@@ -163,7 +163,7 @@ def execute(
         current = {(move.topic, move.partition): move.before for move in moves}
         throttles.limit(connection, targets, current, throttle_bytes_per_s)
     with connection.brokers() as brokers:
-        admin.alter_reassignments(brokers, targets)
+        admin.alter_partition_reassignments(brokers, targets)
     connection.forget()
     limit = "none" if throttle_bytes_per_s is None else f"{throttle_bytes_per_s} bytes/s"
     return Change(
@@ -179,7 +179,7 @@ def execute(
 def list_running(connection: ClusterConnection) -> list[RunningMove]:
     """Return the reassignments in progress with the bytes that have been copied."""
     with connection.brokers() as brokers:
-        running = admin.list_reassignments(brokers)
+        running = admin.list_partition_reassignments(brokers)
     if not running:
         return []
     directories = read_directories(connection, is_fresh=True)
@@ -210,10 +210,10 @@ def cancel(connection: ClusterConnection, partitions: Sequence[Key] | None = Non
     ApiError NO_REASSIGNMENT_IN_PROGRESS if one of the partitions is not being moved.
     """
     with connection.brokers() as brokers:
-        running = admin.list_reassignments(brokers)
+        running = admin.list_partition_reassignments(brokers)
         keys = list(running) if partitions is None else list(partitions)
         if keys:
-            admin.alter_reassignments(brokers, dict.fromkeys(keys))
+            admin.alter_partition_reassignments(brokers, dict.fromkeys(keys))
     connection.forget()
     return Change(
         connection.name,

@@ -187,7 +187,7 @@ def add_partitions(connection: ClusterConnection, name: str, total: int) -> Chan
     _check_number("partitions", total, INT_MAX)
     before = len(read_topic(connection, name).partitions)
     with connection.brokers() as brokers:
-        admin.add_partitions(brokers, name, total)
+        admin.create_partitions(brokers, name, total)
     connection.forget()
     return Change(
         connection.name,

@@ -7,17 +7,17 @@ once.
 """
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from ottla.base.logs import provoked_logger
 from ottla.net.admission.handshakes import HandshakeOrder
 from ottla.net.admission.origins import origin_of
 from ottla.net.port import ListenerTls
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SWEEP_SECONDS = 0.5
 # The header of a TLS record: its kind, its version and the size of the rest.

@@ -25,10 +25,11 @@ from ottla.server.coordination.directory import tree_directory
 
 if TYPE_CHECKING:
     from ottla.cluster import secured_znodes
-    from ottla.cluster.zk import standby, tls, tree_login
+    from ottla.cluster.zk import live, standby, tls, tree_login
     from ottla.security.zookeeper.login import Login
 else:
     # Only a broker that shares its tree, or one on a ZooKeeper, needs them.
+    live = deferred_module("ottla.cluster.zk.live")
     secured_znodes = deferred_module("ottla.cluster.secured_znodes")
     standby = deferred_module("ottla.cluster.zk.standby")
     tls = deferred_module("ottla.cluster.zk.tls")
@@ -149,10 +150,7 @@ class BrokerCoordination:
     async def _new_session(self) -> Coordination:
         if self._tree is not None:
             return self._tree.session(self._timeout_ms)
-        # Imported here: a broker that keeps the tree itself does not need a client of ZooKeeper.
-        from ottla.cluster.zk.live import LiveSession
-
-        return await LiveSession.begin(
+        return await live.LiveSession.begin(
             self._servers,
             timeout_ms=self._timeout_ms,
             connect_timeout_ms=self._connect_timeout_ms,

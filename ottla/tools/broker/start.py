@@ -6,7 +6,7 @@ import click
 
 from ottla.base.loading import deferred
 from ottla.tools import options
-from ottla.tools.broker.logging_options import logging_options
+from ottla.tools.broker.levels import logging_options
 from ottla.tools.output import Output
 
 _start = deferred("ottla.tools.broker.launch", "start")

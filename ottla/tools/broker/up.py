@@ -7,7 +7,7 @@ import click
 from ottla.base.loading import deferred
 from ottla.tools import options
 from ottla.tools.broker.defaults import CONSOLE_PORT, DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
-from ottla.tools.broker.logging_options import logging_options
+from ottla.tools.broker.levels import logging_options
 from ottla.tools.output import Output
 
 _up = deferred("ottla.tools.broker.launch", "up")

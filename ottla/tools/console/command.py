@@ -11,7 +11,6 @@ from ottla.tools.output import Output
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 DEFAULT_DATA = "./ottla-console"
-PASSWORD_VARIABLE = "OTTLA_CONSOLE_PASSWORD"  # noqa: S105 - the name of a variable
 
 _run = deferred("ottla.tools.console.running", "run")
 

@@ -22,10 +22,11 @@ from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.tools import profiles
-from ottla.tools.console.command import PASSWORD_VARIABLE
+from ottla.tools.connection.client_config import read_options
 from ottla.tools.output import Output, note
-from ottla.tools.profile.client_config import read_options
 from ottla.tools.text_files import is_number
+
+_PASSWORD_VARIABLE = "OTTLA_CONSOLE_PASSWORD"  # noqa: S105 - the name of a variable
 
 
 def run(
@@ -50,7 +51,7 @@ def run(
             option_values["host"],
             option_values["port"],
             option_values["is_read_only"],
-            os.environ.get(PASSWORD_VARIABLE),
+            os.environ.get(_PASSWORD_VARIABLE),
             allowed_networks=configuration.allowed_networks,
             allows_insecure=option_values["is_insecure"] or configuration.allows_insecure,
         )
@@ -173,7 +174,7 @@ class ConsoleBeside:
                 self.options.host,
                 self.options.listener.getsockname()[1],
                 self.options.is_read_only,
-                os.environ.get(PASSWORD_VARIABLE),
+                os.environ.get(_PASSWORD_VARIABLE),
                 allowed_networks=configuration.allowed_networks,
                 allows_insecure=self.options.is_insecure or configuration.allows_insecure,
             )

@@ -10,9 +10,10 @@ import click
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred
+from ottla.client.security.private_files import write_private
 from ottla.tools import options
 from ottla.tools.output import Output
-from ottla.tools.text_files import read_bytes, write_private
+from ottla.tools.text_files import read_bytes
 
 AUTHORITY, AUTHORITY_KEY, BROKER = "ca.crt", "ca.key", "broker.pem"
 _DEFAULT_HOSTS = ("localhost", "127.0.0.1", "::1")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat import java
 from tests.compat.scripts.record import places_of
 from tests.compat.scripts.test_replay import TRANSCRIPTS, Done, compare, own_words, run_script
 from tests.compat.scripts.transcript import FOLDER, Command, read
@@ -13,7 +12,7 @@ from tests.compat.scripts.transcript import FOLDER, Command, read
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 

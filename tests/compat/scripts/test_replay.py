@@ -11,7 +11,7 @@ import pytest
 
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 from tests.compat.scripts.classes import USERS
 from tests.compat.scripts.transcript import (
     FOLDER,
@@ -23,6 +23,7 @@ from tests.compat.scripts.transcript import (
     read,
     without_brokers_words,
 )
+from tests.runs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -81,8 +82,7 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         ensemble = ""
         if transcript.uses("$Z"):
             # Only a real ZooKeeper has access control lists.
-            if reason := java.why_not():
-                pytest.skip(reason)
+            needs.require("java")
             ensemble = stack.enter_context(zookeeper.running(folder / "zookeeper", USERS))
         yield Places(
             cluster.bootstrap,

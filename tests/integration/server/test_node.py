@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import os
 import struct
 import time
 from collections.abc import AsyncIterator
@@ -202,43 +201,18 @@ async def test_locked_directory_is_an_error_with_advice(yard: Yard) -> None:
         await yard.start()
 
 
-def _open_to_others(folder: Path) -> list[str]:
-    """Return the files and folders that other users may read or write."""
-    return [
-        str(path.relative_to(folder.parent))
-        for path in (folder, *folder.rglob("*"))
-        if path.stat().st_mode & 0o077
-    ]
-
-
-async def test_other_users_of_the_machine_cannot_read_the_data(yard: Yard) -> None:
-    """The tree has the secret of the brokers and keys of passwords, the logs have the records."""
-    former = os.umask(0)
-    try:
-        client = await yard.client(await yard.start())
-        await client.metadata("t")
-        assert (await client.produce("t", b"hello")).error_code == 0
-        await yard.nodes[0].stop()
-    finally:
-        os.umask(former)
-    assert _open_to_others(yard.folder) == []
-
-
-async def test_data_of_an_earlier_version_is_restricted_at_the_start(yard: Yard) -> None:
-    """The folder, which hides the logs, and the files of the tree."""
-    await (await yard.start()).stop()
-    for path in (yard.folder, *yard.folder.glob("cluster.*")):
-        path.chmod(0o755)
-    await yard.start()
-    assert _open_to_others(yard.folder) == []
-
-
-async def test_folder_with_other_files_keeps_its_permissions(yard: Yard) -> None:
-    """It may be a folder of the system by mistake; the files of the broker are private."""
-    yard.folder.mkdir(mode=0o755)
-    (yard.folder / "hosts").touch(0o644)
-    await yard.start()
-    assert sorted(_open_to_others(yard.folder)) == ["data", "data/hosts"]
+async def test_listener_that_is_not_secure_is_refused_unless_it_is_intended(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other machines could do everything; the warning comes at each start."""
+    settings = {"listeners": "PLAINTEXT://0.0.0.0:0"}
+    with pytest.raises(ConfigError, match=r"or set allow\.insecure\.listeners=true if this is int"):
+        yard.make(settings=settings)
+    assert not yard.folder.exists()
+    for _ in range(2):
+        caplog.clear()
+        yard.make(settings={**settings, "allow.insecure.listeners": "true"})
+        assert "the listener PLAINTEXT on 0.0.0.0 has neither TLS nor SASL" in caplog.text
 
 
 async def test_settings_are_checked_before_anything_is_touched(yard: Yard) -> None:
@@ -250,7 +224,8 @@ async def test_settings_are_checked_before_anything_is_touched(yard: Yard) -> No
 
 async def test_clients_get_the_address_of_their_connection(yard: Yard) -> None:
     """The address is that of the connection, also if the broker listens on all interfaces."""
-    node = await yard.start(settings={"listeners": "PLAINTEXT://0.0.0.0:0"})
+    settings = {"listeners": "PLAINTEXT://0.0.0.0:0", "allow.insecure.listeners": "true"}
+    node = await yard.start(settings=settings)
     assert node.host == "127.0.0.1"
     client = await yard.client(node)
     response = await client.metadata()

@@ -13,6 +13,9 @@ from ottla.testing import Cluster
 from ottla.tools import main
 from tests.unit.client.conftest import new_broker as new_broker
 
+# No process listens on this port.
+_NO_BROKER = "127.0.0.1:1"
+
 
 class Done(NamedTuple):
     """The result of a command: its exit code and its output."""
@@ -36,13 +39,16 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def run(
-    ottla_cluster: Cluster,
-    monkeypatch: pytest.MonkeyPatch,
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> Run:
+def run(run_alone: Run, ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs `ottla` with arguments and standard input against the cluster."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_cluster.bootstrap)
+    return run_alone
+
+
+@pytest.fixture
+def run_alone(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Return a function that runs `ottla` without a cluster: a command that connects fails."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", _NO_BROKER)
 
     def call(*command_line: str, stdin: bytes = b"") -> Done:
         with tempfile.TemporaryFile() as file:

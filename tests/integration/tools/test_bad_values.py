@@ -48,22 +48,27 @@ def _options(kind: type[click.ParamType]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "option"), _options(click.types.IntParamType))
 def test_number_that_no_request_can_contain(
-    name: str, option: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    name: str,
+    option: str,
+    run_alone: Any,
+    bootstrap: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any,
 ) -> None:
     """It is refused with a sentence, or larger than all that exists."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
     monkeypatch.chdir(tmp_path)
     words = [word.replace("NEW", str(tmp_path / "new")) for word in WORDS.get(name, [])]
-    done = run(*name.split(), *words, option, _TOO_LARGE, stdin=b"line\n")
+    done = run_alone(*name.split(), *words, option, _TOO_LARGE, stdin=b"line\n")
     assert done.code in (0, 1, 2)
     assert done.code == 0 or done.errors
 
 
 @pytest.mark.parametrize("value", ["nan", "inf"])
 @pytest.mark.parametrize(("name", "option"), _options(click.types.FloatParamType))
-def test_number_must_be_finite(name: str, option: str, value: str, run: Any) -> None:
+def test_number_must_be_finite(name: str, option: str, value: str, run_alone: Any) -> None:
     """The sentence quotes the value."""
-    done = run(*name.split(), *WORDS.get(name, []), option, value)
+    done = run_alone(*name.split(), *WORDS.get(name, []), option, value)
     assert (done.code, done.out) == (2, b"")
     assert f"{value!r} is not a finite number" in done.errors
 
@@ -78,29 +83,31 @@ def test_number_must_be_finite(name: str, option: str, value: str, run: Any) -> 
     ],
 )
 def test_number_outside_of_the_range_of_a_request(
-    line: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    line: str, run_alone: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sentence has the range."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run(*line.split(), stdin=b"line\n")
+    done = run_alone(*line.split(), stdin=b"line\n")
     assert (done.code, done.out) == (2, b"")
     assert "is not in the range" in done.errors
 
 
 def test_key_delimiter_must_not_be_empty(
-    run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    run_alone: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sentence names the option."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run("produce", "t", "--key-delimiter", "", stdin=b"line\n")
+    done = run_alone("produce", "t", "--key-delimiter", "", stdin=b"line\n")
     assert (done.code, done.out) == (2, b"")
     assert "Invalid value for -K: it must not be empty" in done.errors
 
 
-def test_group_must_have_a_name(run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_must_have_a_name(
+    run_alone: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sentence has the option of clients."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run("consume", "t", "-e", "-X", "group.id=")
+    done = run_alone("consume", "t", "-e", "-X", "group.id=")
     assert (done.code, done.out) == (1, b"")
     assert done.errors == "ottla: group.id='' is blank: name a group\n"
 
@@ -119,7 +126,7 @@ def test_blank_text_is_not_the_default(
     name: str,
     parameter: click.Parameter,
     text: str,
-    run: Any,
+    run_alone: Any,
     tmp_path: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -129,11 +136,11 @@ def test_blank_text_is_not_the_default(
     if name in ("zookeeper export", "zookeeper import"):
         words = ["--connect", "c", "--data", "d"]
     if isinstance(parameter, click.Option):
-        done = run(*name.split(), *words, parameter.opts[0], text)
+        done = run_alone(*name.split(), *words, parameter.opts[0], text)
     else:
         arguments = [row.name for row in COMMANDS[name].params if isinstance(row, click.Argument)]
         before = ["a"] * arguments.index(parameter.name)
-        done = run(*name.split(), "--", *before, *([text] * (len(arguments) - len(before))))
+        done = run_alone(*name.split(), "--", *before, *([text] * (len(arguments) - len(before))))
     assert (done.code, done.out) == (2, b""), done
     assert "must not be blank" in done.errors
     assert list(tmp_path.iterdir()) == []
@@ -141,11 +148,11 @@ def test_blank_text_is_not_the_default(
 
 @pytest.mark.parametrize("verb", ["produce", "consume", "topic create", "topic describe"])
 def test_name_that_no_topic_can_have(
-    verb: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    verb: str, run_alone: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One sentence says which characters a name has."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run(*verb.split(), "a/b", stdin=b"line\n")
+    done = run_alone(*verb.split(), "a/b", stdin=b"line\n")
     assert (done.code, done.out) == (1, b"")
     # The broker's words are Kafka's, those for an answer without words are ours.
     assert len(re.findall("ASCII (letters, digits|alphanumerics)", done.errors)) == 1
@@ -189,14 +196,22 @@ def test_state_that_no_group_can_have(run: Any) -> None:
 
 
 @pytest.mark.parametrize("host", ["..", "a..b", "a" * 64])
-@pytest.mark.parametrize("line", ["topic list", "produce t", "up --data new --port 0", "doctor"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "topic list",
+        "produce t",
+        "up --data new --port 0 -o allow.insecure.listeners=true",
+        "doctor",
+    ],
+)
 def test_host_that_is_no_name(
-    line: str, host: str, run: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    line: str, host: str, run_alone: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sentence quotes it."""
     monkeypatch.chdir(tmp_path)
     option = ["--host", host] if line.startswith("up") else ["--bootstrap", f"{host}:9092"]
-    done = run(*line.split(), *option)
+    done = run_alone(*line.split(), *option)
     assert done.code == 1
     assert host in done.errors + done.out.decode()
     assert "idna" not in done.errors + done.out.decode()
@@ -226,11 +241,11 @@ def test_host_that_is_no_name(
     ],
 )
 def test_text_that_is_no_value_of_its_kind(
-    line: str, reason: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    line: str, reason: str, run_alone: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One sentence quotes it, and is short even if the text is not."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run(*line.split(" "))
+    done = run_alone(*line.split(" "))
     assert done.code in (1, 2)
     assert done.out == b""
     assert reason in done.errors
@@ -249,11 +264,11 @@ def test_text_that_is_no_value_of_its_kind(
     ],
 )
 def test_name_that_no_request_can_contain(
-    line: str, run: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    line: str, run_alone: Any, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One sentence has the reason, and the beginning of the name."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
-    done = run(*line.format("x" * 70_000).split())
+    done = run_alone(*line.format("x" * 70_000).split())
     assert (done.code, done.out) == (1, b"")
     assert done.errors.startswith("ottla: ")
     assert "xxxxxxxxxx" in done.errors

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.tools.connection.client_config import read_options
 from ottla.tools.console.running import clusters_of
-from ottla.tools.profile.client_config import read_options
 from tests.unit.tools.test_every_verb import COMMANDS, WORDS
 
 _NAMES = [
@@ -32,7 +32,7 @@ def test_file_that_is_none_is_a_usage_error(
     name: str,
     option: str,
     value: str,
-    run: Any,
+    run_alone: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -41,7 +41,7 @@ def test_file_that_is_none_is_a_usage_error(
     monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path / "config"))
     (tmp_path / "FILE").touch()
     words = _MORE.get(name, " ".join(WORDS.get(name, []))).split()
-    done = run(*name.split(), *words, option, value)
+    done = run_alone(*name.split(), *words, option, value)
     assert (done.code, done.out) == (2, b"")
     assert option in done.errors
     sentences = {"missing": "does not exist", ".": "is a directory", "": "must not be blank"}
@@ -62,23 +62,23 @@ def test_file_that_is_none_is_a_usage_error(
 )
 @pytest.mark.parametrize("line", ["topic list", "doctor", "streams reset --application-id a"])
 def test_misspelled_option_is_an_error(
-    name: str, near: str, line: str, run: Any, tmp_path: Path
+    name: str, near: str, line: str, run_alone: Any, tmp_path: Path
 ) -> None:
     """The sentence has the file, the name and the option that it resembles."""
     file = tmp_path / "client.properties"
     file.write_text(f"{name}=x\n")
-    done = run(*line.split(), "--command-config", str(file))
+    done = run_alone(*line.split(), "--command-config", str(file))
     assert (done.code, done.out) == (1, b"")
     assert f"{file}: {name!r} is not an option of clients: did you mean {near!r}?" in done.errors
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "[1, 2]", "\0", "😀=1", "=x"])
-def test_file_of_another_format_is_an_error(text: str, run: Any, tmp_path: Path) -> None:
+def test_file_of_another_format_is_an_error(text: str, run_alone: Any, tmp_path: Path) -> None:
     """The sentence has the file and what it must contain; no profile gets it."""
     file = tmp_path / "client.properties"
     file.write_text(text)
     for line in ("topic list", "profile create x --bootstrap h:1"):
-        done = run(*line.split(), "--command-config", str(file))
+        done = run_alone(*line.split(), "--command-config", str(file))
         assert (done.code, done.out) == (1, b"")
         assert f"{file}: " in done.errors
         assert "is not the name of an option: name a properties file" in done.errors
@@ -96,16 +96,16 @@ def test_other_options_of_clients_are_accepted(tmp_path: Path) -> None:
 
 
 def test_file_of_a_profile_that_is_gone_is_an_error(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_alone: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sentence has the file, and what to do."""
     monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
     monkeypatch.delenv("OTTLA_BOOTSTRAP")
     file = tmp_path / "client.properties"
     file.touch()
-    assert run("profile", "create", "x", "-b", "h:1", "--command-config", str(file)).code == 0
+    assert run_alone("profile", "create", "x", "-b", "h:1", "--command-config", str(file)).code == 0
     file.unlink()
-    done = run("topic", "list")
+    done = run_alone("topic", "list")
     assert done.code == 1
     assert f"{str(file)!r} cannot be read: No such file or directory: name a" in done.errors
 

@@ -105,7 +105,7 @@ def test_wrong_move_is_a_sentence(
     assert done.out == b""
     assert sentence in done.errors
     with ottla_cluster.admin() as brokers:
-        assert replicas.list_reassignments(brokers) == {}
+        assert replicas.list_partition_reassignments(brokers) == {}
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,10 @@ def test_plan_is_cancelled(run: Any, cluster: Cluster, tmp_path: Path) -> None:
     dry = run("cluster", "move", "--plan", plan, "--cancel", "--output", "json")
     assert [(row["topic"], row["executed"]) for row in dry.json] == [("a", False)]
     with cluster.admin() as brokers:
-        assert ("a", 0) in replicas.list_reassignments(brokers)
+        assert ("a", 0) in replicas.list_partition_reassignments(brokers)
         done = run("cluster", "move", "--plan", plan, "--cancel", "--execute")
         assert (done.code, len(done.rows)) == (0, 1)
-        assert replicas.list_reassignments(brokers) == {}
+        assert replicas.list_partition_reassignments(brokers) == {}
         _until(lambda: _limits(brokers) == [])
     assert _replicas(run, "a") == [[1]]
 
@@ -200,7 +200,7 @@ def test_wrong_plan_moves_nothing(
     assert sentence in done.errors
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
     with ottla_cluster.admin() as brokers:
-        assert replicas.list_reassignments(brokers) == {}
+        assert replicas.list_partition_reassignments(brokers) == {}
 
 
 def test_file_that_is_no_plan_is_a_sentence(run: Any, tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""`ottla completion`: the scripts, run by their shells; skipped if a shell is not installed."""
+"""`ottla completion`: the scripts, run by their shells."""
 
 import os
 import pty
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,11 +45,6 @@ bindkey '^X' save
 """
 
 
-def _needs(shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-
-
 @pytest.fixture(name="environment")
 def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Return an environment whose `ottla` is this one; the current folder has a file and a folder."""
@@ -79,27 +73,27 @@ def _run(command: list[str], environment: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.needs("fish")
 @pytest.mark.parametrize("line", _LINES)
 def test_fish_completes_a_line(line: str, environment: dict[str, str]) -> None:
     """An option with its value is one word, whose completions begin with the option."""
-    _needs("fish")
     program = f"ottla completion fish | source; complete -C {shlex.quote(line)}"
     lines = _run(["fish", "--no-config", "-c", program], environment)
     assert [row.partition("\t")[0] for row in lines] == [_LINES[line]]
 
 
+@pytest.mark.needs("fish")
 def test_fish_shows_whole_descriptions(environment: dict[str, str]) -> None:
     """A description may contain commas."""
-    _needs("fish")
     program = "ottla completion fish | source; complete -C 'ottla brok'"
     lines = _run(["fish", "--no-config", "-c", program], environment)
     assert lines == ["broker\tRun and stop brokers, and show their APIs and metrics."]
 
 
+@pytest.mark.needs("zsh")
 @pytest.mark.parametrize("line", _LINES)
 def test_zsh_completes_a_line(line: str, environment: dict[str, str], tmp_path: Path) -> None:
     """The Tab key completes the last word on the command line."""
-    _needs("zsh")
     (tmp_path / ".zshrc").write_text(_ZSHRC)
     process, terminal = pty.fork()
     if process == 0:
@@ -120,10 +114,10 @@ def test_zsh_completes_a_line(line: str, environment: dict[str, str], tmp_path: 
     assert (tmp_path / "result").read_text().strip() == f"{before} {_LINES[line]}"
 
 
+@pytest.mark.needs("bash")
 @pytest.mark.parametrize("line", _LINES)
 def test_bash_completes_a_line(line: str, environment: dict[str, str]) -> None:
     """Bash splits an option with its value in three words, and completes files itself."""
-    _needs("bash")
     words = line.replace("=", " = ").split()
     lines = _run(["bash", "--norc", "-c", _BASH, "bash", *words], environment)
     expected = _LINES[line].rpartition("=")[2]

@@ -76,11 +76,13 @@ def _guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluste
         "perf verifiable-consume t --group g --records 1",
     ],
 )
-def test_suggested_commands_are_all_that_is_needed(line: str, run: Any, guarded: Cluster) -> None:
+def test_suggested_commands_are_all_that_is_needed(
+    line: str, run_alone: Any, guarded: Cluster
+) -> None:
     """Each command of an administrator allows one operation more, until the verb succeeds."""
     secured = guarded.bootstrap_of("SASL_PLAINTEXT")
     commands: list[str] = []
-    done = run(*line.split(), "--bootstrap", secured, stdin=b"line\n")
+    done = run_alone(*line.split(), "--bootstrap", secured, stdin=b"line\n")
     while done.code:
         (command,) = _COMMAND.findall(done.errors)
         assert command not in commands, done.errors
@@ -88,6 +90,6 @@ def test_suggested_commands_are_all_that_is_needed(line: str, run: Any, guarded:
         commands.append(command)
         assert len(commands) <= _STEPS_MAX, commands
         arguments = [*shlex.split(command), "--bootstrap", guarded.bootstrap]
-        assert run(*arguments, "--command-config", "/dev/null").code == 0
-        done = run(*line.split(), "--bootstrap", secured, stdin=b"line\n")
+        assert run_alone(*arguments, "--command-config", "/dev/null").code == 0
+        done = run_alone(*line.split(), "--bootstrap", secured, stdin=b"line\n")
     assert commands

@@ -4,10 +4,12 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.base.clock import RealClock
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import topics
 from ottla.client.admin.cluster import Broker, ClusterDescription
 from ottla.client.bootstrap import Address
@@ -145,6 +147,25 @@ def test_clocks_are_compared_only_when_writing_is_allowed() -> None:
         assert "--write" in examined(running)["time"].found
         assert "agree" in examined(running, may_write=True)["time"].found
         assert running.topics() == []
+
+
+def test_a_broker_may_learn_of_the_new_topic_after_its_creation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The comparison of clocks waits until a broker knows the topic that it has created."""
+    known = Brokers.topic
+    unknown: list[str] = []
+
+    def topic(brokers: Brokers, name: str, **options: Any) -> Any:
+        if not unknown:
+            unknown.append(name)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return known(brokers, name, **options)
+
+    monkeypatch.setattr(Brokers, "topic", topic)
+    with Cluster() as running:
+        assert "agree" in examined(running, may_write=True)["time"].found
+    assert [name.startswith("ottla-doctor-") for name in unknown] == [True]
 
 
 @pytest.mark.parametrize(

@@ -97,14 +97,14 @@ def _run(run: Any, cluster: Cluster, name: str, folder: Path, *more: str) -> Any
 
 @pytest.mark.parametrize("name", _EXPLAINED)
 def test_requests_of_a_verb_are_printed(
-    name: str, run: Any, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, run_alone: Any, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Standard error has at least one request; the rest of it, the exit code and the kind of
     standard output are those without the option.
     """
     monkeypatch.setenv("OTTLA_BOOTSTRAP", cluster.bootstrap)
-    plain = _run(run, cluster, name, tmp_path)
-    explained = _run(run, cluster, name, tmp_path, "--explain")
+    plain = _run(run_alone, cluster, name, tmp_path)
+    explained = _run(run_alone, cluster, name, tmp_path, "--explain")
     lines = explained.errors.splitlines()
     requests = [line for line in lines if _REQUEST.fullmatch(line)]
     assert requests, explained.errors
@@ -128,13 +128,13 @@ def _kind(out: bytes) -> list[str]:
 
 
 def test_requests_to_the_target_of_a_copy_are_printed(
-    run: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    run_alone: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`ottla topic copy --to` names both clusters."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", cluster.bootstrap)
     cluster.create_topic("source", partitions=1)
     with Cluster() as other:
-        done = run("topic", "copy", "source", "--to", other.bootstrap, "--explain")
+        done = run_alone("topic", "copy", "source", "--to", other.bootstrap, "--explain")
         assert (done.code, other.topics()) == (0, ["source", "source.mirror-offsets"])
         for address in (cluster.bootstrap, other.bootstrap):
             assert f"{address} <- Metadata v" in done.errors

@@ -3,11 +3,11 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from ottla.tools.generate import alert_rules, prometheus_config
 from ottla.tools.generate.alert_rules import Limits
-from tests.compat.prometheus import needs_promtool
 
 
 def promtool(*command_line: str) -> str:
@@ -17,7 +17,7 @@ def promtool(*command_line: str) -> str:
     return done.stdout
 
 
-@needs_promtool
+@pytest.mark.needs("promtool")
 def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     """Prometheus' own checker finds nothing to complain about."""
     rules, config = tmp_path / "rules.yml", tmp_path / "prometheus.yml"
@@ -28,7 +28,7 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     assert "15 rules found" in promtool("check", "rules", str(rules))
 
 
-@needs_promtool
+@pytest.mark.needs("promtool")
 def test_lag_alert_fires_after_its_time_and_ends(tmp_path: Path) -> None:
     """promtool evaluates the rule with recorded values: five minutes above the limit, then below."""
     rules, cases = tmp_path / "rules.yml", tmp_path / "cases.yml"

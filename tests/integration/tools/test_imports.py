@@ -4,12 +4,14 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import ottla.tools
 from ottla.tools import lazy, main
+from tests.forks import Forks
 
 pytestmark = pytest.mark.slow
 
@@ -55,31 +57,37 @@ def _verbs() -> list[str]:
     return verbs + [f"{noun} {name}" for noun, group in main.GROUPS.items() for name in group.verbs]
 
 
-def _imported(line: str) -> set[str]:
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Return a process that has imported what each command imports."""
+    with Forks("import ottla.tools.main") as running:
+        yield running
+
+
+def _imported(forks: Forks, line: str) -> set[str]:
     code = (
         f"import json, sys; from ottla.tools.main import run; run({line.split()!r});"
         "print(json.dumps(list(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return set(json.loads(forks.run(code).splitlines()[-1]))
 
 
 @pytest.mark.parametrize("verb", _verbs())
-def test_a_command_imports_only_what_it_uses(verb: str) -> None:
+def test_a_command_imports_only_what_it_uses(verb: str, forks: Forks) -> None:
     """The help of a command imports few modules, and no large library that the command does not
     use.
     """
-    modules = _imported(f"{verb} --help")
+    modules = _imported(forks, f"{verb} --help")
     heavy = {name for name in _HEAVY if name in modules}
     assert heavy <= {name for name, verbs in _HEAVY.items() if verb in verbs}
     count = sum(name.startswith("ottla") for name in modules)
     assert count <= _MODULES_OF.get(verb, _MODULES_MAX)
 
 
-def test_list_of_lessons_imports_no_broker_and_no_client_of_records() -> None:
+def test_list_of_lessons_imports_no_broker_and_no_client_of_records(forks: Forks) -> None:
     """Only a lesson that runs needs them, and rich."""
-    modules = _imported("learn --list")
-    assert "ottla.testing.learn.course" in modules
+    modules = _imported(forks, "learn --list")
+    assert "ottla.learn.course" in modules
     assert not {"ottla.server", "ottla.storage", "confluent_kafka", "rich", "asyncio"} & modules
 
 

@@ -355,11 +355,11 @@ def test_partition_that_is_added_while_a_mirror_follows(ottla_cluster: Cluster) 
         def step(mirror: Mirror, stop: _Stop) -> None:
             if not notes:
                 produce(ottla_cluster, "src", [b"0"], partition=0)
-                topics.add_partitions(brokers, "src", 2)
+                topics.create_partitions(brokers, "src", 2)
                 produce(ottla_cluster, "src", [b"1"], partition=1)
                 notes.append("added")
             elif "add some with" in notes[-1]:
-                topics.add_partitions(brokers, "dst", 2)
+                topics.create_partitions(brokers, "dst", 2)
             stop.requested = mirror.copied == 2
 
         settings = replace(_FOLLOW, start=Position(Anchor.END))

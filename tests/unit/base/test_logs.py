@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.base import logs
+from ottla.base.loading import load_module
 
 
 @pytest.fixture
@@ -120,6 +121,8 @@ def test_repeated_lines_are_limited(name: str) -> None:
     """Twenty lines of a kind are written in ten seconds; the next one has the number of dropped
     lines.
     """
+    # The module makes the logger known.
+    load_module(name)
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={})
     logger = logging.getLogger(name)

@@ -1,8 +1,21 @@
 """A test that `make test` leaves out names another one that fails for the same fault."""
 
+import pytest
+
 from tests.runs import nightly
 
 ALL = ["tests/a.py::test_one[x]", "tests/a.py::test_one[y]", "tests/a.py::test_two"]
+
+
+def test_the_markers_of_this_run_name_tests_of_make_test(pytestconfig: pytest.Config) -> None:
+    """In a whole run, those of all tests."""
+    assert pytestconfig.stash[nightly.WRONG] == []
+
+
+def test_a_marker_without_a_name_is_reported() -> None:
+    """The sentence has the name of the nightly test."""
+    (sentence,) = nightly.missing({"tests/a.py::test_two": ""}, [], ALL)
+    assert sentence.startswith("tests/a.py::test_two: its marker `nightly` names ''")
 
 
 def test_a_marker_names_a_test_of_make_test() -> None:

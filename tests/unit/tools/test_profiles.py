@@ -12,7 +12,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.tools import main, profiles
-from ottla.tools.profile.client_config import access_of, access_with, configure
+from ottla.tools.connection.client_config import access_of, access_with, configure
 
 
 @pytest.fixture(autouse=True)

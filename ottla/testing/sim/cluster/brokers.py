@@ -73,6 +73,7 @@ class SimCluster:
         settings = {
             "node.id": str(broker_id),
             "listeners": f"PLAINTEXT://0.0.0.0:{PORT}",
+            "allow.insecure.listeners": "true",
             "advertised.listeners": f"PLAINTEXT://{machine.name}:{PORT}",
             "log.dirs": "/data",
             "offsets.topic.num.partitions": "3",

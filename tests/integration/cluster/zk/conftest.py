@@ -20,7 +20,7 @@ from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import Coordination
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.listener import RealNet
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 
 
 class CoordinationWorld(Protocol):
@@ -133,13 +133,14 @@ _WORLDS: dict[str, Callable[[Path], CoordinationWorld]] = {
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield one ZooKeeper for all tests."""
-    if reason := java.why_not():
-        pytest.skip(reason)
     with zookeeper.running(tmp_path_factory.mktemp("zk") / "server") as server:
         yield server
 
 
-@pytest.fixture(params=[*_WORLDS, pytest.param("zookeeper", marks=pytest.mark.compat)])
+_ZOOKEEPER = pytest.param("zookeeper", marks=[pytest.mark.compat, pytest.mark.needs("java")])
+
+
+@pytest.fixture(params=[*_WORLDS, _ZOOKEEPER])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinationWorld]:
     """Yield a tree of each implementation."""
     coordination_world: CoordinationWorld

@@ -11,11 +11,11 @@ from ottla.cluster.zk import acls
 from ottla.cluster.zk.acls import NodeAcl
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import EnsembleUnreachable, InvalidAcl, NoAuth, SessionState
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 KAFKA = NodeAcl(acls.ALL, "sasl", "kafka")
 EVERYONE_READS = NodeAcl(acls.READ, "world", "anyone")

@@ -31,7 +31,7 @@ async def test_waiting_for_an_ensemble_is_logged(
 
 
 @pytest.mark.compat
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 async def test_a_node_without_data_is_empty(zookeeper_server: str) -> None:
     """Java clients create nodes with null data, which is returned as empty."""
     client = KazooClient(zookeeper_server)
@@ -47,7 +47,7 @@ async def test_a_node_without_data_is_empty(zookeeper_server: str) -> None:
 
 @pytest.mark.compat
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 async def test_session_survives_a_restart_of_its_server(tmp_path: Path) -> None:
     """While the server is away operations fail; then watches fire, and the session is the same."""
     server = zookeeper.Server(tmp_path / "server")

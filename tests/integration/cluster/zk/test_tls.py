@@ -16,9 +16,8 @@ from ottla.cluster.zk.tls import Tls, has_user, tls_of
 from ottla.net.tls.contexts import server_context
 from ottla.net.tls.files import TlsFiles
 from tests.certificates import pkcs12_store, self_signed
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 
-_NEEDS_JAVA = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 # kazoo switches off protocols that Python's ssl does not have any more.
 _OF_KAZOO = "ignore:ssl.OP_NO_SSL:DeprecationWarning"
 # It does not close the sockets of handshakes that have failed; Python does.
@@ -165,7 +164,7 @@ def options_of(server: zookeeper.Server, client: str = "client") -> dict[str, st
 
 
 @pytest.mark.compat
-@_NEEDS_JAVA
+@pytest.mark.needs("java")
 @pytest.mark.filterwarnings(_OF_KAZOO)
 async def test_user_is_that_of_the_certificate(server: zookeeper.Server) -> None:
     """A session with TLS needs no login: the server knows the name in the certificate."""
@@ -182,7 +181,7 @@ async def test_user_is_that_of_the_certificate(server: zookeeper.Server) -> None
 
 
 @pytest.mark.compat
-@_NEEDS_JAVA
+@pytest.mark.needs("java")
 @pytest.mark.filterwarnings(_OF_KAZOO, _UNCLOSED)
 async def test_certificate_that_is_not_trusted_is_an_error(server: zookeeper.Server) -> None:
     """Neither an unknown client nor an unknown server gets a session."""

@@ -3,8 +3,9 @@
 import pytest
 
 from ottla.testing import Cluster
+from ottla.tools.broker.api_ranges import KNOWN
 from ottla.tools.scripts import entry
-from ottla.tools.scripts.admin.api_versions import KNOWN, _lines
+from ottla.tools.scripts.admin.api_versions import _lines
 
 pytestmark = pytest.mark.slow
 

@@ -7,6 +7,7 @@ import select
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from ottla.tools import main
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.servers import zookeeper_lookup
 from ottla.tools.scripts.table import SCRIPTS
+from tests.forks import Forks
 from tests.integration.tools.test_mirror import produce
 
 pytestmark = pytest.mark.slow
@@ -23,8 +25,15 @@ pytestmark = pytest.mark.slow
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Return a process that has imported what each script imports."""
+    with Forks("import ottla.tools.scripts.entry, ottla.tools.scripts.table") as running:
+        yield running
+
+
 @pytest.mark.parametrize("name", list(SCRIPTS))
-def test_script_imports_only_its_own_modules(name: str) -> None:
+def test_script_imports_only_its_own_modules(name: str, forks: Forks) -> None:
     """Neither click nor an event loop, nor librdkafka without need: each takes as long as the rest."""
     code = (
         "import sys\n"
@@ -35,10 +44,9 @@ def test_script_imports_only_its_own_modules(name: str) -> None:
         "print([m for m in ('click', 'asyncio', 'rich', 'numpy', 'ottla.wire.api_keys',\n"
         "       'ottla.server', 'kazoo', 'confluent_kafka') if m in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # confluent_kafka itself imports asyncio.
     expected = "['asyncio', 'confluent_kafka']" if SCRIPTS[name].moves_records else "[]"
-    assert done.stdout.strip() == expected
+    assert forks.run(code).strip() == expected
 
 
 def test_install_writes_programs_with_both_names(

@@ -43,9 +43,21 @@ def test_super_users_are_separated_by_semicolons() -> None:
 
 def test_other_classes_are_refused() -> None:
     """A list that is not enforced would be worse than none."""
-    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     with pytest.raises(ConfigError, match=f"write {AUTHORIZER} for its own authorizer"):
-        rules(authorizer_class_name=standard)
+        rules(authorizer_class_name="io.example.OtherAuthorizer")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka.security.auth.SimpleAclAuthorizer",
+        "kafka.security.authorizer.AclAuthorizer",
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    ],
+)
+def test_names_of_kafkas_authorizers_are_understood(name: str) -> None:
+    """Files of Apache Kafka before 2.4, up to 3.9, and with KRaft have them."""
+    assert rules(authorizer_class_name=name) == Rules(frozenset())
 
 
 def test_super_user_without_a_type_is_refused() -> None:

@@ -89,6 +89,7 @@ def test_tokens_with_a_signature_need_keys() -> None:
     assert options == BearerOptions({}, "/keys.json", ("a", "b"), "j", 30, "sub")
     fetched = bearer(
         sasl_oauthbearer_jwks_endpoint_url="https://issuer/keys",
+        sasl_oauthbearer_expected_issuer="i",
         sasl_oauthbearer_jwks_endpoint_refresh_ms="5000",
     )
     assert fetched is not None
@@ -100,6 +101,7 @@ def test_login_module_names_the_trust_store_for_the_keys() -> None:
     """As in Kafka, the options of TLS for the provider are those of the module."""
     options = bearer(
         sasl_oauthbearer_jwks_endpoint_url="https://issuer/keys",
+        sasl_oauthbearer_expected_issuer="i",
         oauthbearer_sasl_jaas_config='a.B required ssl.truststore.location="/t.p12" '
         'ssl.truststore.type="pkcs12" ssl.truststore.password="p";',
     )
@@ -113,6 +115,7 @@ def test_login_module_names_the_trust_store_for_the_keys() -> None:
         (
             {
                 "sasl_oauthbearer_jwks_endpoint_url": "https://issuer/keys",
+                "sasl_oauthbearer_expected_issuer": "i",
                 "oauthbearer_sasl_jaas_config": 'a.B required unsecuredValidatorRequiredScope="s";',
             },
             "has unsecuredValidatorRequiredScope, which has no effect with sasl.oauthbearer.jwks",
@@ -124,12 +127,17 @@ def test_login_module_names_the_trust_store_for_the_keys() -> None:
             "endpoint.url is not set: name a file",
         ),
         (
+            {"sasl_oauthbearer_jwks_endpoint_url": "file:///k"},
+            "sasl.oauthbearer.expected.issuer is not set, and with sasl.oauthbearer.jwks",
+        ),
+        (
             {"sasl_oauthbearer_jwks_endpoint_url": "ftp://issuer/keys"},
             "is ftp://issuer/keys: it must begin with https:// or file:///",
         ),
         (
             {
                 "sasl_oauthbearer_jwks_endpoint_url": "file:///k",
+                "sasl_oauthbearer_expected_issuer": "i",
                 "sasl_oauthbearer_clock_skew_seconds": "-1",
             },
             "Invalid value -1 for configuration listener.name.sasl_plaintext.sasl.oauthbearer",
