@@ -1,12 +1,14 @@
-"""Settings of all tests: hypothesis profiles, signals, time limits, and the distribution to
-processes.
+"""Settings of all tests: hypothesis profiles, signals, time limits, temporary files, and the
+distribution to processes.
 """
 
 import faulthandler
 import gc
 import logging
+import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +17,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from ottla.base.logs import AUDIT
+from tests import temporary
 from tests.runs import needs, nightly, recorder
 from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
 
@@ -35,8 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the time of each test."""
+    """Record the time of each test, and create temporary files in memory, except nightly."""
     recorder.pytest_configure(config)
+    if not config.getoption("nightly"):
+        temporary.use_memory(os.environ)
+        # Forget the folder of an earlier call.
+        tempfile.tempdir = None
 
 
 # The time limit of a test raises an exception in Python, which code in C does not notice. This long

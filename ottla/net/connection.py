@@ -190,6 +190,11 @@ class Connection(SendHalf):
             refuse = self.dismiss if endpoint.is_encrypted else self.close
             refuse("too many connections")
 
+    @property
+    def pending_count(self) -> int:
+        """The number of requests whose response is not complete, or is behind such a one."""
+        return len(self._pending)
+
     def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests: the broker is ready."""
         self._handle = handler.frame

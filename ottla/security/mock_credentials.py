@@ -13,9 +13,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism
-
-SALT_BYTES = 16
+from ottla.security.scram import ITERATIONS_MIN, SALT_BYTES, ScramCredential, ScramMechanism
 
 _DRAW_BYTES = 8
 _DRAWS = 1 << 8 * _DRAW_BYTES

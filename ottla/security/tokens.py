@@ -12,9 +12,14 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.security.mock_credentials import SALT_BYTES
 from ottla.security.principal import Principal, check_users
-from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism, credential_of
+from ottla.security.scram import (
+    ITERATIONS_MIN,
+    SALT_BYTES,
+    ScramCredential,
+    ScramMechanism,
+    credential_of,
+)
 
 _HMAC = "sha512"
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
@@ -75,6 +75,19 @@ def test_page_has_no_error_and_no_barrier(page: Page, watched: Watched, name: st
     assert watched.violations() == []
     watched.picture(name, is_dark=True)
     watched.expect_to_fit_a_phone()
+
+
+def test_the_login_has_no_error_and_no_barrier(browser: Browser, console: ConsoleServer) -> None:
+    """A visitor who asks for a page is sent to the login, which is as accessible as the pages."""
+    context = browser.new_context(viewport=DESKTOP, base_url=console.url)
+    try:
+        visitor = Watched(context.new_page())
+        visitor.page.goto("/c/local/topics")
+        expect(visitor.page.get_by_label("Password")).to_be_visible()
+        assert visitor.violations() == []
+        assert visitor.errors == []
+    finally:
+        context.close()
 
 
 @pytest.mark.parametrize("name", DARK)

@@ -39,7 +39,7 @@ class Listener:
             {
                 "listeners": f"PLAINTEXT://127.0.0.1:{plain},{protocol}://127.0.0.1:{self.port}",
                 "sasl.enabled.mechanisms": "PLAIN" if protocol.startswith("SASL") else "",
-                f"{name}.plain.sasl.jaas.config": JAAS,
+                **({f"{name}.plain.sasl.jaas.config": JAAS} if protocol.startswith("SASL") else {}),
                 **settings,
             }
         )

@@ -95,6 +95,7 @@ def run(
         "connection": connection,
         "masking": caller.reader.rules,
         "reader": caller.reader,
+        "caller": caller.actor.user,
         "masks": console.masking,
         "catalogue": console.clusters,
         "history": console.history,

@@ -23,6 +23,7 @@ PASSED = (
     "masking",
     "masks",
     "reader",
+    "caller",
     "catalogue",
     "history",
     "timeline",

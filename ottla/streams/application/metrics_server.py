@@ -7,14 +7,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import is_port
 from ottla.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, labels, render
 from ottla.metrics.host_names import HostNames
-from ottla.net.web_requests import WebRequest, send
 from ottla.streams.application.progress import Progress
+
+if TYPE_CHECKING:
+    from ottla.net import web_requests
+else:
+    # Only a command that asks another instance needs it.
+    web_requests = deferred_module("ottla.net.web_requests")
 
 # The name that jmx_exporter uses for Kafka's stream-task-metrics:dropped-records-total.
 DROPPED = "kafka_streams_stream_task_metrics_dropped_records_total"
@@ -53,8 +59,8 @@ def families(application_id: str, progress: Progress) -> Iterator[Family]:
 
 def read_dropped(address: str) -> dict[str, int]:
     """Return the number of dropped records by task, read from host:port. Raises OSError on failure."""
-    request = WebRequest(f"http://{address}/metrics")
-    response = send(request, timeout_s=_TIMEOUT_S, bytes_max=_BYTES_MAX)
+    request = web_requests.WebRequest(f"http://{address}/metrics")
+    response = web_requests.send(request, timeout_s=_TIMEOUT_S, bytes_max=_BYTES_MAX)
     if response.status != _OK:
         raise OSError(f"{request.url} answers {response.status} {response.reason}")
     text = response.body.decode("utf-8", "replace")

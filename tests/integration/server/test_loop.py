@@ -31,8 +31,9 @@ def collector():  # type: ignore[no-untyped-def]
     gc.set_threshold(*before)
 
 
-def node(folder: Path) -> Node:
-    return Node({"log.dirs": str(folder), "listeners": "PLAINTEXT://127.0.0.1:0"})
+def node(folder: Path, listener: str = "PLAINTEXT://127.0.0.1:0") -> Node:
+    options = {"allow.insecure.listeners": "true"}
+    return Node({"log.dirs": str(folder), "listeners": listener, **options})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -88,13 +89,8 @@ def test_broker_may_open_many_files_and_reserves_descriptors(tmp_path: Path) -> 
 
 def test_failed_start_raises(tmp_path: Path) -> None:
     """A failed start raises to the caller of `run`."""
-    settings = {
-        "log.dirs": str(tmp_path),
-        "listeners": "PLAINTEXT://203.0.113.1:1",
-        "allow.insecure.listeners": "true",
-    }
     with pytest.raises(ConfigError, match="Cannot listen"):
-        run(Node(settings), lambda started: None)
+        run(node(tmp_path, "PLAINTEXT://203.0.113.1:1"), lambda started: None)
 
 
 @pytest.mark.usefixtures("collector")

@@ -1,8 +1,8 @@
 """Verbs whose reader has gone, as in `ottla topic list | head -1`, end silently."""
 
 import os
+import shlex
 import subprocess
-import sys
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_reader_that_has_gone_is_no_error(words: str, ottla_cluster: Cluster) ->
 
 def test_usage_error_without_a_reader_keeps_its_exit_code() -> None:
     """`ottla nonsense 2>&1 | head -1` ends with 2, as without a pipe."""
-    program = f"{sys.executable} -c '{COMMAND[2]}'"
+    program = shlex.join(COMMAND)
     done = subprocess.run(
         f'{program} nonsense 2>&1 | true; echo "${{PIPESTATUS[0]}}"',
         shell=True,

@@ -114,7 +114,6 @@ def test_single_loggers_have_their_own_levels() -> None:
     [
         "ottla.net.connection",
         "ottla.server.authentication.refusals",
-        "ottla.server.handlers.sasl_authenticate",
     ],
 )
 def test_repeated_lines_are_limited(name: str) -> None:

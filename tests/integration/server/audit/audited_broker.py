@@ -21,6 +21,7 @@ _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _USERS = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
 SETTINGS = {
     "listeners": "SASL_PLAINTEXT://0.0.0.0:9092",
+    "allow.insecure.listeners": "true",
     "advertised.listeners": "SASL_PLAINTEXT://broker:9092",
     "log.dirs": "/data/one,/data/two",
     "offsets.topic.num.partitions": "1",
