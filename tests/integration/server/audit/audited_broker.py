@@ -31,8 +31,6 @@ SETTINGS = {
     "super.users": "User:root",
     "delegation.token.secret.key": "secret",
     "audit.log.file": FILE,
-    # Its users have passwords in PLAIN.
-    "allow.insecure.listeners": "true",
 }
 
 
