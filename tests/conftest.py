@@ -94,9 +94,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def level_of_the_audit_log() -> Iterator[None]:
-    """Restore the level of the audit log after a test that runs a command in this process."""
-    logger = logging.getLogger(AUDIT)
-    level = logger.level
+def untouched_loggers() -> Iterator[None]:
+    """Restore the loggers of the process, which commands that run brokers configure."""
+    loggers = [logging.getLogger(name) for name in ("", AUDIT)]
+    former = [(list(logger.handlers), logger.level) for logger in loggers]
     yield
-    logger.setLevel(level)
+    for logger, (handlers, level) in zip(loggers, former, strict=True):
+        logger.handlers[:] = handlers
+        logger.setLevel(level)

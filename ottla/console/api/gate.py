@@ -103,7 +103,6 @@ def run(
         "topologies": console.topologies,
         "alerts": console.alerts,
         "queries": console.queries,
-        "caller": caller.actor.user,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)

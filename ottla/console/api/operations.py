@@ -30,7 +30,6 @@ PASSED = (
     "topologies",
     "alerts",
     "queries",
-    "caller",
 )
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
@@ -51,8 +50,7 @@ class Operation:
     """One operation.
 
     `call` is a function that may have the parameters `PASSED`: `masking` receives the rules that
-    apply to the caller, `reader` their rights, and `caller` the name of the user; the others are
-    objects of the console.
+    apply to the caller, and `reader` their rights; the others are objects of the console.
     `is_change` marks operations that change the cluster, which a read-only console refuses;
     `is_dry_run` those whose POST changes nothing.
     """

@@ -1,16 +1,14 @@
 """Fixtures that run commands in this process against a real cluster."""
 
 import json
-import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.base.logs import AUDIT
 from ottla.testing import Cluster
 from ottla.tools import main
 from tests.unit.client.conftest import new_broker as new_broker
@@ -38,17 +36,6 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
-
-
-@pytest.fixture(autouse=True)
-def untouched_loggers() -> Iterator[None]:
-    """Restore the loggers of the process, which commands that run brokers configure."""
-    loggers = [logging.getLogger(name) for name in ("", AUDIT)]
-    former = [(list(logger.handlers), logger.level) for logger in loggers]
-    yield
-    for logger, (handlers, level) in zip(loggers, former, strict=True):
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
 
 
 @pytest.fixture
