@@ -15,7 +15,12 @@ ORDER_FILE = Path(__file__).parent / "order.json"
 # (Spark's session, the parsed files of the whole repository), or they measure times and use both
 # cores. The scheduler sees names only, not the marker `alone` of their files.
 GROUPS = {
-    "spark": ("tests/spark/",),
+    "spark": ("tests/spark/", "tests/compat/test_secured_streams.py"),
+    "until stopped": (
+        "tests/compat/test_notes.py",
+        "tests/compat/test_group_types.py",
+        "tests/compat/scripts/test_until_stopped.py",
+    ),
     "alone": (
         "tests/robustness/",
         "tests/process/test_sink_restarts.py",
@@ -23,10 +28,18 @@ GROUPS = {
     ),
     "law": ("tests/law/",),
 }
+# Files of a group's folder that use nothing of what the group shares: their programs run alone.
+OWN_PROGRAMS = (
+    "tests/spark/test_command.py",
+    "tests/spark/test_instances.py",
+    "tests/spark/test_killed.py",
+)
 
 
 def scope_of(nodeid: str) -> str:
     """Return the group of a test, or its file."""
+    if nodeid.startswith(OWN_PROGRAMS):
+        return nodeid.partition("::")[0]
     for group, prefixes in GROUPS.items():
         if nodeid.startswith(prefixes):
             return group

@@ -42,6 +42,7 @@ def test_tests_of_a_file_keep_their_order() -> None:
 def test_one_process_runs_a_group() -> None:
     """Every file outside the groups is a scope of its own."""
     assert scheduler.scope_of("tests/spark/test_app.py::test_a") == "spark"
+    assert scheduler.scope_of("tests/spark/test_killed.py::test_a") == "tests/spark/test_killed.py"
     assert scheduler.scope_of("tests/law/test_sizes.py::test_a") == "law"
     assert scheduler.scope_of("tests/robustness/test_stop.py::test_a") == "alone"
     assert scheduler.scope_of("tests/unit/x/test_a.py::test_a[a::b]") == "tests/unit/x/test_a.py"

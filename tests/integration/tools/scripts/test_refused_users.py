@@ -36,6 +36,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     """
     folder = tmp_path_factory.mktemp("refused")
     options = {
+        # Wrong passwords of some tests must not delay the logins of others.
+        "connection.failed.authentication.free.count": "1000",
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(self_signed(folder)),
