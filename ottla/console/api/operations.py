@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.api.values import from_json, from_text
-from ottla.console.model.changes import Change
+from ottla.operations.changes import Change
 
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"

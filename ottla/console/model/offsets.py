@@ -16,12 +16,12 @@ from ottla.client.admin.offsets import (
 from ottla.client.config.durations import parse_duration
 from ottla.client.resets import Bounds as PartitionBounds
 from ottla.client.resets import Move, Target, plan_moves
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key as Key
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.requests.offsets import Bounds, bounds_of, find_offsets
 from ottla.console.numbers import INT_MAX, natural_number, whole_number
+from ottla.operations.changes import Change
 
 
 class Strategy(StrEnum):

@@ -10,7 +10,6 @@ from enum import StrEnum
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import replicas as admin
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.partitions import BrokerLoad, min_isr_of_all, skew
 from ottla.console.model.placement import goals, throttles
@@ -18,6 +17,7 @@ from ottla.console.model.placement.goals import Assignment, Layout
 from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
 from ottla.console.model.requests.metadata import Key as Key
 from ottla.console.model.requests.metadata import Metadata, read_metadata
+from ottla.operations.changes import Change
 
 
 class Goal(StrEnum):

@@ -8,7 +8,6 @@ from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import topics
-from ottla.console.model.changes import Change
 from ottla.console.model.configs import (
     ConfigKind,
     ConfigPlan,
@@ -22,6 +21,7 @@ from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import list_topic_groups
 from ottla.console.model.log_inspector import BatchRow, PartitionLog, inspect, read_batches
 from ottla.console.model.partitions import elect_leaders, list_troubled, read_map
+from ottla.operations.changes import Change
 
 
 def list_topics(

@@ -12,7 +12,6 @@ from ottla.client.admin import topics as admin
 from ottla.client.admin.configs import ConfigSource, ResourceType
 from ottla.client.admin.offsets import EARLIEST, LATEST, FoundOffset
 from ottla.client.transport import LibrdkafkaError, translate
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.masking import MaskingRule, require_unmasked
 from ottla.console.model.messages.scanning import Scan, Scanned, Span
@@ -21,6 +20,7 @@ from ottla.console.model.requests.metadata import Key, leaders_of, read_topic
 from ottla.console.model.requests.offsets import find_offsets
 from ottla.console.model.requests.options import read_options
 from ottla.console.model.requests.records import FetchLimits
+from ottla.operations.changes import Change
 
 Report = Callable[[int, int], None]
 

@@ -8,9 +8,9 @@ from ottla.console.accounts.masking import TARGETS
 from ottla.console.accounts.passwords import MIN_LENGTH, one_time_password
 from ottla.console.accounts.roles import Role, parse_role
 from ottla.console.accounts.users import AccountError
-from ottla.console.model.changes import Change, require_confirmation
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.page import Action, Done, Page, View
+from ottla.operations.changes import Change, require_confirmation
 
 
 def show_users(view: View) -> Mapping[str, Any]:

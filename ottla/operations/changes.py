@@ -13,9 +13,9 @@ MASKED = "******"
 class Change:
     """One change that has been made.
 
-    `action` is `noun.verb`, such as "topic.create"; `resource` names the entity, such as "orders"
-    or "orders-0". `before` and `after` contain only the values that differ, as text; a sensitive
-    value is "******".
+    The action is a noun and a verb, such as "topic.create". The resource is the name of the entity,
+    such as "orders" or "orders-0". The values before and after are only those that differ, as
+    text. A sensitive value is "******".
     """
 
     cluster: str
@@ -27,7 +27,7 @@ class Change:
 
 
 def require_confirmation(expected: str, confirmation: str, *, verb: str, kind: str) -> None:
-    """Raise ConfigError unless the typed text is the expected one, a `kind` such as "its name"."""
+    """Raise ConfigError unless the typed text is the expected one."""
     if confirmation != expected:
         raise ConfigError(
             f"To {verb}, type {kind} {expected!r} as the confirmation; {confirmation!r} differs."
