@@ -7,7 +7,7 @@ TESTS ?= tests
 ARGS ?=
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick campaign check docs fix bench record lock clean
+.PHONY: help demo test quick nightly campaign check docs fix bench record lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -27,21 +27,32 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 demo: $(VENV)/.installed  ## run real flights through broker and Spark into a table and a plot
 	$(BIN)/python -m demo.flights
 
-# Three processes on two cores: tests wait for other programs much of the time. tests/conftest.py groups tests into one process.
+# Three processes on two cores: tests wait for other programs much of the time. tests/runs/scheduler.py assigns files to them.
 PARALLEL := -n 3 --dist loadscope --no-loadscope-reorder
+# The budgets of folders hold for whole runs.
+WHOLE := $(if $(filter tests,$(TESTS)),$(if $(ARGS),,--budgets))
 # Write the bytecode of changed modules and of the tests, as Python does by default: collecting takes a third of the time.
-test quick: export PYTHONDONTWRITEBYTECODE :=
+test quick nightly: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.installed  ## run every test (Java is installed from PyPI if it is missing); ARGS=… for pytest
-	$(BIN)/python -m pytest $(PARALLEL) $(TESTS) $(ARGS)
+	$(BIN)/python -m tests.run $(PARALLEL) --durations-table $(WHOLE) $(TESTS) $(ARGS)
 
 quick: $(VENV)/.installed  ## run the tests that take seconds, not minutes; ARGS=… for pytest
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
+	$(BIN)/python -m tests.run $(PARALLEL) -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
+
+# Each command runs although another one has failed.
+nightly: $(VENV)/.installed  ## run what `make test` leaves out, then look for flaky tests under load: hours
+	status=0; \
+	$(BIN)/python -m tests.run $(PARALLEL) --durations-table --nightly -m nightly $(TESTS) $(ARGS) || status=1; \
+	$(BIN)/python -m tests.flaky --runs 3 --load 2 $(FLAKY) || status=1; \
+	exit $$status
+# The folders whose tests start programs, and take less than two minutes.
+FLAKY ?= tests/client tests/robustness tests/process
 
 SEEDS ?= 300
 campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
-	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
+	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q --nightly tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
 		tests/client/test_chaos.py tests/spark/test_instances.py tests/spark/test_killed.py tests/spark/test_equality.py \
 		tests/streams/test_any_micro_batches.py
 

@@ -23,6 +23,8 @@ _PACKAGES = {
 }
 _JAVA = f"{FOLDER.replace('/', '.')}.java"
 _JAVA_NAME = "Apache Kafka (Java)"
+# It names the programs that tests need, and runs none of them.
+_NEEDS = ("tests.runs", "needs")
 _PROGRAMS = {"kcat": "kcat"}
 CLIENTS = (_JAVA_NAME, "librdkafka", "kcat", "kafka-python", "aiokafka")
 _PINNED = {"confluent-kafka": "librdkafka", "kafka-python": "kafka-python", "aiokafka": "aiokafka"}
@@ -126,6 +128,8 @@ def _of_import(source: str, name: str, seen: set[tuple[Path, str]]) -> set[str]:
     package = source.split(".")[0]
     if package in _PACKAGES:
         return {_PACKAGES[package]}
+    if (source, name) == _NEEDS:
+        return set()
     if _JAVA in (source, f"{source}.{name}"):
         return {_JAVA_NAME}
     whole = ROOT / source.replace(".", "/") / f"{name}.py"

@@ -2,16 +2,18 @@
 
 The layers; a package imports only from lower ones::
 
-    layer 5  tools        testing
-    layer 4  server   |   console   |   streams
+    layer 7  learn
+    layer 6  tools   |   testing
+    layer 5  console   |   streams
+    layer 4  server                                           ||   operations
     layer 3  replication  |  controller  |  coordinators      ||   client
     layer 2  storage  |  cluster                              ||
     layer 1  wire  <  net  <  security
     layer 0  base  <  metrics
 
 ``|`` separates siblings that never import each other. ``||`` separates two sides: the broker side
-(storage … server) and the client side (client, streams, console) never import each other; they
-share only bytes on the wire. Only ``tools`` and ``testing`` import both.
+(storage … server) and the client side (client, operations, streams, console) never import each
+other; they share only bytes on the wire. Only layers 6 and 7 import both.
 """
 
 __version__ = "0.1.0"

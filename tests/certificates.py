@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -39,7 +39,17 @@ def self_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") 
 
     The certificate alone is in `<name>.crt`.
     """
-    key = ec.generate_private_key(ec.SECP256R1())
+    return _written(folder, ec.generate_private_key(ec.SECP256R1()), address, name)
+
+
+def rsa_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") -> Path:
+    """Write a certificate with a key of RSA, whose signatures take the server long."""
+    return _written(folder, rsa.generate_private_key(65_537, 3072), address, name)
+
+
+def _written(
+    folder: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, address: str, name: str
+) -> Path:
     owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     certificate = (

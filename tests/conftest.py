@@ -1,18 +1,25 @@
-"""Settings of all tests: hypothesis profiles, signals, time limits, and the distribution to
-processes.
+"""Settings of all tests: hypothesis profiles, signals, time limits, temporary files, and the
+distribution to processes.
 """
 
 import faulthandler
 import gc
+import logging
+import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
-from xdist.workermanage import WorkerController
+
+from ottla.base.logs import AUDIT
+from tests import temporary
+from tests.runs import needs, nightly, recorder
+from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
 
 # The time of an example depends more on the machine than on the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +29,22 @@ settings.load_profile("ottla")
 # starts, too. Tests interrupt programs, and their own process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the tests."""
+    recorder.pytest_addoption(parser)
+    parser.addoption("--nightly", action="store_true", help="run the tests marked `nightly`, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record the time of each test, and create temporary files in memory, except nightly."""
+    recorder.pytest_configure(config)
+    if not config.getoption("nightly"):
+        temporary.use_memory(os.environ)
+        # Forget the folder of an earlier call.
+        tempfile.tempdir = None
+
 
 # The time limit of a test raises an exception in Python, which code in C does not notice. This long
 # after the limit the process ends with the stacks of its threads, and the remaining tests run in
@@ -43,110 +66,39 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-# These tests use both cores, or measure times that other tests would change: one process runs them,
-# one after the other.
-_ONE_BY_ONE = (
-    "tests/spark/",
-    "tests/robustness/",
-    "tests/process/test_sink_restarts.py",
-    "tests/compat/test_quotas.py",
-)
-
-
-# These tests wait for other programs much of the time: they run while another process runs those
-# above, and tests that only compute remain for the end.
-_WAITING = ("tests/client/", "tests/compat/", "tests/console/", "tests/process/")
-
-
-# Each of these tests takes a second or two, and together minutes: `make quick` leaves them out.
-_SLOW = (
-    "tests/compat/",
-    "tests/console/",
-    "tests/process/",
-    "tests/sim/",
-    "tests/spark/",
-    "tests/client/test_chaos.py",
-    "tests/client/test_group_assignors.py",
-    "tests/client/test_leaving.py",
-    "tests/client/test_listeners.py",
-    "tests/client/test_membership.py",
-    "tests/client/test_notes.py",
-    "tests/client/test_restarts.py",
-    "tests/client/test_retries.py",
-    "tests/client/test_starts.py",
-    "tests/client/test_starts_by_age.py",
-    "tests/streams/test_any_micro_batches.py",
-    "tests/streams/test_staged_batches.py",
-    "tests/unit/console/sql/test_queries.py",
-    "tests/unit/storage/log/test_damage.py",
-    "tests/unit/testing/learn/test_lessons.py",
-    "tests/unit/tools/test_bad_values.py",
-    "tests/unit/tools/test_cluster_move.py",
-    "tests/unit/tools/test_denied.py",
-    "tests/unit/tools/test_explain.py",
-    "tests/unit/tools/test_group.py",
-    "tests/unit/tools/test_imports.py",
-    "tests/unit/tools/test_mirror.py",
-    "tests/unit/tools/test_perf.py",
-    "tests/unit/tools/scripts/",
-    "tests/unit/tools/test_streams_reset.py",
-)
-
-
-# These tests share the parsed files of the whole repository.
-_LAWS = "tests/law/"
-
-
-class _ByFile(LoadScopeScheduling):
-    """Assigns whole files to processes."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_LAWS):
-            return _LAWS
-        return "" if nodeid.startswith(_ONE_BY_ONE) else nodeid.partition("::")[0]
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        """Return the test that ended its process; another process runs those behind it only.
-
-        Completed files are forgotten: assigned once more, they would be empty, and a process that
-        is given nothing to run waits for more forever, with its last test not run.
-        """
-        units = self.assigned_work[node]
-        tests = [(unit, nodeid) for unit in units.values() for nodeid in unit if not unit[nodeid]]
-        ended_by = tests[0][1] if tests else None
-        for unit, nodeid in tests[:1]:
-            unit[nodeid] = True
-        self.assigned_work[node] = {
-            scope: unit for scope, unit in units.items() if not all(unit.values())
-        }
-        super().remove_node(node)
-        return ended_by
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Return the scheduler that assigns tests to the processes of `make test`."""
-    return _ByFile(config, log)
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark slow tests; run the longest tests first if several processes run the tests."""
-    for item in items:
-        if item.nodeid.startswith(_SLOW):
-            item.add_marker(pytest.mark.slow)
+    """Leave out nightly tests, and run the longest files first if several processes run them."""
+    needs.check_tools(items)
+    nightly.leave_out(config, items)
     if hasattr(config, "workerinput"):
-        items.sort(key=_rank)
+        longest_first(items, recorded_seconds())
 
 
-def _rank(item: pytest.Item) -> int:
-    """Return 0 for the tests that run one by one, 1 for those that wait, and 2 for the others."""
-    if item.nodeid.startswith(_ONE_BY_ONE):
-        return 0
-    return 1 if item.nodeid.startswith(_WAITING) else 2
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip or fail a test whose tool is missing, before its fixtures are set up."""
+    needs.require_tools(item)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Exclude modules and collected tests from the garbage collections of every test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def untouched_loggers() -> Iterator[None]:
+    """Restore the loggers of the process, which commands that run brokers configure."""
+    loggers = [logging.getLogger(name) for name in ("", AUDIT)]
+    former = [(list(logger.handlers), logger.level) for logger in loggers]
+    yield
+    for logger, (handlers, level) in zip(loggers, former, strict=True):
+        logger.handlers[:] = handlers
+        logger.setLevel(level)

@@ -1,6 +1,7 @@
 """An identity provider of tests: issues tokens of OAUTHBEARER, and has its public keys."""
 
 import base64
+import functools
 import json
 import threading
 import time
@@ -18,6 +19,12 @@ from ottla.net.tls.files import TlsFiles
 CLIENT, SECRET, ISSUER = "ann", "s3cret", "https://login.example.org"
 
 
+@functools.cache
+def rsa_key(name: str) -> RSAKey:
+    """Return a key with an id. A process creates it once, since that takes tenths of a second."""
+    return RSAKey.generate_key(2048, {"kid": name})
+
+
 class IdentityProvider:
     """A context manager; `requests` has the fields of each request for a token.
 
@@ -25,7 +32,7 @@ class IdentityProvider:
     """
 
     def __init__(self, certificate: Path | None = None) -> None:
-        self.key = RSAKey.generate_key(2048, {"kid": "k"})
+        self.key = rsa_key("k")
         self.requests: list[dict[str, list[str]]] = []
         self.keys_requests_count = 0
         # The answer in place of a token: status and body.

@@ -1,21 +1,16 @@
 """System calls of a broker process, as strace reports them.
 
-Without strace the tests that need it are skipped. CI sets OTTLA_TESTS_NEED_STRACE: there a test
-that cannot run fails.
+A test that cannot use strace is skipped, or fails: `tests.runs.needs`.
 """
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-import pytest
-
-REQUIRED = "OTTLA_TESTS_NEED_STRACE"
+from tests.runs import needs
 
 _SYNCS = ("fsync", "fdatasync")
 _WRITES = ("write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg")
@@ -32,17 +27,9 @@ class Call(NamedTuple):
     target: str
 
 
-def give_up(reason: str) -> NoReturn:
-    """Skip the test; fail it in CI."""
-    if os.environ.get(REQUIRED):
-        pytest.fail(f"{REQUIRED} is set, but {reason}")
-    pytest.skip(reason)
-
-
 def attach(process_id: int, *words: str) -> "subprocess.Popen[str]":
     """Return a running strace that is attached to all threads of a process."""
-    if shutil.which("strace") is None:
-        give_up("strace is not installed")
+    needs.require("strace")
     tracer = subprocess.Popen(
         ["strace", "-f", "-p", str(process_id), *words], stderr=subprocess.PIPE, text=True
     )
@@ -50,7 +37,7 @@ def attach(process_id: int, *words: str) -> "subprocess.Popen[str]":
     line = tracer.stderr.readline()
     if "attached" not in line:
         tracer.communicate(timeout=20)
-        give_up(f"strace cannot attach to a process here: {line.strip()}")
+        needs.not_permitted("strace", line)
     return tracer
 
 

@@ -22,15 +22,16 @@ JSON = "json"
 # Below DEBUG, as log4j has it.
 TRACE = 5
 
-# Loggers whose lines remote peers can provoke: the maximum of lines of one template, and the window
-# in seconds.
-PROVOKED = (
-    *("ottla.net.", "ottla.server.loop", "ottla.base.tasks", "asyncio"),
-    *("ottla.server.authentication.bearers", "ottla.server.authentication.refusals"),
-    "ottla.server.handlers.sasl_authenticate",
-)
+# The maximum of lines of one template from a logger that peers can provoke, and the window in
+# seconds.
 REPEATS_MAX = 20
 REPEATS_SECONDS = 10.0
+
+# The attribute of a record that has its fields in place of a template: the message is for people,
+# and the JSON format writes the fields.
+FIELDS = "fields"
+# The logger of the audit log.
+AUDIT = "ottla.audit"
 
 _FIELD = re.compile(r" ([a-z_]+)=([^ ]*%[^ ]*)")
 _CONVERSION = re.compile(r"%[#0\- +]*\d*(?:\.\d+)?[sdrfgx]")
@@ -39,7 +40,13 @@ TEMPLATE = re.compile(
 )
 _WHOLE = ("%s", "%d", "%r")
 _PLAIN = re.compile(r"[\w.:/@%+,\-\[\]{}()<>|*&^$#!?;~°µ…]+")
+_CONTROL = re.compile(
+    # Control characters, ends of lines, changes of direction, and halves of surrogate pairs.
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _RESERVED = frozenset({"time", "level", "logger", "event", "traceback"})
+# The names of the loggers whose lines remote peers can provoke; asyncio logs errors of connections.
+_PROVOKED = {"asyncio"}
 
 Value = str | int | float | bool | None
 
@@ -126,7 +133,8 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object."""
-        event = event_of(record)
+        own: Mapping[str, Value] | None = getattr(record, FIELDS, None)
+        event = event_of(record) if own is None else _own_event(own)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         fields: dict[str, Value] = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
@@ -138,7 +146,22 @@ class JsonFormatter(logging.Formatter):
             fields[f"{name}_" if name in _RESERVED else name] = value
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return one_line(json.dumps(fields, ensure_ascii=False))
+
+
+def _own_event(fields: Mapping[str, Value]) -> Event:
+    """Return the event of a record that brings its fields; its time is that of the line."""
+    rest = {name: value for name, value in fields.items() if name not in ("time", "event")}
+    return Event(str(fields.get("event", "")), rest)
+
+
+def one_line(text: str) -> str:
+    """Return a text with its control characters escaped, as JSON escapes them.
+
+    Also those that only some programs take for the end of a line, those that change the direction
+    of a text or control a terminal, and those that no encoding has.
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _fields(record: logging.LogRecord, event: Event) -> Iterable[tuple[str, Value]]:
@@ -150,15 +173,21 @@ def _fields(record: logging.LogRecord, event: Event) -> Iterable[tuple[str, Valu
 
 def _quoted(value: Value) -> str:
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    return text if _PLAIN.fullmatch(text) else one_line(json.dumps(text, ensure_ascii=False))
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    return one_line(text.replace("\r", "\\r").replace("\n", "\\n"))
+
+
+def provoked_logger(name: str) -> logging.Logger:
+    """Return a logger whose lines remote peers can provoke: `Repeats` limits their rate."""
+    _PROVOKED.add(name)
+    return logging.getLogger(name)
 
 
 class Repeats(logging.Filter):
-    """Limits the number of lines of one template, from the PROVOKED loggers."""
+    """Limits the number of lines of one template from each `provoked_logger`, and from asyncio."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +198,7 @@ class Repeats(logging.Filter):
         """Return True if the record is to be written; adds the number of lines suppressed before
         it.
         """
-        if not record.name.startswith(PROVOKED):
+        if record.name not in _PROVOKED:
             return True
         began, written, unsaid = self._windows.get(record.msg, (record.created, 0, 0))
         if not 0 <= record.created - began < REPEATS_SECONDS:

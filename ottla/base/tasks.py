@@ -6,12 +6,12 @@ reported to the owner, never swallowed.
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from ottla.base.clock import Clock, RealClock
+from ottla.base.logs import provoked_logger
 
 # The first pause before a restart; each one is twice as long as the one before it.
 RESTART_SECONDS = 1.0
@@ -21,7 +21,7 @@ WELL_SECONDS = 2 * RESTART_SECONDS_MAX
 # The label for work that is not supervised.
 ONCE = "once"
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 OnFailure = Callable[[str, BaseException], None]
 Work = Callable[[], Coroutine[Any, Any, None]]

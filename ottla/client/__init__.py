@@ -7,8 +7,9 @@ topics, groups, offsets and configuration with our own codec. `fetcher.py`, `sen
 imports neither librdkafka nor pyarrow.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from ottla.base.loading import load
 
 if TYPE_CHECKING:
     from ottla.client.admin.client import AdminClient
@@ -103,7 +104,7 @@ def __getattr__(name: str) -> Any:
     """Import a name on first use (PEP 562): pyarrow and librdkafka take 0.1 to 0.3 s to load."""
     if name in _MODULES:
         try:
-            return getattr(importlib.import_module(f"ottla.client.{_MODULES[name]}"), name)
+            return load(f"ottla.client.{_MODULES[name]}", name)
         except ModuleNotFoundError as error:
             extra = _EXTRAS.get(name)
             if extra is None or (error.name or "").startswith("ottla"):

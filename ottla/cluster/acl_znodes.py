@@ -1,21 +1,30 @@
 """The znodes of access rules: the part of the catalogue (`znodes`) that only authorization reads.
 
-Rules are kept as the strings of their JSON; `security` interprets them.
+Rules are kept as the strings of their JSON; `security` interprets them, also those that have
+strings of other programs or none.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.cluster.znodes import decode_json, encode_json
+from ottla.cluster.znodes import UnreadableNode, decode_json, encode_json
+
+_VERSION = 1
 
 
 class AclEntry(NamedTuple):
-    """One rule of a resource, in the strings of its JSON: `Allow` or `Deny`, `Read`, `All`…"""
+    """One rule of a resource, in the strings of its JSON: `Allow` or `Deny`, `Read`, `All`…
+
+    A string that is missing is empty.
+    """
 
     principal: str
     permission: str
     host: str
     operation: str
+
+
+_FIELDS = ("principal", "permissionType", "host", "operation")
 
 
 class AclNode:
@@ -40,24 +49,24 @@ class AclNode:
     @staticmethod
     def encode(entries: Iterable[AclEntry]) -> bytes:
         """Return the content, version 1."""
-        rows = [
-            {
-                "principal": entry.principal,
-                "permissionType": entry.permission,
-                "host": entry.host,
-                "operation": entry.operation,
-            }
-            for entry in entries
-        ]
-        return encode_json({"acls": rows, "version": 1})
+        rows = [dict(zip(_FIELDS, entry, strict=True)) for entry in entries]
+        return encode_json({"acls": rows, "version": _VERSION})
 
     @staticmethod
     def decode(path: str, data: bytes) -> list[AclEntry]:
-        """Return the rules."""
-        return [
-            AclEntry(row["principal"], row["permissionType"], row["host"], row["operation"])
-            for row in decode_json(path, data).get("acls") or []
-        ]
+        """Return the rules; an empty node has none, as in Kafka. UnreadableNode if it is damaged."""
+        if not data:
+            return []
+        content = decode_json(path, data)
+        rows = content.get("acls") or []
+        if content["version"] != _VERSION or not isinstance(rows, list):
+            raise UnreadableNode(path)
+        return [AclEntry(*(_text(row, field) for field in _FIELDS)) for row in rows]
+
+
+def _text(row: object, field: str) -> str:
+    value = row.get(field) if isinstance(row, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 class AclChangeNode:

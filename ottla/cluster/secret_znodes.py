@@ -1,4 +1,4 @@
-"""The node with the secret of brokers; `broker_secret` has its meaning."""
+"""The nodes with secrets of the cluster: of brokers (`broker_secret`), and of logins with SCRAM."""
 
 from typing import Any, NamedTuple
 
@@ -48,3 +48,23 @@ class BrokerSecretNode:
             return SecretContent(key, generation, former, replaced_ms)
         except (ValueError, KeyError) as error:
             raise UnreadableNode(BrokerSecretNode.PATH) from error
+
+
+class LoginSecretNode:
+    """The secret from which brokers derive the answers to unknown users; Kafka has no such node."""
+
+    PATH = f"{BrokerSecretNode.PATH.rpartition('/')[0]}/login_secret"
+
+    @staticmethod
+    def encode(secret: bytes) -> bytes:
+        """Return the content, version 1."""
+        return encode_json({"version": 1, "secret": secret.hex()})
+
+    @staticmethod
+    def decode(data: bytes) -> bytes:
+        """Return the secret."""
+        text = str(decode_json(LoginSecretNode.PATH, data)["secret"])
+        try:
+            return bytes.fromhex(text)
+        except ValueError as error:
+            raise UnreadableNode(LoginSecretNode.PATH) from error

@@ -313,7 +313,8 @@ class PartitionStateNode:
             leader_epoch=value["leader_epoch"],
             isr=tuple(value["isr"]),
             partition_epoch=version,
-            is_recovering=value.get("leader_recovery_state", 0) == 1,
+            # An unknown state may be unclean, too.
+            is_recovering=value.get("leader_recovery_state", 0) != 0,
         )
         return state, int(value["controller_epoch"])
 
@@ -449,7 +450,9 @@ class ConfigNode:
         if name is None:
             return ConfigNode.DEFAULT
         # Kafka leaves fewer characters unescaped.
-        return quote(name, safe="").replace("~", "%7E")
+        sanitized = quote(name, safe="").replace("~", "%7E")
+        # No part of a path may be one of these; Kafka cannot store such names in ZooKeeper.
+        return sanitized.replace(".", "%2E") if name in (".", "..") else sanitized
 
     @staticmethod
     def desanitize(name: str) -> str | None:

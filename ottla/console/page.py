@@ -11,14 +11,15 @@ from urllib.parse import quote, urlencode
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.audit import Actor
+from ottla.console.accounts.reading import Reader, is_current, reader_of
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.fields import Fields
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language
+from ottla.operations.changes import Change
 
 
 class NotFound(ConfigError):
@@ -67,9 +68,18 @@ class View:
         return self.role >= role and not self.is_read_only
 
     @property
+    def reader(self) -> Reader:
+        """The rights of the user to read records at this moment."""
+        return reader_of(self.session.user, self.session.key, self.console.masking)
+
+    @property
     def masking(self) -> tuple[MaskingRule, ...]:
-        """The masking rules that apply to the user: none for an admin."""
-        return () if self.role is Role.ADMIN else self.console.masking.rules()
+        """The masking rules that apply to the user."""
+        return self.reader.rules
+
+    def may_still_read(self, reader: Reader) -> bool:
+        """Return True while the session lives, and its user has the rights of `reader`."""
+        return is_current(reader, self.console.sessions, self.console.masking)
 
     def say(self, text: str, **values: object) -> str:
         """Translate a sentence and insert values."""

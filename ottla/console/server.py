@@ -10,16 +10,25 @@ import socket
 import threading
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ottla.base.errors import OttlaError
 from ottla.console.app import create_app
+from ottla.console.configuration import check_address
 from ottla.console.state import Console, ConsoleSettings, open_console
 from ottla.net.port import remedy
+
+_log = logging.getLogger(__name__)
 
 _START_S = 30.0
 # Open streams (live tail) end at once when the console stops.
 _GRACE_S = 1
 _BACKLOG = 128
+# Seconds in which a request has to be complete.
+REQUEST_S = 30.0
+CONNECTIONS_MAX = 512
+# All users behind one proxy have its address.
+ADDRESS_CONNECTIONS_MAX = 256
 
 
 class ConsoleServer:
@@ -32,6 +41,8 @@ class ConsoleServer:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self.port = settings.port
+        # About the address; empty for loopback.
+        self.warning = ""
 
     @property
     def url(self) -> str:
@@ -47,7 +58,14 @@ class ConsoleServer:
         return self._console
 
     def start(self, listener: socket.socket | None = None) -> None:
-        """Listen and serve; OSError if the port is taken. A `listener` is used as it is."""
+        """Listen and serve; OSError if the port is taken. A `listener` is used as it is.
+
+        ConfigError if others can reach the address, and the settings do not allow that.
+        """
+        settings = self._settings
+        self.warning = check_address(settings.host, allows_insecure=settings.allows_insecure)
+        if self.warning:
+            _log.warning("console without encryption host=%s", settings.host)
         listener = listener or listen(self._settings.host, self._settings.port)
         self.port = listener.getsockname()[1]
         # Header and body are separate writes: with Nagle's algorithm the body of each response
@@ -66,7 +84,7 @@ class ConsoleServer:
                 access_log=False,
                 lifespan="off",
                 loop="asyncio",
-                http="h11",
+                http=_Connection,
                 ws="none",
                 server_header=False,
                 proxy_headers=False,
@@ -101,6 +119,71 @@ class ConsoleServer:
         finally:
             listener.close()
             self._ready.set()
+
+
+class _Connection(H11Protocol):
+    """A connection whose requests have to arrive in time, head and body together.
+
+    If there are too many connections, of all addresses or of one, a new one takes the place of the
+    oldest idle one: half requests cannot keep others out.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Admit the connection, and wait for its first request."""
+        self._began_at = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        if self._is_admitted():
+            self._watch()
+        else:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle bytes; a request that they begin has to be complete in time."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Let uvicorn close the connection unless another request begins."""
+        self._stop_watching()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no response is owed."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _is_admitted(self) -> bool:
+        host = self.client[0] if self.client else ""
+        every = [other for other in self.connections if isinstance(other, _Connection)]
+        same = [other for other in every if other.client and other.client[0] == host]
+        for group, most in ((same, ADDRESS_CONNECTIONS_MAX), (every, CONNECTIONS_MAX)):
+            # This connection is one of them.
+            if len(group) > most:
+                idle = [other for other in group if other.is_idle and other is not self]
+                if not idle:
+                    return False
+                oldest = min(idle, key=lambda other: other._began_at)
+                self.connections.discard(oldest)
+                oldest.transport.abort()
+        return True
+
+    def _watch(self) -> None:
+        is_complete = not self.is_idle and not self.cycle.more_body
+        if is_complete:
+            self._stop_watching()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(REQUEST_S, self.transport.abort)
+
+    def _stop_watching(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class _Server(uvicorn.Server):

@@ -25,7 +25,6 @@ from ottla.console.timeline.store import TimelineStore
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,8 @@ class ConsoleSettings:
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
     free port. `first_password` is the password of the first admin; without one it is random. A page
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
-    Alert channels reach loopback and link-local addresses only in `allowed_networks`.
+    Alert channels reach loopback and link-local addresses only in `allowed_networks`. With
+    `allows_insecure` the console may listen on an address that others can reach.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -47,6 +47,7 @@ class ConsoleSettings:
     timeout_s: float = 5.0
     sample_s: float = SAMPLES_S
     allowed_networks: tuple[Network, ...] = ()
+    allows_insecure: bool = False
 
 
 @dataclass(slots=True)

@@ -13,15 +13,23 @@ flush.on.ack that is every acknowledged record.
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.image import BrokerImage
 from ottla.controller import events, state
-from ottla.controller.planning import elections, planner, shutdown
+from ottla.controller.planning import elections, planner
 from ottla.controller.planning.notices import Notice
 from ottla.controller.reachability import Reachability
 from ottla.controller.term_context import TermContext
 from ottla.controller.topic_deletions import TopicDeletions
+
+if TYPE_CHECKING:
+    from ottla.controller.planning import shutdown
+else:
+    # The first broker that stops needs it.
+    shutdown = deferred_module("ottla.controller.planning.shutdown")
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +45,7 @@ class Brokers:
         # Brokers that are about to stop, with the epoch of their registration.
         self._shutting_down: dict[int, int] = {}
         self._reachability = Reachability(
-            context.dependencies, context.broker_id, lambda: context.post(events.BrokersChanged())
+            context.dependencies, context.broker_id, self._post_change
         )
 
     async def live(self) -> dict[int, BrokerImage]:
@@ -87,10 +95,13 @@ class Brokers:
         self._reachability.close()
 
     def _watch(self, _path: str) -> None:
-        self._context.post(events.BrokersChanged())
+        self._post_change()
+
+    def _post_change(self) -> None:
+        self._context.post(lambda term: term.brokers.brokers_changed())
 
     def _watch_failures(self, _path: str) -> None:
-        self._context.post(events.DirectoriesFailed())
+        self._context.post(lambda term: term.brokers.directories_failed())
 
     async def brokers_changed(self) -> None:
         """Elect leaders for the partitions of brokers that registered, left or restarted."""
@@ -125,7 +136,9 @@ class Brokers:
             if self._shutting_down.get(key) != broker.epoch
         }
 
-    async def shut_down(self, broker_id: int, broker_epoch: int) -> events.Reply:
+    async def shut_down(
+        self, broker_id: int, broker_epoch: int
+    ) -> events.Reply[list[elections.TopicPartition]]:
         """Move the leaders of a broker away; the reply has the partitions that it still leads.
 
         ApiError STALE_BROKER_EPOCH if that is not its registration, BROKER_NOT_AVAILABLE if it has

@@ -14,7 +14,7 @@ from ottla.base.options import Snapshot
 from ottla.cluster import names
 from ottla.cluster.zk.port import Coordination, Operation, Result
 from ottla.cluster.znodes import ConfigNode
-from ottla.controller import events, state
+from ottla.controller import state
 from ottla.controller.planning import configs
 from ottla.controller.planning.requests import ConfigRequest
 
@@ -42,19 +42,23 @@ class Writer(Protocol):
 
 
 class ConfigChanges:
-    """Changes the settings of topics, brokers, clients and users."""
+    """Changes the settings of topics, brokers, clients and users.
+
+    `on_expiry` is called with change notifications that every broker has read by then: it calls
+    `expire` when writes are possible.
+    """
 
     def __init__(
         self,
         tree: Writer,
         options: Callable[[], Snapshot],
         topics: Callable[[], Container[str]],
-        post: Callable[[events.Event], None],
+        on_expiry: Callable[[Sequence[str]], None],
     ) -> None:
         self._tree = tree
         self._options = options
         self._topics = topics
-        self._post = post
+        self._on_expiry = on_expiry
         self._timers: set[asyncio.TimerHandle] = set()
 
     async def alter(self, request: ConfigRequest, validate_only: bool) -> None:
@@ -88,12 +92,11 @@ class ConfigChanges:
         return configs.alter_plain(current, request.changes)
 
     def expire_later(self, paths: Sequence[str]) -> None:
-        """Post `ChangesExpired` for these notifications in 15 minutes."""
+        """Call `on_expiry` for these notifications in 15 minutes."""
         if not paths:
             return
-        event = events.ChangesExpired(tuple(paths))
         loop = asyncio.get_running_loop()
-        self._timers.add(loop.call_later(CHANGE_EXPIRY_SECONDS, self._post, event))
+        self._timers.add(loop.call_later(CHANGE_EXPIRY_SECONDS, self._on_expiry, paths))
 
     async def expire(self, paths: Sequence[str]) -> None:
         """Remove change notifications that every broker has read."""

@@ -19,7 +19,6 @@ from ottla.cluster.zk.port import (
     Result,
     SessionLost,
 )
-from ottla.controller import events
 from ottla.controller.config_changes import ConfigChanges
 from ottla.controller.planning.requests import ConfigRequest, EntityResult
 from ottla.controller.term_context import ATTEMPTS, Dependencies
@@ -84,10 +83,8 @@ class ConfigWriter:
             return None
         return ApiError(ErrorCode.REQUEST_TIMED_OUT, "The settings cannot be written now.")
 
-    def _expired(self, event: events.Event) -> None:
-        if isinstance(event, events.ChangesExpired):
-            work = partial(self._expire, event.paths)
-            self._tasks.supervise(work, "removal of change notifications")
+    def _expired(self, paths: Sequence[str]) -> None:
+        self._tasks.supervise(partial(self._expire, paths), "removal of change notifications")
 
     async def _expire(self, paths: Sequence[str]) -> None:
         try:

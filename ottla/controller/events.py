@@ -1,176 +1,56 @@
-"""The events in the controller's queue; each is handled to its end before the next one.
+"""The work of a term that waits in the controller's queue, and what its caller receives.
 
-An event with a waiting caller carries a `reply`; a cancelled reply means that the caller timed out,
-and an event that has not started is then dropped. Follows ControllerEvent.
+Each piece of work is handled to its end before the next one. Follows ControllerEvent.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ottla.cluster.image import BrokerImage
-from ottla.cluster.zk.port import SessionState
-from ottla.controller.planning.elections import ElectionType, TopicPartition
-from ottla.controller.planning.isr_changes import IsrRequest
 from ottla.controller.planning.notices import Delivered
-from ottla.controller.planning.requests import (
-    ConfigRequest,
-    PartitionsRequest,
-    Reassignment,
-    TopicRequest,
-)
+
+R = TypeVar("R")
 
 
-class Reply(NamedTuple):
+class Reply(NamedTuple, Generic[R]):
     """The result for the caller, and the deliveries to brokers that the caller waits for first."""
 
-    value: Any
+    value: R
     deliveries: Sequence["asyncio.Future[None]"] = ()
 
 
-class Elect:
-    """The controller's role may be free: at the start, after the controller left, or in a new
-    session.
-    """
+class BrokerEvents(Protocol):
+    """Events of the brokers of a cluster."""
 
-    __slots__ = ()
+    async def brokers_changed(self) -> None:
+        """Handle that a broker registered, left, or was found to have ended."""
+        ...
 
-
-class ControllerGone(NamedTuple):
-    """The process of the controller has ended; `czxid` is that of its node."""
-
-    broker: BrokerImage
-    czxid: int
+    async def directories_failed(self) -> None:
+        """Handle that a broker reported a failed log directory."""
+        ...
 
 
-class SessionChanged(NamedTuple):
-    """The coordination session is suspended, lost or connected again."""
+class TermEvents(Protocol):
+    """The events of a term that no caller waits for."""
 
-    state: SessionState
+    @property
+    def brokers(self) -> BrokerEvents:
+        """The events of brokers."""
+        ...
 
+    async def delivered(self, delivered: Delivered) -> None:
+        """Handle the answer of a broker to a notice."""
+        ...
 
-class BrokersChanged:
-    """A broker registered or left."""
+    async def changes_expired(self, paths: Sequence[str]) -> None:
+        """Handle that every broker has read these change notifications by now."""
+        ...
 
-    __slots__ = ()
-
-
-class DirectoriesFailed:
-    """A broker reported that one of its log directories failed."""
-
-    __slots__ = ()
-
-
-class BalanceLeaders:
-    """The interval between two checks of the balance of leaders has passed."""
-
-    __slots__ = ()
+    async def balance_leaders(self) -> None:
+        """Handle that the interval between two checks of the balance of leaders has passed."""
+        ...
 
 
-class NoticeDelivered(NamedTuple):
-    """A broker answered a notice."""
-
-    delivered: Delivered
-
-
-class ChangesExpired(NamedTuple):
-    """Config change notifications that every broker has read by now."""
-
-    paths: tuple[str, ...]
-
-
-# -- events with a waiting caller
-
-
-class CreateTopics(NamedTuple):
-    """Create topics, or only validate the requests."""
-
-    reply: "asyncio.Future[Reply]"
-    topics: tuple[TopicRequest, ...]
-    validate_only: bool = False
-
-
-class DeleteTopics(NamedTuple):
-    """Delete topics by name."""
-
-    reply: "asyncio.Future[Reply]"
-    names: tuple[str, ...]
-
-
-class CreatePartitions(NamedTuple):
-    """Add partitions to topics."""
-
-    reply: "asyncio.Future[Reply]"
-    topics: tuple[PartitionsRequest, ...]
-    validate_only: bool = False
-
-
-class AlterConfigs(NamedTuple):
-    """Change dynamic configuration."""
-
-    reply: "asyncio.Future[Reply]"
-    requests: tuple[ConfigRequest, ...]
-    validate_only: bool = False
-
-
-class ElectLeaders(NamedTuple):
-    """Elect leaders of these partitions; None means all that need it."""
-
-    reply: "asyncio.Future[Reply]"
-    kind: ElectionType
-    partitions: tuple[TopicPartition, ...] | None
-
-
-class Reassign(NamedTuple):
-    """Start or cancel reassignments of partitions."""
-
-    reply: "asyncio.Future[Reply]"
-    requests: tuple[Reassignment, ...]
-    may_change_factor: bool = True
-
-
-class AlterPartitions(NamedTuple):
-    """Store the ISRs that the leader on a broker proposes."""
-
-    reply: "asyncio.Future[Reply]"
-    broker_id: int
-    broker_epoch: int
-    requests: tuple[IsrRequest, ...]
-
-
-class ShutDown(NamedTuple):
-    """Move the leaders of a broker away, because it is about to stop."""
-
-    reply: "asyncio.Future[Reply]"
-    broker_id: int
-    broker_epoch: int
-
-
-class Settle(NamedTuple):
-    """Wait until this broker has received every decision made so far."""
-
-    reply: "asyncio.Future[Reply]"
-
-
-Requested = (
-    CreateTopics
-    | DeleteTopics
-    | CreatePartitions
-    | AlterConfigs
-    | ElectLeaders
-    | Reassign
-    | AlterPartitions
-    | ShutDown
-    | Settle
-)
-Event = (
-    Elect
-    | ControllerGone
-    | SessionChanged
-    | BrokersChanged
-    | DirectoriesFailed
-    | BalanceLeaders
-    | NoticeDelivered
-    | ChangesExpired
-    | Requested
-)
+Post = Callable[[Callable[[TermEvents], Awaitable[None]]], None]
+"""Adds work to the queue, for the term that is the current one when its turn comes."""

@@ -32,7 +32,7 @@ class Leadership:
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: Sequence[IsrRequest]
-    ) -> events.Reply:
+    ) -> events.Reply[list[IsrResult]]:
         """Store the ISRs that a leader proposes; the reply has an IsrResult for each.
 
         ApiError STALE_BROKER_EPOCH if the proposals are of another registration of the broker.
@@ -112,7 +112,7 @@ class Leadership:
         self,
         kind: elections.ElectionType,
         partitions: Sequence[elections.TopicPartition] | None,
-    ) -> events.Reply:
+    ) -> events.Reply[list[PartitionChangeResult]]:
         """Elect leaders; the reply has a PartitionChangeResult for each partition.
 
         `partitions` None means every partition that needs an election.
@@ -138,7 +138,7 @@ class Leadership:
 
     async def reassign(
         self, partitions: Sequence[Reassignment], may_change_factor: bool
-    ) -> events.Reply:
+    ) -> events.Reply[list[PartitionChangeResult]]:
         """Start or cancel reassignments; the reply has a PartitionChangeResult for each, by topic."""
         context = self._context
         before = context.image

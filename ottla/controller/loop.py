@@ -10,7 +10,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import NO_CONTROLLER, NO_EPOCH, BrokerImage, ClusterImage
@@ -21,6 +22,7 @@ from ottla.controller.planning import creation
 from ottla.controller.planning.elections import ElectionType, TopicPartition
 from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.controller.planning.requests import (
+    Admit,
     ConfigRequest,
     EntityResult,
     PartitionChangeResult,
@@ -28,6 +30,7 @@ from ottla.controller.planning.requests import (
     Reassignment,
     TopicRequest,
     TopicResult,
+    admit_all,
 )
 from ottla.controller.succession import Succession
 from ottla.controller.term import ControllerTerm, Role
@@ -36,6 +39,23 @@ from ottla.controller.term_context import Deliveries, Dependencies
 _log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
+
+R = TypeVar("R")
+
+
+class Event(NamedTuple):
+    """Work of the current term; it is dropped if this broker is not the controller by then.
+
+    A `reply` is for a waiting caller. A cancelled reply means that the caller timed out, and an
+    event that has not started is then dropped.
+    """
+
+    work: Callable[[ControllerTerm], Awaitable[Any]]
+    reply: "asyncio.Future[events.Reply[Any]] | None" = None
+
+
+# Work of the candidate, which has perhaps no term: about the session and the controller's role.
+_Step = Callable[[], Awaitable[object]]
 
 
 class Controller:
@@ -55,30 +75,15 @@ class Controller:
         self._dependencies = dependencies
         self._role = Role()
         self._succession = Succession(
-            dependencies, lambda broker, czxid: self._post(events.ControllerGone(broker, czxid))
+            dependencies,
+            lambda broker, czxid: self._post(partial(self._take_over, broker, czxid)),
         )
         self._config_writer = ConfigWriter(lambda: self.session, dependencies)
         self._is_suspended = False
         self._ended: Sequence[BrokerImage] = ()
         self._session_state = SessionState.CONNECTED
-        self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
+        self._queue: asyncio.Queue[Event | _Step] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
-        self._handlers: Mapping[type[Any], Callable[[ControllerTerm, Any], Awaitable[None]]] = {
-            events.BrokersChanged: lambda term, _: term.brokers.brokers_changed(),
-            events.DirectoriesFailed: lambda term, _: term.brokers.directories_failed(),
-            events.NoticeDelivered: lambda term, event: term.delivered(event.delivered),
-            events.ChangesExpired: lambda term, event: term.changes_expired(event.paths),
-            events.CreateTopics: _create_topics,
-            events.DeleteTopics: _delete_topics,
-            events.CreatePartitions: _create_partitions,
-            events.AlterConfigs: _alter_configs,
-            events.ElectLeaders: _elect_leaders,
-            events.Reassign: _reassign,
-            events.AlterPartitions: _alter_partitions,
-            events.ShutDown: _shut_down,
-            events.BalanceLeaders: lambda term, _: term.balance_leaders(),
-            events.Settle: _settle,
-        }
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -156,10 +161,13 @@ class Controller:
         # At once, not by the queue: an event under way must not be followed by another.
         self._is_suspended = session_state is not SessionState.CONNECTED
         self._session_state = session_state
-        self._post(events.SessionChanged(session_state))
+        self._post(partial(self._follow_session, session_state))
 
-    def _post(self, event: events.Event) -> None:
-        self._queue.put_nowait(event)
+    def _post(self, step: _Step) -> None:
+        self._queue.put_nowait(step)
+
+    def _post_to_term(self, work: Callable[[ControllerTerm], Awaitable[None]]) -> None:
+        self._queue.put_nowait(Event(work))
 
     # -- the contest ------------------------------------------------------------------------------
 
@@ -169,7 +177,7 @@ class Controller:
             self.session,
             self._broker.id,
             self._dependencies.clock.time_ms(),
-            lambda _: self._post(events.Elect()),
+            lambda _: self._post(self._contend_again),
             None if term is None else term.term,
         )
         if not isinstance(elected, state.Term):
@@ -185,21 +193,28 @@ class Controller:
             return []
         return await self._begin_term(elected, self._ended)
 
-    async def _take_over(self, event: events.ControllerGone) -> None:
-        """Take the role from a controller whose process has ended."""
-        if not self._succession.may_take_over:
+    async def _contend_again(self) -> None:
+        """Contend for a role that may be free: the node of the controller has changed, or this
+        broker has lost the role.
+        """
+        if not self._is_suspended:
+            await self._contend()
+
+    async def _take_over(self, controller: BrokerImage, czxid: int) -> None:
+        """Take the role from a controller whose process has ended; `czxid` is that of its node."""
+        if self._role.term is not None or self._is_suspended or not self._succession.may_take_over:
             return
         now_ms = self._dependencies.clock.time_ms()
-        term = await state.take_over(self.session, self._broker.id, now_ms, event.czxid)
+        term = await state.take_over(self.session, self._broker.id, now_ms, czxid)
         if term is not None:
             _log.warning("role of an ended controller taken over epoch=%d", term.epoch)
-            await self._begin_term(term, [event.broker])
+            await self._begin_term(term, [controller])
 
     async def _begin_term(self, term: state.Term, ended: Sequence[BrokerImage]) -> Deliveries:
         self._resign()
         self._succession.stop()
         current = ControllerTerm(
-            self.session, term, self._broker.id, self._dependencies, self._post, ended
+            self.session, term, self._broker.id, self._dependencies, self._post_to_term, ended
         )
         deliveries = await self._role.begin(current)
         self.controller_id = self._broker.id
@@ -216,7 +231,14 @@ class Controller:
             while True:
                 event = await self._queue.get()
                 try:
-                    await self._handle(event)
+                    await (self._perform(event) if isinstance(event, Event) else event())
+                except state.StaleController:
+                    self._resign()
+                    self._post(self._contend_again)
+                except (ConnectionSuspended, SessionLost, StorageError) as error:
+                    # It is unknown whether the write succeeded: the tree is read again once the
+                    # session is connected; the session posts that step itself.
+                    _log.warning("controller stops acting error=%s", error)
                 finally:
                     _refuse(event)
         finally:
@@ -225,32 +247,23 @@ class Controller:
             self._resign()
             while not self._queue.empty():
                 _refuse(self._queue.get_nowait())
-            self._post(events.SessionChanged(self._session_state))
+            self._post(partial(self._follow_session, self._session_state))
 
-    async def _handle(self, event: events.Event) -> None:
-        if isinstance(event, events.Requested) and event.reply.done():
+    async def _perform(self, event: Event) -> None:
+        """Do the work of an event in the current term, and reply to its caller."""
+        term, reply = self._role.term, event.reply
+        if term is None or self._is_suspended or (reply is not None and reply.done()):
             return
         try:
-            await self._perform(event)
-        except state.StaleController:
-            self._resign()
-            self._post(events.Elect())
-        except (ConnectionSuspended, SessionLost, StorageError) as error:
-            # It is unknown whether the write succeeded: the tree is read again once the session is
-            # connected; the session posts that event itself.
-            _log.warning("controller stops acting error=%s", error)
-
-    async def _perform(self, event: events.Event) -> None:
-        if isinstance(event, events.SessionChanged):
-            await self._follow_session(event.state)
-        elif isinstance(event, events.Elect):
-            if not self._is_suspended:
-                await self._contend()
-        elif isinstance(event, events.ControllerGone):
-            if self._role.term is None and not self._is_suspended:
-                await self._take_over(event)
-        elif self._role.term is not None and not self._is_suspended:
-            await self._handlers[type(event)](self._role.term, event)
+            result = await event.work(term)
+        except ApiError as error:
+            if reply is None:
+                raise
+            _fail(reply, error.with_traceback(None))
+        else:
+            # The caller may have timed out meanwhile.
+            if reply is not None and not reply.done():
+                reply.set_result(result)
 
     async def _follow_session(self, session_state: SessionState) -> None:
         if session_state is SessionState.LOST:
@@ -290,24 +303,22 @@ class Controller:
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
+        admit: Admit = admit_all,
     ) -> list[TopicResult]:
         """Create topics and wait until their leaders are in place.
 
         ApiError NOT_CONTROLLER, or REQUEST_TIMED_OUT after `timeout_ms`; work that has started
         continues. A topic that cannot be created has its error in the result.
         """
-        event = events.CreateTopics(_future(), tuple(topics), validate_only)
-        results: list[TopicResult] = await self._request(event, timeout_ms)
-        return results
+        return await self._request(
+            lambda term: term.topics.create_topics(topics, validate_only, admit), timeout_ms
+        )
 
     async def delete_topics(
         self, topics: Sequence[str], *, timeout_ms: int | None = None
     ) -> list[EntityResult]:
         """Delete topics and wait until they are deleted; errors as in `create_topics`."""
-        results: list[EntityResult] = await self._request(
-            events.DeleteTopics(_future(), tuple(topics)), timeout_ms
-        )
-        return results
+        return await self._request(lambda term: term.delete_topics(topics), timeout_ms)
 
     async def create_partitions(
         self,
@@ -315,11 +326,12 @@ class Controller:
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
+        admit: Admit = admit_all,
     ) -> list[EntityResult]:
         """Add partitions to topics and wait for their leaders; errors as in `create_topics`."""
-        event = events.CreatePartitions(_future(), tuple(topics), validate_only)
-        results: list[EntityResult] = await self._request(event, timeout_ms)
-        return results
+        return await self._request(
+            lambda term: term.topics.create_partitions(topics, validate_only, admit), timeout_ms
+        )
 
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], *, validate_only: bool = False
@@ -330,9 +342,7 @@ class Controller:
         """
         if not self.is_active:
             return await self._config_writer.alter(requests, validate_only)
-        event = events.AlterConfigs(_future(), tuple(requests), validate_only)
-        results: list[EntityResult] = await self._request(event, None)
-        return results
+        return await self._request(lambda term: term.alter_configs(requests, validate_only))
 
     async def elect_leaders(
         self,
@@ -346,10 +356,9 @@ class Controller:
         `partitions` None means every partition; those that need no election are then not in the
         result.
         """
-        requested = None if partitions is None else tuple(partitions)
-        event = events.ElectLeaders(_future(), kind, requested)
-        results: list[PartitionChangeResult] = await self._request(event, timeout_ms)
-        return results
+        return await self._request(
+            lambda term: term.leadership.elect_leaders(kind, partitions), timeout_ms
+        )
 
     async def reassign(
         self,
@@ -362,17 +371,17 @@ class Controller:
 
         Errors as in `create_topics`. The image shows reassignments in progress.
         """
-        event = events.Reassign(_future(), tuple(requests), may_change_factor)
-        results: list[PartitionChangeResult] = await self._request(event, timeout_ms)
-        return results
+        return await self._request(
+            lambda term: term.leadership.reassign(requests, may_change_factor), timeout_ms
+        )
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: Sequence[IsrRequest]
     ) -> list[IsrResult]:
         """Store the ISRs that a leader proposes; ApiError NOT_CONTROLLER or STALE_BROKER_EPOCH."""
-        event = events.AlterPartitions(_future(), broker_id, broker_epoch, tuple(requests))
-        results: list[IsrResult] = await self._request(event, None)
-        return results
+        return await self._request(
+            lambda term: term.leadership.alter_partitions(broker_id, broker_epoch, requests)
+        )
 
     async def shut_down(
         self, broker_id: int, broker_epoch: int, *, timeout_ms: int | None = None
@@ -381,9 +390,9 @@ class Controller:
 
         ApiError NOT_CONTROLLER, STALE_BROKER_EPOCH, BROKER_NOT_AVAILABLE or REQUEST_TIMED_OUT.
         """
-        event = events.ShutDown(_future(), broker_id, broker_epoch)
-        remaining: list[TopicPartition] = await self._request(event, timeout_ms)
-        return remaining
+        return await self._request(
+            lambda term: term.brokers.shut_down(broker_id, broker_epoch), timeout_ms
+        )
 
     def registered(self, broker_id: int, broker_epoch: int) -> bool:
         """Return True if the controller knows this as the current registration of a live broker."""
@@ -392,40 +401,45 @@ class Controller:
 
     async def ensure_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
-    ) -> None:
+    ) -> bool:
         """Create a topic unless it exists, and wait until its leaders are in place.
 
-        An internal topic gets the partition count and the settings that the broker options
-        configure. ApiError with the reason if the topic cannot be created. If another broker is the
-        controller, the topic is created there.
+        Returns True if this call has created it. An internal topic gets the partition count and the
+        settings that the broker options configure. ApiError with the reason if the topic cannot be
+        created. If another broker is the controller, the topic is created there.
         """
         options = self._dependencies.options()
         if not self.is_active:
             count = len(self._dependencies.local_image().brokers)
             request = creation.needed_topic(name, options, count, partitions, config)
-            await self._dependencies.create_elsewhere(request)
-            return
+            return await self._dependencies.create_elsewhere(request)
         if self.image.topic(name) is not None:
-            await self._request(events.Settle(_future()), None)
-            return
+            await self._request(lambda term: term.settle())
+            return False
         count = len(self.image.brokers)
         request = creation.needed_topic(name, options, count, partitions, config)
         (result,) = await self.create_topics([request])
         if result.error is None:
-            return
+            return True
         if result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result.error
-        await self._request(events.Settle(_future()), None)
+        await self._request(lambda term: term.settle())
+        return False
 
-    async def _request(self, event: events.Requested, timeout_ms: int | None) -> Any:
+    async def _request(
+        self,
+        work: Callable[[ControllerTerm], Awaitable[events.Reply[R]]],
+        timeout_ms: int | None = None,
+    ) -> R:
         if not self.is_active:
             raise ApiError(ErrorCode.NOT_CONTROLLER)
         if timeout_ms is not None and timeout_ms <= 0:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
-        self._post(event)
+        waiting: asyncio.Future[events.Reply[R]] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(Event(work, waiting))
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                reply = await event.reply
+                reply = await waiting
                 for delivery in reply.deliveries:
                     # Several callers may wait for this delivery: the timeout of one must not cancel
                     # it.
@@ -435,72 +449,15 @@ class Controller:
         return reply.value
 
 
-def _future() -> "asyncio.Future[events.Reply]":
-    return asyncio.get_running_loop().create_future()
-
-
-def _refuse(event: events.Event) -> None:
+def _refuse(event: Event | _Step) -> None:
     """Fail the waiting caller of an event that was not handled."""
-    if isinstance(event, events.Requested):
-        _fail(event, ApiError(ErrorCode.NOT_CONTROLLER))
+    if isinstance(event, Event) and event.reply is not None:
+        _fail(event.reply, ApiError(ErrorCode.NOT_CONTROLLER))
 
 
-def _fail(event: events.Requested, error: ApiError) -> None:
+def _fail(reply: "asyncio.Future[Any]", error: ApiError) -> None:
     # The caller may have timed out meanwhile.
-    if not event.reply.done():
-        event.reply.set_exception(error)
+    if not reply.done():
+        reply.set_exception(error)
         # Mark the exception as retrieved: a caller that is cancelled in this turn does not do it.
-        event.reply.exception()
-
-
-def _answer(event: events.Requested, reply: events.Reply) -> None:
-    # The caller may have timed out meanwhile.
-    if not event.reply.done():
-        event.reply.set_result(reply)
-
-
-async def _create_topics(term: ControllerTerm, event: events.CreateTopics) -> None:
-    _answer(event, await term.topics.create_topics(event.topics, event.validate_only))
-
-
-async def _delete_topics(term: ControllerTerm, event: events.DeleteTopics) -> None:
-    _answer(event, await term.delete_topics(event.names))
-
-
-async def _create_partitions(term: ControllerTerm, event: events.CreatePartitions) -> None:
-    _answer(event, await term.topics.create_partitions(event.topics, event.validate_only))
-
-
-async def _alter_configs(term: ControllerTerm, event: events.AlterConfigs) -> None:
-    _answer(event, await term.alter_configs(event.requests, event.validate_only))
-
-
-async def _elect_leaders(term: ControllerTerm, event: events.ElectLeaders) -> None:
-    _answer(event, await term.leadership.elect_leaders(event.kind, event.partitions))
-
-
-async def _reassign(term: ControllerTerm, event: events.Reassign) -> None:
-    _answer(event, await term.leadership.reassign(event.requests, event.may_change_factor))
-
-
-async def _alter_partitions(term: ControllerTerm, event: events.AlterPartitions) -> None:
-    await _answer_or_refuse(
-        event,
-        term.leadership.alter_partitions(event.broker_id, event.broker_epoch, event.requests),
-    )
-
-
-async def _shut_down(term: ControllerTerm, event: events.ShutDown) -> None:
-    await _answer_or_refuse(event, term.brokers.shut_down(event.broker_id, event.broker_epoch))
-
-
-async def _answer_or_refuse(event: events.Requested, work: Awaitable[events.Reply]) -> None:
-    """Answer with the result of `work`, or with the error of the whole request."""
-    try:
-        _answer(event, await work)
-    except ApiError as error:
-        _fail(event, error.with_traceback(None))
-
-
-async def _settle(term: ControllerTerm, event: events.Settle) -> None:
-    _answer(event, events.Reply(None, term.barrier()))
+        reply.exception()

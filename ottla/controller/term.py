@@ -8,7 +8,7 @@ Follows KafkaController and ControllerContext.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -22,7 +22,7 @@ from ottla.controller.config_changes import ConfigChanges
 from ottla.controller.leadership import Leadership
 from ottla.controller.planning import elections, planner
 from ottla.controller.planning.notices import Delivered, Notice
-from ottla.controller.planning.requests import ConfigRequest
+from ottla.controller.planning.requests import ConfigRequest, EntityResult
 from ottla.controller.term_context import (
     ATTEMPTS,
     CONFLICTS,
@@ -52,7 +52,7 @@ class ControllerTerm:
         term: state.Term,
         broker_id: int,
         dependencies: Dependencies,
-        post: Callable[[events.Event], None],
+        post: events.Post,
         ended: Iterable[BrokerImage] = (),
     ) -> None:
         context = TermContext(session, term, broker_id, dependencies, post)
@@ -65,7 +65,10 @@ class ControllerTerm:
             context.outbox, lambda: context.image.brokers, self._remove_nodes_retried
         )
         self._configs = ConfigChanges(
-            context.tree, dependencies.options, lambda: context.image.topics, post
+            context.tree,
+            dependencies.options,
+            lambda: context.image.topics,
+            lambda paths: post(lambda term: term.changes_expired(paths)),
         )
         self.brokers = Brokers(context, self._deletions)
         for broker in ended:
@@ -142,9 +145,8 @@ class ControllerTerm:
         if options.boolean("auto.leader.rebalance.enable"):
             seconds = options.integer("leader.imbalance.check.interval.seconds")
             loop = asyncio.get_running_loop()
-            self._balance_timer = loop.call_later(
-                seconds, self._context.post, events.BalanceLeaders()
-            )
+            post = partial(self._context.post, lambda term: term.balance_leaders())
+            self._balance_timer = loop.call_later(seconds, post)
 
     async def balance_leaders(self) -> None:
         """Elect the preferred leaders of brokers that lead too few partitions; repeated after the
@@ -166,9 +168,13 @@ class ControllerTerm:
         """Return futures that complete once this broker has received every decision made so far."""
         return self._context.outbox.send([Notice(broker_id=self._context.broker_id)])
 
+    async def settle(self) -> events.Reply[None]:
+        """Reply once this broker has received every decision made so far."""
+        return events.Reply(None, self.barrier())
+
     # -- deletion ---------------------------------------------------------------------------------
 
-    async def delete_topics(self, topics: Sequence[str]) -> events.Reply:
+    async def delete_topics(self, topics: Sequence[str]) -> events.Reply[list[EntityResult]]:
         """Start to delete topics; the deliveries complete once every reachable log is deleted."""
         context = self._context
         results = [
@@ -227,7 +233,7 @@ class ControllerTerm:
 
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], validate_only: bool
-    ) -> events.Reply:
+    ) -> events.Reply[list[EntityResult]]:
         """Change dynamic settings; the reply has an EntityResult for each entity."""
         return events.Reply(
             [

@@ -37,7 +37,7 @@ _NAMED_MAX = 20
 Deliveries = list["asyncio.Future[None]"]
 
 
-async def _nowhere(_: TopicRequest) -> None:
+async def _nowhere(_: TopicRequest) -> bool:
     raise ApiError(ErrorCode.NOT_CONTROLLER)
 
 
@@ -47,7 +47,8 @@ class Dependencies:
     tree.
 
     `registration_seconds` is how long the broker waits for the end of its former session;
-    `create_elsewhere` has the controller on another broker create a topic unless it exists;
+    `create_elsewhere` has the controller on another broker create a topic unless it exists, and
+    returns True if it has created it;
     `local_image` is the cluster as this broker knows it from the controller.
     """
 
@@ -59,7 +60,7 @@ class Dependencies:
     port_of: Callable[[BrokerImage], BrokerPort]
     connect: Callable[[], Awaitable[Coordination]]
     registration_seconds: float = 0.0
-    create_elsewhere: Callable[[TopicRequest], Awaitable[None]] = _nowhere
+    create_elsewhere: Callable[[TopicRequest], Awaitable[bool]] = _nowhere
     local_image: Callable[[], ClusterImage] = ClusterImage
 
 
@@ -72,7 +73,7 @@ class TermContext:
         term: state.Term,
         broker_id: int,
         dependencies: Dependencies,
-        post: Callable[[events.Event], None],
+        post: events.Post,
     ) -> None:
         self.session = session
         self.term = term
@@ -148,7 +149,7 @@ class TermContext:
 
     def _delivered(self, delivered: Delivered) -> None:
         if delivered.errors or delivered.notice.delete:
-            self.post(events.NoticeDelivered(delivered))
+            self.post(lambda term: term.delivered(delivered))
 
 
 def log_elections(before: ClusterImage, after: ClusterImage) -> None:

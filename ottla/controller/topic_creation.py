@@ -11,7 +11,14 @@ from ottla.cluster.zk.port import NodeExists
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller import events
 from ottla.controller.planning import creation
-from ottla.controller.planning.requests import PartitionsRequest, TopicRequest, TopicResult
+from ottla.controller.planning.requests import (
+    Admit,
+    EntityResult,
+    PartitionsRequest,
+    TopicRequest,
+    TopicResult,
+    admit_all,
+)
 from ottla.controller.term_context import TermContext
 
 _log = logging.getLogger(__name__)
@@ -25,54 +32,53 @@ class TopicCreation:
         self._being_deleted = being_deleted
 
     async def create_topics(
-        self, requests: Sequence[TopicRequest], validate_only: bool
-    ) -> events.Reply:
+        self,
+        requests: Sequence[TopicRequest],
+        validate_only: bool = False,
+        admit: Admit = admit_all,
+    ) -> events.Reply[list[TopicResult]]:
         """Create topics one by one; the reply has a TopicResult for each."""
         context = self._context
         before = context.image
         results = []
         for request in requests:
-            attempt = partial(self._create_topic, request, validate_only)
+            attempt = partial(self._create_topic, request, validate_only, admit)
             try:
                 results.append(await context.retried(attempt))
             except ApiError as error:
                 results.append(TopicResult(request.name, error))
         return events.Reply(results, context.send(before) if context.image is not before else ())
 
-    async def _create_topic(self, request: TopicRequest, validate_only: bool) -> TopicResult:
+    async def _create_topic(
+        self, request: TopicRequest, validate_only: bool, admit: Admit
+    ) -> TopicResult:
         context = self._context
         existing = context.image.topics.keys() | set(self._being_deleted())
         placed = creation.place_topic(request, existing, context.environment())
+        _check(admit, request.name, placed)
         partitions = await self._make(placed)
         new = creation.new_topic(request, partitions, context.environment())
-        topic = new.topic
-        if not validate_only:
-            await self._yield_to_loop(topic)
-            await self._write_topic(new)
-            await self._yield_to_loop(topic)
-            context.image = context.image.with_topics([topic])
-            _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
-        return TopicResult(
-            topic.name,
-            None,
-            topic.topic_id,
-            len(topic.partitions),
-            new.replication_factor,
-            new.config,
+        topic, factor = new.topic, new.replication_factor
+        result = TopicResult(
+            topic.name, None, topic.topic_id, len(topic.partitions), factor, new.config
         )
-
-    async def _write_topic(self, new: creation.NewTopic) -> None:
-        context = self._context
+        if validate_only:
+            return result
+        await self._yield_to_loop(topic)
         write = creation.write_topic(new, context.term.epoch)
-        await self._yield_to_loop(new.topic)
+        await self._yield_to_loop(topic)
         try:
             await context.tree.write(write.operations)
         except NodeExists as error:
-            if error.path != ConfigNode.path(ConfigNode.TOPICS, new.topic.name):
+            if error.path != ConfigNode.path(ConfigNode.TOPICS, topic.name):
                 raise
             write = creation.write_topic(new, context.term.epoch, config_exists=True)
             await context.tree.write(write.operations)
-        await self._write_rest(new.topic, 0)
+        await self._write_rest(topic, 0)
+        await self._yield_to_loop(topic)
+        context.image = context.image.with_topics([topic])
+        _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
+        return result
 
     async def _make(self, placed: creation.Placement) -> list[PartitionImage]:
         """Create new partitions, in slices."""
@@ -94,23 +100,29 @@ class TopicCreation:
             await self._context.tree.write(write.operations)
 
     async def create_partitions(
-        self, requests: Sequence[PartitionsRequest], validate_only: bool
-    ) -> events.Reply:
+        self,
+        requests: Sequence[PartitionsRequest],
+        validate_only: bool = False,
+        admit: Admit = admit_all,
+    ) -> events.Reply[list[EntityResult]]:
         """Add partitions to topics; the reply has an EntityResult for each."""
         context = self._context
         before = context.image
         results = []
         for request in requests:
-            attempt = partial(self._create_partitions, request, validate_only)
+            attempt = partial(self._create_partitions, request, validate_only, admit)
             results.append(await context.attempt(request.name, attempt))
         return events.Reply(results, context.send(before) if context.image is not before else ())
 
-    async def _create_partitions(self, request: PartitionsRequest, validate_only: bool) -> None:
+    async def _create_partitions(
+        self, request: PartitionsRequest, validate_only: bool, admit: Admit
+    ) -> None:
         context = self._context
         former = context.image.topic(request.name)
         if former is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         placed = creation.place_partitions(request, former, context.environment())
+        _check(admit, request.name, placed)
         topic = former.with_partitions(await self._make(placed))
         if validate_only:
             return
@@ -121,3 +133,10 @@ class TopicCreation:
         await self._write_rest(topic, len(former.partitions))
         context.image = context.image.with_topics(write.topics)
         _log.info("partitions created topic=%s now=%d", topic.name, len(topic.partitions))
+
+
+def _check(admit: Admit, topic: str, placed: creation.Placement) -> None:
+    """Raise the ApiError if the new partitions are not admitted."""
+    error = admit(topic, len(placed.replicas))
+    if error is not None:
+        raise error

@@ -8,13 +8,20 @@ completes the futures of the callers that wait. Follows TopicDeletionManager.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.image import TopicImage
 from ottla.controller.outbox import Outbox
-from ottla.controller.planning import deletion
 from ottla.controller.planning.notices import Delivered, Notice
 from ottla.controller.planning.planner import BrokerChange
+
+if TYPE_CHECKING:
+    from ottla.controller.planning import deletion
+else:
+    # The first topic that is deleted needs it.
+    deletion = deferred_module("ottla.controller.planning.deletion")
 
 _log = logging.getLogger(__name__)
 

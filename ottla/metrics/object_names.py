@@ -4,11 +4,11 @@ In a pattern, `*` and `?` match any characters of the domain and of values; `*` 
 allows further ones. The order of properties does not matter. Follows javax.management.ObjectName.
 """
 
-import fnmatch
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ottla.base.text import patterns
 from ottla.metrics.beans import Bean, Properties
 
 # Values with these characters are quoted.
@@ -17,6 +17,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "*": r"\*", "?": r"\?", "\n":
 # A property: its key, and its value, which may be in quotes.
 _PROPERTY = re.compile(r'(\*)(?:,|$)|([^,=:"*?]+)=("(?:[^"\\]|\\.)*"|[^,=:"]*)(?:,|$)')
 _CHARACTERS = re.compile(r"\\?.", re.DOTALL)
+_WILDCARDS = {"*": "(?s:.*)", "?": "(?s:.)"}
 ANY = "*:*"
 
 
@@ -55,7 +56,7 @@ class Pattern:
             raise ValueError(f"invalid object name {text!r}: it must be domain:key=value,…")
         self.text = text
         self._domain = _wildcards(domain)
-        self._values: dict[str, re.Pattern[str]] = {}
+        self._values: dict[str, patterns.Pattern] = {}
         self._is_open = False
         position = 0
         while position < len(rest):
@@ -92,16 +93,12 @@ class Pattern:
         )
 
 
-def _wildcards(text: str) -> re.Pattern[str]:
+def _wildcards(text: str) -> patterns.Pattern:
     """Return the expression for a text with wildcards; a backslash escapes the next character.
 
-    It takes linear time on any text, because clients choose both.
+    Raises InvalidPatternError, a ValueError, if it has too many wildcards.
     """
-    return re.compile(fnmatch.translate("".join(map(_glob, _CHARACTERS.findall(text)))))
-
-
-def _glob(character: str) -> str:
-    """Return a character, with the backslash before it, in the syntax of fnmatch."""
-    if character.startswith("\\"):
-        return "\\" + "".join(f"[{part}]" if part in "*?[" else part for part in character[1:])
-    return "[[]" if character == "[" else character
+    characters = _CHARACTERS.findall(text)
+    return patterns.compiled(
+        "".join(_WILDCARDS.get(part) or patterns.escaped(part) for part in characters)
+    )

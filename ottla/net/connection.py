@@ -8,13 +8,13 @@ channel, so requests of one connection take effect in order.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from ottla.base.buffers import Part
 from ottla.base.errors import ProtocolError
+from ottla.base.logs import provoked_logger
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Limits
 from ottla.net.muting import NEVER_MUTED, Mute
@@ -22,9 +22,10 @@ from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
 from ottla.net.receiving import PREFIX_BYTES, SIZE, UnhandledBytes, impossible_size
 from ottla.net.sending import SendHalf, memory_bytes
+from ottla.net.transports import LOST
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _NO_ADDRESS = ("", 0)
 _NO_TRANSPORT = cast(asyncio.Transport, None)
@@ -59,6 +60,8 @@ class EndpointState(Protocol):
     limits: Limits
     # True if the connections have TLS.
     is_encrypted: bool
+    # True if clients are not known until their connections are passed to another handler.
+    is_gated: bool
     # None until the endpoint serves requests.
     handler: FrameHandler | None
     name: str
@@ -127,27 +130,10 @@ class Connection(SendHalf):
     """
 
     __slots__ = (
-        "_blocking_count",
-        "_endpoint",
-        "_frame_bytes_max",
-        "_handle",
-        "_is_draining",
-        "_is_parsing",
-        "_is_reading",
-        "_mute",
-        "_pending",
-        "_shared",
-        "_time",
-        "_unsent_bytes_high",
-        "budget",
-        "connected_at",
-        "frames_count",
-        "identity",
-        "known_sender",
-        "listener_name",
-        "local_address",
-        "memo",
-        "received",
+        *("_blocking_count", "_endpoint", "_frame_bytes_max", "_handle", "_is_draining"),
+        *("_is_gated", "_is_parsing", "_is_reading", "_mute", "_pending", "_shared", "_time"),
+        *("_unsent_bytes_high", "budget", "connected_at", "frames_count", "identity"),
+        *("known_sender", "listener_name", "local_address", "memo", "received"),
     )
 
     def __init__(self, endpoint: EndpointState) -> None:
@@ -173,6 +159,7 @@ class Connection(SendHalf):
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()
         self.frames_count = 0
+        self._is_gated = endpoint.is_gated
         self._is_draining = False
         self._pending: deque[Reply] = deque()
         self._blocking_count = 0
@@ -200,7 +187,13 @@ class Connection(SendHalf):
             # The peer or `abort` has closed it before it was accepted; there may be no address.
             self.abort()
         elif not is_admitted:
-            self.close("too many connections")
+            refuse = self.dismiss if endpoint.is_encrypted else self.close
+            refuse("too many connections")
+
+    @property
+    def pending_count(self) -> int:
+        """The number of requests whose response is not complete, or is behind such a one."""
+        return len(self._pending)
 
     def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests: the broker is ready."""
@@ -211,6 +204,7 @@ class Connection(SendHalf):
     def pass_to(self, handler: FrameHandler, frame_bytes_max: int) -> None:
         """Have further frames handled by another handler; for a frame handler, within a frame."""
         self._handle = handler.frame
+        self._is_gated = False
         self._frame_bytes_max = frame_bytes_max
         if self.received is not self._endpoint.nothing_received:
             self.received.frame_bytes_max = frame_bytes_max
@@ -255,6 +249,7 @@ class Connection(SendHalf):
         while self._pending:
             self._pending.popleft().abandon()
         endpoint.forget(self)
+        self._transport = LOST
 
     def _continue_sending(self) -> None:
         self.active_at = max(self._time(), self._mute.until)
@@ -437,6 +432,13 @@ class Connection(SendHalf):
         return self.received.silent_seconds(now, self.active_at, is_established=is_established)
 
     # -- flow -----------------------------------------------------------------------------------
+
+    @property
+    def is_stranger(self) -> bool:
+        """True until the client is known; without authentication, until its first request is
+        complete.
+        """
+        return self._is_gated or not self.frames_count
 
     @property
     def is_muted(self) -> bool:

@@ -7,11 +7,11 @@ Kafka leaves this to the operating system: `accept` and `open` fail together.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from itertools import chain
 
 from ottla.base import descriptors
+from ottla.base.logs import provoked_logger
 from ottla.net.connection import Connection
 
 # For files that are open briefly: index files, checkpoints, sealed segments, monitoring.
@@ -29,7 +29,7 @@ _CLOSED_AT_ONCE = 0.05
 _PAUSE_SECONDS = 0.25
 _WARNING_SECONDS = 60.0
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 
 class DescriptorLimit:

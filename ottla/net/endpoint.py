@@ -4,14 +4,18 @@ Two background tasks serve all connections, so a connection needs no timer of it
 """
 
 import asyncio
-import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.clock import RealClock
+from ottla.base.loading import deferred_module
+from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.net import port
+from ottla.net.admission.newcomers import Bounds, Newcomers
+from ottla.net.admission.origins import origin_of
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, FrameHandler
 from ottla.net.descriptors import DescriptorLimit
@@ -20,7 +24,13 @@ from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.receiving import nothing_received
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from ottla.net.admission import handshakes
+else:
+    # Only listeners with TLS need it.
+    handshakes = deferred_module("ottla.net.admission.handshakes")
+
+_log = provoked_logger(__name__)
 
 _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0
@@ -31,6 +41,20 @@ _SILENT_SECONDS = 2.0
 _ESTABLISHED_SILENT_SECONDS = 30.0
 # It is not done if the connection holds less than this part of the memory.
 _MATERIAL_SHARE = 1 / 64
+
+
+class Rooms:
+    """The strangers of all endpoints of a broker: in a TLS handshake, and before they are known."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.handshakes: Newcomers[port.Handshake] = Newcomers(bounds)
+        self.connections: Newcomers[Connection] = Newcomers(bounds)
+        # Connections that were closed because their client was not known in time.
+        self.timed_out_count = 0
+
+    def bound(self, bounds: Bounds) -> None:
+        """Apply changed bounds to newcomers."""
+        self.handshakes.bounds = self.connections.bounds = bounds
 
 
 class Endpoint:
@@ -53,6 +77,13 @@ class Endpoint:
     ) -> None:
         self._tls = None if tls is None else port.ListenerTls(tls, self)
         self.is_encrypted = tls is not None
+        # True if clients are not known before the handler passes their connections to another one.
+        self.is_gated = False
+        self.rooms = Rooms(Bounds())
+        # None without TLS.
+        self.handshake_order: handshakes.HandshakeOrder[Any] | None = None
+        if tls is not None:
+            self.handshake_order = handshakes.HandshakeOrder(handshakes.Pace())
         self.name = name
         self.limits = limits
         self.budget = budget
@@ -64,6 +95,8 @@ class Endpoint:
         # Counts a connection from an address; returns the seconds to hold it before it is closed
         # (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
+        # Reports an address whose client has no certificate that is trusted, and the reason.
+        self.on_failed_handshake: Callable[[str, str], None] | None = None
         self._descriptors: DescriptorLimit | None = None
         self.host = ""
         self.port = 0
@@ -75,6 +108,8 @@ class Endpoint:
         self._by_host: Counter[str] = Counter()
         # Handshakes of TLS, which are not connections yet.
         self._handshakes_count = 0
+        # Handshakes by address that are connections, and of which `end` is not called yet.
+        self._established: Counter[str] = Counter()
         self._unsent_bytes: dict[Connection, int] = {}
         self._net: port.Net | None = None
         self._listener: port.Listener | None = None
@@ -111,6 +146,11 @@ class Endpoint:
             connection.serve(handler)
 
     @property
+    def handshakes_count(self) -> int:
+        """The number of TLS handshakes that are not complete."""
+        return self._handshakes_count
+
+    @property
     def connections_count(self) -> int:
         """The number of open connections."""
         return len(self._connections)
@@ -131,28 +171,47 @@ class Endpoint:
     def _accept(self) -> Connection:
         return Connection(self)
 
-    def begin(self, host: str) -> bool:
-        """Count a TLS handshake unless max.connections(.per.ip) are open or in a handshake."""
+    def begin(self, handshake: port.Handshake, host: str) -> port.Handshake | None:
+        """Count a TLS handshake unless max.connections(.per.ip) are open or in a handshake.
+
+        Returns the handshake to close: this one, another stranger's, or None.
+        """
         opened = len(self._connections) + self._handshakes_count
-        is_admitted = opened < self.limits.connections_max and self._by_host[
+        if opened >= self.limits.connections_max or self._by_host[
             host
-        ] < self.limits.connections_from(host)
-        if is_admitted:
+        ] >= self.limits.connections_from(host):
+            return handshake
+        loser = self.rooms.handshakes.arrive(handshake, origin_of(host))
+        if loser is not handshake:
             self._by_host[host] += 1
             self._handshakes_count += 1
-        return is_admitted
+        return loser
 
-    def end(self, host: str) -> None:
+    def end(self, handshake: port.Handshake, host: str) -> None:
         """Remove a handshake: it has failed, or is a connection now."""
+        self.rooms.handshakes.leave(handshake, origin_of(host))
+        if self._established[host]:
+            _decrease(self._established, host)
+            return
         self._handshakes_count -= 1
-        self._leave(host)
+        _decrease(self._by_host, host)
+
+    def failed(self, host: str, reason: str) -> None:
+        """Note that a client has no certificate, or one that is not trusted."""
+        if self.on_failed_handshake is not None:
+            self.on_failed_handshake(host, reason)
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection unless max.connections(.per.ip) are open."""
         self._connections[connection] = None
         self.accepted_count += 1
         host = connection.peer_address[0]
-        self._by_host[host] += 1
+        if self.is_encrypted:
+            # Its handshake has been counted.
+            self._handshakes_count -= 1
+            self._established[host] += 1
+        else:
+            self._by_host[host] += 1
         throttle_ms = self.throttle_ms(host) if self.throttle_ms is not None else 0
         if throttle_ms:
             # If it were closed at once, it would reconnect at once.
@@ -163,23 +222,27 @@ class Endpoint:
             )
         return (
             len(self._connections) <= self.limits.connections_max
-            # The handshake of this connection is still counted.
-            and self._by_host[host] - self.is_encrypted <= self.limits.connections_from(host)
+            and self._by_host[host] <= self.limits.connections_from(host)
             and (self._descriptors is None or self._descriptors.admit())
+            and self._is_let_in(connection, host)
         )
+
+    def _is_let_in(self, connection: Connection, host: str) -> bool:
+        """Return True if a stranger may stay; close another one if that has to leave for it."""
+        loser = self.rooms.connections.arrive(connection, origin_of(host))
+        if loser is not None and loser is not connection:
+            loser.dismiss("displaced by a connection from an address with fewer")
+        return loser is not connection
 
     def forget(self, connection: Connection) -> None:
         """Remove a lost connection from the count."""
+        host = connection.peer_address[0]
         self._connections.pop(connection, None)
-        self._leave(connection.peer_address[0])
+        self.rooms.connections.leave(connection, origin_of(host))
+        _decrease(self._by_host, host)
         self._unsent_bytes.pop(connection, None)
         if not self._connections and self._all_gone is not None and not self._all_gone.done():
             self._all_gone.set_result(None)
-
-    def _leave(self, host: str) -> None:
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
 
     def file_socket(self, transport: asyncio.BaseTransport) -> port.FileSocket | None:
         """Return the means to send files through a transport; None if it cannot send files."""
@@ -190,7 +253,7 @@ class Endpoint:
             _SWEEP_SECONDS,
             self.limits.idle_seconds / 2,
             self.limits.frame_seconds / 2,
-            self.limits.first_frame_seconds / 2,
+            self.limits.authentication_seconds / 2,
         )
         while True:
             await self._clock.sleep(seconds)
@@ -200,11 +263,11 @@ class Endpoint:
         now = asyncio.get_running_loop().time()
         for connection in list(self._connections):
             reason = self._reason_to_close(connection, now)
-            if reason:
+            # A peer that reads nothing would keep a closing connection open for ever.
+            if reason and (connection.unsent_bytes or connection.is_stranger):
+                connection.dismiss(reason)
+            elif reason:
                 connection.close(reason)
-                # A peer that reads nothing would keep a closing connection open for ever.
-                if connection.unsent_bytes:
-                    connection.abort()
 
     async def _reclaim_regularly(self) -> None:
         while True:
@@ -246,7 +309,13 @@ class Endpoint:
 
     def _reason_to_close(self, connection: Connection, now: float) -> str:
         limits = self.limits
-        if connection.is_closed or connection.received.memory.is_waiting:
+        if connection.is_closed:
+            return ""
+        if connection.is_stranger and self._is_overdue(connection, now):
+            self.rooms.timed_out_count += 1
+            what = "authentication" if self.is_gated else "first request"
+            return f"no {what} within the time limit"
+        if connection.received.memory.is_waiting:
             return ""
         unsent = connection.undelivered_bytes
         if unsent:
@@ -255,10 +324,6 @@ class Endpoint:
             if unsent < before:
                 # The peer reads, however slowly.
                 connection.active_at = now
-        if connection.frames_count == 0 and now - connection.connected_at > (
-            limits.first_frame_seconds
-        ):
-            return "no first request within the time limit"
         started_at = connection.received.frame_started_at
         if started_at and now - started_at > limits.frame_seconds:
             return "request not completed within the time limit"
@@ -266,6 +331,15 @@ class Endpoint:
         if not is_owed and now - connection.active_at > limits.idle_seconds:
             return "idle for connections.max.idle.ms"
         return ""
+
+    def _is_overdue(self, connection: Connection, now: float) -> bool:
+        """Return True if a client should be known by now; a delay by the broker does not count."""
+        if connection.is_muted or connection.is_waiting_for_answer:
+            return False
+        # Without authentication the first request may be large.
+        if connection.received.memory.is_waiting and not self.is_gated:
+            return False
+        return now - connection.connected_at > self.limits.authentication_seconds
 
     async def stop_accepting(self) -> None:
         """Accept no new connection; idempotent."""
@@ -304,6 +378,12 @@ class Endpoint:
                 await self._all_gone
         except TimeoutError:
             return
+
+
+def _decrease(counts: Counter[str], host: str) -> None:
+    counts[host] -= 1
+    if not counts[host]:
+        del counts[host]
 
 
 def _held_bytes(connection: Connection) -> int:

@@ -26,8 +26,9 @@ class Limits:
     unsent_bytes_high: int = 256 * 1024
     # connections.max.idle.ms
     idle_seconds: float = 600.0
-    # From the connection to the end of the first request.
-    first_frame_seconds: float = 30.0
+    # authentication.timeout.ms: from the connection to the end of authentication, or to the end of
+    # the first request without one.
+    authentication_seconds: float = 10.0
     # From the first to the last byte of a request.
     frame_seconds: float = 60.0
     # max.connections

@@ -10,7 +10,6 @@ free, because it takes a tenth less time per connection.
 import asyncio
 import errno
 import fcntl
-import logging
 import os
 import socket
 import ssl
@@ -18,13 +17,21 @@ import sys
 import termios
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
+from ottla.base.loading import deferred_module
+from ottla.base.logs import provoked_logger
 from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
 from ottla.net.tls import HANDSHAKE_SECONDS
+
+if TYPE_CHECKING:
+    from ottla.net.admission import hellos
+else:
+    # Only listeners with TLS need it.
+    hellos = deferred_module("ottla.net.admission.hellos")
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
@@ -40,9 +47,11 @@ _WARNING_SECONDS = 60.0
 _RESERVED_COUNT = 64
 # The loop's own server accepts so many connections between two queries of the free descriptors.
 _UNCHECKED_MAX = 16
+# OpenSSL's reasons for handshakes that fail because of the certificate of the client.
+_CERTIFICATE_REASONS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 
 class _Socket(socket.socket):
@@ -111,7 +120,7 @@ class RealListener:
         tls: ListenerTls | None = None,
     ) -> None:
         self._tls = tls
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._hellos = None if tls is None else hellos.Hellos(tls, self._secure)
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
         self._factory = factory
@@ -185,8 +194,6 @@ class RealListener:
         self._end_connected()
         while self._connecting:
             self._connecting.popleft()[0].close()
-        for handshake in self._handshakes:
-            handshake.cancel()
         sockets, self._sockets = self._sockets, []
         for listening in sockets:
             self._loop.remove_reader(listening)
@@ -194,6 +201,8 @@ class RealListener:
         if self._spare >= 0:
             os.close(self._spare)
             self._spare = -1
+        if self._hellos is not None:
+            await self._hellos.close()
 
     def _resume_all(self) -> None:
         for listening in self._sockets:
@@ -248,10 +257,8 @@ class RealListener:
 
     def _connect(self, accepted: socket.socket) -> None:
         """Create the transport of a connection, without a task, which would cost as much again."""
-        if self._tls is not None:
-            handshake = self._loop.create_task(self._admit(accepted, self._tls))
-            self._handshakes.add(handshake)
-            handshake.add_done_callback(self._handshakes.discard)
+        if self._hellos is not None:
+            self._hellos.wait(accepted)
             return
         connecting = self._loop.connect_accepted_socket(self._factory, accepted)
         try:
@@ -263,32 +270,22 @@ class RealListener:
         else:
             self._connecting.append((connecting, connected))
 
-    async def _admit(self, accepted: socket.socket, tls: ListenerTls) -> None:
-        """Begin the handshake of a connection, unless its address has too many."""
-        try:
-            host = accepted.getpeername()[0]
-        except OSError:
-            # The peer has already disconnected.
-            accepted.close()
-            return
-        if not tls.handshakes.begin(host):
-            accepted.close()
-            _log.info("connection closed peer=%s reason=%s", host, "too many connections")
-            return
-        try:
-            await self._secure(accepted, tls.context)
-        finally:
-            tls.handshakes.end(host)
-
-    async def _secure(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
+    async def _secure(self, accepted: socket.socket, host: str) -> None:
         """Create the transport of a connection with TLS, which waits for the handshake."""
+        assert self._tls is not None
         try:
             await self._loop.connect_accepted_socket(
-                self._factory, accepted, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                self._factory,
+                accepted,
+                ssl=self._tls.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
             )
         except OSError as error:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
+            if isinstance(error, ssl.SSLError) and error.reason in _CERTIFICATE_REASONS:
+                self._tls.handshakes.failed(host, error.reason)
+            _free_frames(error)
 
     def _end_connected(self) -> None:
         """End the coroutines of connections that their protocols know.
@@ -371,6 +368,15 @@ class RealFileSocket:
         return int.from_bytes(packed, sys.byteorder)
 
 
+def _free_frames(error: OSError) -> None:
+    """Cut the traceback of a handshake that failed.
+
+    A frame of asyncio in it refers to the error, and to OpenSSL's objects: only the garbage
+    collector would free them.
+    """
+    error.__traceback__ = None
+
+
 def _no_name(host: str) -> socket.gaierror:
     """Return the error for a host with a label that is empty or has more than 63 letters."""
     return socket.gaierror(socket.EAI_NONAME, f"{host!r} is not the name of a host")
@@ -430,6 +436,9 @@ class RealNet:
             )
         except UnicodeError as error:
             raise _no_name(host) from error
+        except OSError as error:
+            _free_frames(error)
+            raise
         return transport, protocol
 
     async def resolve(self, host: str) -> list[str]:

@@ -9,7 +9,7 @@ import errno
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ottla.base.buffers import Buffer, RangeSource
 
@@ -26,15 +26,35 @@ class SocketBuffers(NamedTuple):
 SYSTEM_BUFFERS = SocketBuffers()
 
 
-class Handshakes(Protocol):
-    """The count of TLS handshakes that are not complete: each may become a connection."""
+class Handshake(Protocol):
+    """A connection whose TLS is not established: it may become a connection of the endpoint."""
 
-    def begin(self, host: str) -> bool:
-        """Count a handshake with an address; return False if it may have no other connection."""
+    @property
+    def is_stranger(self) -> bool:
+        """True: nothing is known about the peer before TLS."""
         ...
 
-    def end(self, host: str) -> None:
+    def close(self, reason: str) -> None:
+        """Give the connection up."""
+        ...
+
+
+class Handshakes(Protocol):
+    """The TLS handshakes of an endpoint that are not complete."""
+
+    # The order in which they begin (`ottla.net.admission.handshakes`); keys are the listener's.
+    handshake_order: Any
+
+    def begin(self, handshake: Handshake, host: str) -> Handshake | None:
+        """Count a handshake with an address; return the one to close: another one, this, or None."""
+        ...
+
+    def end(self, handshake: Handshake, host: str) -> None:
         """Remove a handshake that `begin` has counted."""
+        ...
+
+    def failed(self, host: str, reason: str) -> None:
+        """Note that the client has no certificate, or one that is not trusted."""
         ...
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 from ottla.base.errors import ProtocolError
 from ottla.net.port import Net
 from ottla.net.tls import channel_binding
+from ottla.net.transports import LOST
 from ottla.wire.api_keys import api_of
 from ottla.wire.fields import Message
 from ottla.wire.headers import decode_response, encode_request_parts
@@ -107,6 +108,7 @@ class RequestConnection(asyncio.BufferedProtocol):
             future = self._pending.popleft().future
             if not future.done():
                 future.set_exception(ConnectionResetError("the broker closed the connection"))
+        self._transport = LOST
 
     def send(self, message: Message, version: int) -> "asyncio.Future[Message]":
         """Send a request; the future has its response, or ConnectionError (then it is in doubt)."""

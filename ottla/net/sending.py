@@ -11,18 +11,18 @@ Invariant: nothing is written to the transport while the queue has parts, except
 
 import asyncio
 import errno
-import logging
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ottla.base.buffers import Buffer, FileRange, Part
+from ottla.base.logs import provoked_logger
 from ottla.net.port import FileSocket
 from ottla.net.tls import channel_binding
 from ottla.net.unsent import UnsentBudget
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _SIZE = struct.Struct(">i")
 # Larger parts are written by themselves: joining them would copy record bytes.
@@ -399,6 +399,14 @@ class SendHalf(asyncio.BufferedProtocol):
         if self._queue:
             self._pause()
         self._close_when_sent()
+
+    def dismiss(self, reason: str) -> None:
+        """Close the connection at once because of `reason`: the peer is not waited for.
+
+        TLS would wait for the farewell of the peer.
+        """
+        self.close(reason)
+        self.abort()
 
     def _pause(self) -> None:
         """Stop reading; `Connection` does."""

@@ -8,9 +8,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
+from ottla.security.principal import ANY_USER, is_principal
 
 WILDCARD = "*"
-WILDCARD_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
 
 
@@ -126,6 +126,30 @@ class AclBinding(NamedTuple):
             or self.entry.operation is AclOperation.ANY
             or self.entry.permission_type is PermissionType.ANY
         )
+
+
+UNREADABLE = AccessControlEntry("", "", AclOperation.UNKNOWN, PermissionType.UNKNOWN)
+"""The entry of a list that cannot be read at all."""
+
+
+def effective(entry: AccessControlEntry) -> AccessControlEntry | None:
+    """Return the effect of a stored entry, as an entry whose values are all known; None if none.
+
+    Another program or a newer version may have stored values that this version does not know. Such
+    an entry grants nothing, as in Kafka. Unless it is known to allow, it may be a denial, which
+    Kafka ignores. Here it denies every operation if its operation is not known, and everyone if its
+    principal is not known.
+    """
+    is_known = entry.operation >= AclOperation.ALL
+    has_principal, has_host = is_principal(entry.principal or ""), bool(entry.host)
+    if entry.permission_type is PermissionType.ALLOW:
+        return entry if is_known and has_principal and has_host else None
+    return AccessControlEntry(
+        entry.principal if has_principal else ANY_USER.text(),
+        entry.host if has_host else WILDCARD,
+        entry.operation if is_known else AclOperation.ALL,
+        PermissionType.DENY,
+    )
 
 
 ANY = AclBinding()

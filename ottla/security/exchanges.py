@@ -13,14 +13,13 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from ottla.base.errors import OttlaError
-from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism
+from ottla.security.scram import ScramCredential, ScramMechanism
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 MECHANISMS = (PLAIN, *(mechanism.mechanism_name for mechanism in ScramMechanism), OAUTHBEARER)
 """The mechanisms of clients."""
 
 _TEXT_MAX = 4096
-_SALT_BYTES = 16
 _CLIENT_FIRST = re.compile(r"(?P<header>[ny],(?:a=(?P<asked>[^,]*))?,)(?P<bare>n=(?P<user>[^,]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>(?:,.*)?))")  # fmt: skip
 _CLIENT_FINAL = re.compile(
     r"(?P<bare>c=(?P<header>[^,]+),r=(?P<nonce>[^,]+)(?:,.*)?),p=(?P<proof>[^,]+)"
@@ -39,11 +38,13 @@ class AuthenticationFailed(OttlaError):
 class ClientExchange(Protocol):
     """One exchange with a client; `user` is empty until it is complete.
 
-    `expiry_ms` is when the client's credential expires, in milliseconds since the epoch; None if it
-    does not. `is_by_token` is True if the credential is a delegation token.
+    `claimed` is the name that the client claims to have, as far as it is known. `expiry_ms` is when
+    the client's credential expires, in milliseconds since the epoch; None if it does not.
+    `is_by_token` is True if the credential is a delegation token.
     """
 
     user: str
+    claimed: str
     expiry_ms: int | None
     is_by_token: bool
 
@@ -52,19 +53,23 @@ class ClientExchange(Protocol):
         ...
 
 
-class TokenLogin(NamedTuple):
-    """The user that owns a delegation token, when the token expires, and its credential."""
+class ScramLogin(NamedTuple):
+    """The credential for the name in a client's first message.
 
-    owner: str
-    expiry_ms: int
+    A client that proves to know the password is `user`, which is empty for an unknown name. The
+    credential of an unknown name is a mock. A delegation token expires at `expiry_ms`.
+    """
+
+    user: str
     credential: ScramCredential
+    expiry_ms: int | None = None
 
 
 class PlainExchange:
     """One message with user and password; `password_of` returns None for an unknown user."""
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
-        self.user = ""
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._password_of = password_of
@@ -75,6 +80,7 @@ class PlainExchange:
         if self.user or len(fields) != 3:
             raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens")
         asked, user, password = fields
+        self.claimed = user
         if not user or not password:
             missing = "password" if user else "username"
             raise AuthenticationFailed(f"Authentication failed: {missing} not specified")
@@ -94,32 +100,29 @@ class PlainExchange:
 class ScramExchange:
     """Two messages, in which neither side sends the password.
 
-    `nonce` is random text without a comma, `pepper` is random and constant in the process: an
-    unknown user gets a salt derived from it, as a known one always has the same. `token_of` returns
-    the delegation token with an id; it is None if tokens are not issued.
+    `nonce` is random text without a comma. `find_user` finds the login of a user, and `find_token`
+    that of a delegation token by its id; it is None if tokens are not issued. Unknown names must
+    take as long, and have salts and iterations as known ones.
     """
 
     def __init__(
         self,
         mechanism: ScramMechanism,
-        credential_of: Callable[[str], ScramCredential | None],
+        find_user: Callable[[str], ScramLogin],
         *,
         nonce: str,
-        pepper: bytes,
-        token_of: Callable[[str], TokenLogin | None] | None = None,
+        find_token: Callable[[str], ScramLogin] | None = None,
     ) -> None:
-        self.user = ""
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._mechanism = mechanism
-        self._credential_of = credential_of
+        self._find_user = find_user
+        self._find_token = find_token
         self._nonce = nonce
-        self._pepper = pepper
-        self._token_of = token_of
-        self._known: ScramCredential | None = None
-        # Of the first message: its header and user, and the signed texts of both sides.
+        self._login: ScramLogin | None = None
+        # Of the first message: its header, and the signed texts of both sides.
         self._header = b""
-        self._claimed = ""
         self._signed = ""
         self._is_over = False
 
@@ -144,32 +147,20 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )
-        self._claimed, self._header = user, found["header"].encode()
-        if _is_token(found["extensions"]):
-            self._find_token(user)
-        else:
-            self._known = self._credential_of(user)
+        self.claimed, self._header = user, found["header"].encode()
+        self.is_by_token = _is_token(found["extensions"])
+        find = self._find_token if self.is_by_token else self._find_user
+        if find is None:
+            raise AuthenticationFailed("Authentication failed: delegation tokens are not issued")
+        self._login = find(user)
+        # The owner of a token.
+        self.claimed = self._login.user or user
+        self.expiry_ms = self._login.expiry_ms
         self._nonce = found["nonce"] + self._nonce
-        salt, iterations = (
-            (self._known.salt, self._known.iterations)
-            if self._known is not None
-            else (self._unknown_salt(user), ITERATIONS_MIN)
-        )
+        salt, iterations = self._login.credential.salt, self._login.credential.iterations
         reply = f"r={self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
         self._signed = f"{found['bare']},{reply}"
         return reply.encode()
-
-    def _find_token(self, token_id: str) -> None:
-        """Continue with the owner of a token as the user; an unknown id is an unknown user."""
-        if self._token_of is None:
-            raise AuthenticationFailed("Authentication failed: delegation tokens are not issued")
-        self.is_by_token = True
-        token = self._token_of(token_id)
-        if token is not None:
-            self._claimed, self.expiry_ms, self._known = token
-
-    def _unknown_salt(self, user: str) -> bytes:
-        return hmac.digest(self._pepper, user.encode(), "sha256")[:_SALT_BYTES]
 
     def _verify(self, message: str) -> bytes:
         found = _CLIENT_FINAL.fullmatch(message)
@@ -182,9 +173,8 @@ class ScramExchange:
             raise AuthenticationFailed(
                 "Authentication failed: Invalid client nonce in the final client message"
             )
-        digest = self._mechanism.digest
-        nothing = bytes(hashlib.new(digest).digest_size)
-        known = self._known or ScramCredential(b"", nothing, nothing, ITERATIONS_MIN)
+        assert self._login is not None, "the first message came before"
+        digest, known = self._mechanism.digest, self._login.credential
         signed = f"{self._signed},{found['bare']}".encode()
         signature = hmac.digest(known.stored_key, signed, digest)
         proof = _decoded(found["proof"])
@@ -194,9 +184,9 @@ class ScramExchange:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(digest, client_key).digest()
         is_right = hmac.compare_digest(stored_key, known.stored_key)
-        if self._known is None or not is_right:
+        if not (self._login.user and is_right):
             raise AuthenticationFailed(invalid)
-        self.user = self._claimed
+        self.user = self._login.user
         return b"v=" + base64.b64encode(hmac.digest(known.server_key, signed, digest))
 
 

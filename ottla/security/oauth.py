@@ -64,7 +64,8 @@ class OAuthExchange:
     """One message with a token."""
 
     def __init__(self, validate: Validate) -> None:
-        self.user = ""
+        # A token that is refused proves no name.
+        self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._validate = validate
@@ -88,6 +89,7 @@ class OAuthExchange:
                 f"different from the token's principal name ({bearer.user})"
             )
         self.user, self.expiry_ms = bearer
+        self.claimed = self.user
         return b""
 
 

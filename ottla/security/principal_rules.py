@@ -2,11 +2,15 @@
 
 Follows Kafka's SslPrincipalMapper: `RULE:pattern/replacement/`, with `L` or `U` behind it for small
 or capital letters, and `DEFAULT` for the subject itself. The first rule whose pattern matches the
-whole subject decides. Patterns are those of Python, without names of groups.
+whole subject decides. Patterns are those of RE2, because strangers choose the subjects that the
+rules are matched against.
 """
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ottla.base.text import patterns
+from ottla.base.text.patterns import InvalidPatternError, Pattern
 
 _TEXT = r"(?:\\.|[^\\/])*"
 _RULE = re.compile(
@@ -20,7 +24,7 @@ _REFERENCE = re.compile(r"\\(.)|\$(.?)(\d*)", re.DOTALL)
 class Rule(NamedTuple):
     """A rule; None as its pattern is DEFAULT."""
 
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
     replacement: str = ""
     case: str = ""
 
@@ -70,10 +74,9 @@ def _end_of_nothing(text: str, position: int) -> int:
 def _rule(found: re.Match[str]) -> Rule:
     text, replacement = found["pattern"], found["replacement"]
     try:
-        # As in Java, \w and \d are letters and digits of ASCII.
-        pattern = re.compile(text, re.ASCII)
-    except re.error as error:
-        raise ValueError(f"{text!r} is not a regular expression of Python: {error}") from error
+        pattern = patterns.compiled(text)
+    except InvalidPatternError as error:
+        raise ValueError(f"{text!r} is not a regular expression of RE2: {error}") from error
     for reference in _REFERENCE.finditer(replacement):
         sign = reference[2]
         if sign is not None and not sign.isdecimal():
@@ -83,7 +86,7 @@ def _rule(found: re.Match[str]) -> Rule:
     return Rule(pattern, replacement, found["case"])
 
 
-def _expanded(replacement: str, match: re.Match[str]) -> str:
+def _expanded(replacement: str, match: Any) -> str:
     """Return a replacement with the groups that it refers to (java.util.regex.Matcher)."""
 
     def part(reference: re.Match[str]) -> str:

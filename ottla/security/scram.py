@@ -11,6 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 ITERATIONS_MIN = 4096
+SALT_BYTES = 16
+"""The size of the salts that brokers choose."""
 ITERATIONS_MAX = 16_384
 """The largest number that Apache Kafka accepts."""
 

@@ -12,8 +12,14 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.security.principal import Principal
-from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism, credential_of
+from ottla.security.principal import Principal, check_users
+from ottla.security.scram import (
+    ITERATIONS_MIN,
+    SALT_BYTES,
+    ScramCredential,
+    ScramMechanism,
+    credential_of,
+)
 
 _HMAC = "sha512"
 
@@ -57,6 +63,16 @@ def scram_credential(mechanism: ScramMechanism, token_hmac: bytes, salt: bytes) 
     return credential_of(mechanism, salt, salted, ITERATIONS_MIN)
 
 
+def salt_of(secret_key: str, mechanism: ScramMechanism, token_id: str) -> bytes:
+    """Return the salt of a token's credential, also for an id that no token has.
+
+    It is the same on every broker and after a restart. Its hash function is another one than that
+    of the HMAC, so that no salt is a part of a HMAC.
+    """
+    text = f"{mechanism.mechanism_name} {token_id}"
+    return hmac.digest(secret_key.encode(), text.encode(), "sha256")[:SALT_BYTES]
+
+
 def issued(
     token_id: str,
     owner: Principal,
@@ -66,7 +82,11 @@ def issued(
     lifetimes: Lifetimes,
     now_ms: int,
 ) -> Token:
-    """Return a new token that lives `asked_ms`, by default and at most the longest life."""
+    """Return a new token that lives `asked_ms`, by default and at most the longest life.
+
+    Raises ApiError INVALID_PRINCIPAL_TYPE if the owner or a renewer is not a user.
+    """
+    check_users([owner, *renewers])
     life_ms = min(asked_ms, lifetimes.max_ms) if asked_ms > 0 else lifetimes.max_ms
     max_ms = now_ms + life_ms
     expiry_ms = min(max_ms, now_ms + lifetimes.expiry_ms)

@@ -28,10 +28,18 @@ class ApiProperties:
     is_for_client_metrics: bool = False
     # Sent by brokers only: client quotas do not apply.
     is_among_brokers: bool = False
+    # Changes the cluster: its requests are in the table of the audit log.
+    is_administrative: bool = False
     # Answered from the metadata: waits until the controller has informed this broker.
     needs_metadata: bool = False
-    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker.
+    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker, from
+    # this version on (decision 0029).
     needs_proof: bool = False
+    proof_since: int = 0
+    # Sent by administrators, too: if an authorizer checks their right, they need no proof.
+    is_for_administrators: bool = False
+    # Returns the response to a refused request, if that has no error of its own.
+    refuse: Callable[[Any], Any] | None = None
     # Answers requests that differ from earlier ones only in records or offsets, without the
     # handler. Constructed for each version with the broker, the version and parts of the route.
     shortcut: Callable[[Any, int, RouteParts], Shortcut] | None = None

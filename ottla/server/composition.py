@@ -4,7 +4,7 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
@@ -18,10 +18,12 @@ from ottla.cluster import features
 from ottla.cluster.broker_secret import BrokerSecret
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import authorization_options, option_tables, security_options
+from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.zk.port import Coordination
-from ottla.cluster.znodes import ConfigNode
 from ottla.net.port import Net
 from ottla.replication.replicas import Replicas
+from ottla.security.scram import ScramMechanism
+from ottla.server.audit.log import AuditLog, LoggerSink, Sink
 from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
@@ -45,17 +47,20 @@ from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
 
-# Only brokers with TLS, OAUTHBEARER, a secret key for delegation tokens, or an authorizer need
-# them.
+# Only brokers with TLS, SCRAM, OAUTHBEARER, a secret key for delegation tokens, an authorizer, or a
+# file for the audit log need them.
 if TYPE_CHECKING:
-    from ottla.server.authentication import bearers, certificates, tokens
+    from ottla.server.audit import sinks
+    from ottla.server.authentication import bearers, certificates, scram_users, tokens
     from ottla.server.authentication.certificates import Certificates
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
     certificates = deferred_module("ottla.server.authentication.certificates")
+    sinks = deferred_module("ottla.server.audit.sinks")
     bearers = deferred_module("ottla.server.authentication.bearers")
+    scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
     store = deferred_module("ottla.server.authorization.store")
@@ -67,7 +72,8 @@ _FOLLOWER_SESSIONS_MAX = 10_000
 class Settings(NamedTuple):
     """The settings that a broker follows, and the parts that they configure.
 
-    `tokens` is None if the broker issues no delegation tokens.
+    `tokens` is None if the broker issues no delegation tokens, `scram_users` if no listener has
+    SCRAM.
     """
 
     current: Current
@@ -75,10 +81,15 @@ class Settings(NamedTuple):
     features: Features
     quotas: ClientQuotas
     client_metrics: ClientMetrics
+    audit: AuditLog
     tokens: "tokens.DelegationTokens | None"
+    scram_users: "scram_users.ScramUsers | None"
 
-    async def start(self, session: Coordination) -> None:
+    async def start(self, session: Coordination, rng: Rng) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
+        if self.scram_users is not None:
+            await self.scram_users.start(session, rng)
+            self.configs.on_entity.append(self.scram_users.settings_changed)
         self.configs.on_entity += [
             self.quotas.settings_changed,
             self.client_metrics.settings_changed,
@@ -144,8 +155,11 @@ class Composition(NamedTuple):
         await secret.start(session)
         return secret
 
-    def settings(self, cluster_id: str) -> Settings:
-        """Return the settings before they have been read from the tree."""
+    def settings(self, cluster_id: str, security: Mapping[str, ListenerSecurity]) -> Settings:
+        """Return the settings before they have been read from the tree.
+
+        `security` is that of the listeners by name.
+        """
         configs = ConfigStore(self.options, self.node_id, self.tasks)
         served = apis.advertised_apis()
         image = ClusterImage(cluster_id=cluster_id)
@@ -155,8 +169,23 @@ class Composition(NamedTuple):
             features=Features(features.supported(served), self.tasks),
             quotas=client_quotas(self.options, self.clock),
             client_metrics=client_metrics(self.options, self.rng),
+            audit=self._audit(),
             tokens=self._tokens(),
+            scram_users=_scram_users(security.values()),
         )
+
+    def _audit(self) -> AuditLog:
+        options, path = self.options, self.options.text("audit.log.file")
+        sink: Sink = LoggerSink()
+        if path:
+            sink = sinks.FileSink(
+                path,
+                max_bytes=options.integer("audit.log.file.max.bytes"),
+                backups=options.integer("audit.log.file.backups"),
+                files=self.files,
+                clock=self.clock,
+            )
+        return AuditLog(options, self.node_id, sink, self.clock, self.tasks)
 
     def _tokens(self) -> "tokens.DelegationTokens | None":
         options = self.options
@@ -232,15 +261,17 @@ class Composition(NamedTuple):
             configs=settings.configs,
             features=settings.features,
             replicas=replicas,
-            authorizer=self._authorizer(),
+            authorizer=self._authorizer(settings.audit),
         )
 
-    def _authorizer(self) -> "Authorizer | None":
+    def _authorizer(self, audit: AuditLog) -> "Authorizer | None":
         """Return the authorizer, which `start` of its store makes ready; None without one."""
         rules = authorization_options.rules_of(self.options)
         if rules is None:
             return None
-        return authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
+        authorizer = authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
+        authorizer.on_denial = audit.denied
+        return authorizer
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""
@@ -294,7 +325,7 @@ class Composition(NamedTuple):
             heavy_batches=HeavyBatches(self.files, self.clock),
             logins=Logins(
                 listeners.security,
-                lambda: settings.configs.entities(ConfigNode.USERS),
+                settings.scram_users,
                 self.rng,
                 self.clock,
                 settings.tokens,
@@ -303,6 +334,7 @@ class Composition(NamedTuple):
             ),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
+            audit=settings.audit,
             advertised=listeners.advertised,
         )
 
@@ -319,3 +351,9 @@ class Composition(NamedTuple):
             clock=self.clock,
             settings=lambda: cleaning.Settings.from_options(broker.options),
         )
+
+
+def _scram_users(listeners: Iterable[ListenerSecurity]) -> "scram_users.ScramUsers | None":
+    names = {mechanism.mechanism_name for mechanism in ScramMechanism}
+    has_scram = any(names.intersection(listener.mechanisms) for listener in listeners)
+    return scram_users.ScramUsers() if has_scram else None

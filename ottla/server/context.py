@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.replication.isr_updates import IsrUpdates
     from ottla.replication.ports import IsrChanges
     from ottla.replication.replicas import Replicas
+    from ottla.server.audit.log import AuditLog
     from ottla.server.authentication.logins import Logins
     from ottla.server.authorization.access import Access
     from ottla.server.config.features import Features
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from ottla.server.produce.markers import ReplicaMarkers
     from ottla.server.quotas.clients import ClientQuotas, RequestUsage
     from ottla.server.telemetry.clients import ClientMetrics
+
+# The rule in the audit log for requests that only brokers may send.
+_NO_PROOF = "the sender has not proven to be the broker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,7 @@ class Broker:
     quotas: "ClientQuotas"
     logins: "Logins"
     client_metrics: "ClientMetrics"
+    audit: "AuditLog"
     # The broker's own addresses by listener name; empty if advertised.listeners is not set.
     advertised: Mapping[str, tuple[str, int]]
 
@@ -136,15 +141,25 @@ class RequestContext:
         """True if the sender has proven to be a broker of the cluster, or brokers prove nothing."""
         identity = self.connection.identity
         is_proven = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
-        return self.broker.secret is None or is_proven
+        return self._reported(self.broker.secret is None or is_proven)
+
+    def _reported(self, is_proven: bool) -> bool:
+        """Return if the sender is a broker; write to the audit log that it is not."""
+        if not is_proven:
+            self.broker.audit.refused(self, _NO_PROOF)
+        return is_proven
 
     def is_from_broker(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker of the cluster."""
         if self.broker.secret is None:
             # Brokers prove nothing: the claim of a registered id is all there is.
-            return broker_id != self.broker.node_id and broker_id in self.broker.image.brokers
+            return self._reported(
+                broker_id != self.broker.node_id and broker_id in self.broker.image.brokers
+            )
         identity = self.connection.identity
-        return isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
+        return self._reported(
+            isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
+        )
 
     def speaks_for(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker, or brokers prove nothing.
@@ -153,7 +168,7 @@ class RequestContext:
         first notice of a controller names the brokers.
         """
         if self.broker.secret is None:
-            return broker_id >= 0
+            return self._reported(broker_id >= 0)
         return self.is_from_broker(broker_id)
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ConfigError
@@ -13,19 +14,20 @@ from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
-from ottla.cluster.options import option_tables
+from ottla.cluster.options import admission_options, option_tables
 from ottla.cluster.options.option_rows import limits_by_host
 from ottla.cluster.options.security.exposure import reached
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
-from ottla.net.endpoint import Endpoint
+from ottla.net.endpoint import Endpoint, Rooms
 from ottla.net.limits import Limits
 from ottla.net.port import Net, SocketBuffers, remedy
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
 from ottla.security.broker_proof import ProofToPeer
+from ottla.server.audit.log import AuditLog
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
@@ -35,9 +37,12 @@ from ottla.storage.directories.disk import LogDirectories
 if TYPE_CHECKING:
     import ssl
 
+    from ottla.net.admission import attempts, handshakes
     from ottla.server.authentication import gate
 else:
-    # Only a broker with certificates of clients or SASL needs it.
+    # Only a broker with TLS or SASL needs them.
+    attempts = deferred_module("ottla.net.admission.attempts")
+    handshakes = deferred_module("ottla.net.admission.handshakes")
     gate = deferred_module("ottla.server.authentication.gate")
 
 _log = logging.getLogger(__name__)
@@ -68,6 +73,8 @@ class Listeners:
             listener.name: security_of(static, listener) for listener in self._parsed
         }
         self.logins = {name: LoginCounts() for name in self.security}
+        self._attempts: attempts.Attempts | None = None
+        self._rooms = Rooms(admission_options.bounds_of(static))
         # The addresses of advertised.listeners, by listener name.
         self.advertised: Mapping[str, tuple[str, int]] = {
             listener.name: (listener.host, listener.port)
@@ -107,6 +114,7 @@ class Listeners:
         }
         certificates = sources.certificates
         for listener in self._parsed:
+            tls = None if certificates is None else certificates.server(listener.name)
             endpoint = Endpoint(
                 listener.name,
                 limits=self._limits(listener.name, self._static),
@@ -114,8 +122,13 @@ class Listeners:
                 unsent=unsent,
                 buffers=buffers,
                 tasks=tasks,
-                tls=None if certificates is None else certificates.server(listener.name),
+                tls=tls,
             )
+            endpoint.is_gated = self._is_gated(listener.name)
+            endpoint.rooms = self._rooms
+            if tls is not None:
+                pace = admission_options.pace_of(self._static)
+                endpoint.handshake_order = handshakes.HandshakeOrder(pace)
             endpoint.count_hosts_in(by_host)
             endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = quotas.connection_throttle_ms
@@ -135,23 +148,25 @@ class Listeners:
             if endpoint.name == name:
                 endpoint.renew_tls(context)
 
-    def serve(self, handler: FrameHandler, now: Callable[[], float]) -> None:
+    def serve(self, handler: FrameHandler, now: Callable[[], float], audit: AuditLog) -> None:
         """Start to handle requests; `now` returns the monotonic time in seconds."""
         for endpoint in self.endpoints:
-            endpoint.serve(self._gate(endpoint.name, handler, now) or handler)
+            endpoint.on_failed_handshake = partial(audit.handshake_failed, endpoint.name)
+            endpoint.serve(self._gate(endpoint.name, handler, now, audit) or handler)
 
     def _gate(
-        self, name: str, handler: FrameHandler, now: Callable[[], float]
+        self, name: str, handler: FrameHandler, now: Callable[[], float], audit: AuditLog
     ) -> "gate.Gate | None":
         """Return the gate of a listener whose clients have a name; None if they have none."""
-        security = self.security[name]
-        has_certificates = security.tls is not None and security.tls.client_auth != "none"
-        if not security.mechanisms and not has_certificates:
+        if not self._is_gated(name):
             return None
         options = self._static
+        if self._attempts is None:
+            # All listeners share them.
+            self._attempts = attempts.Attempts(admission_options.attempts_of(options))
         return gate.Gate(
             handler,
-            security,
+            self.security[name],
             gate.Limits(
                 options.integer("sasl.server.max.receive.size"),
                 options.integer("socket.request.max.bytes"),
@@ -159,7 +174,15 @@ class Listeners:
             ),
             now,
             self.logins[name],
+            lambda connection, login: audit.login_failed(connection, None, login),
+            self._attempts,
         )
+
+    def _is_gated(self, name: str) -> bool:
+        """Return True if the clients of a listener have names."""
+        security = self.security[name]
+        has_certificates = security.tls is not None and security.tls.client_auth != "none"
+        return bool(security.mechanisms) or has_certificates
 
     def advertised_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which clients and other brokers reach the listeners."""
@@ -196,6 +219,7 @@ class Listeners:
         self._apply_limits()
 
     def _apply_limits(self) -> None:
+        self._rooms.bound(admission_options.bounds_of(self._options))
         for endpoint in self.endpoints:
             endpoint.limits = self._limits(endpoint.name, self._options)
 
@@ -254,6 +278,7 @@ def connection_limits(options: Snapshot) -> Limits:
     return Limits(
         frame_bytes_max=options.integer("socket.request.max.bytes"),
         idle_seconds=idle_ms / 1000 if idle_ms > 0 else _NEVER_SECONDS,
+        authentication_seconds=options.integer("authentication.timeout.ms") / 1000,
         connections_max=options.integer("max.connections"),
         connections_per_host_max=options.integer("max.connections.per.ip"),
         socket_buffers=SocketBuffers(

@@ -6,22 +6,27 @@ installed; it costs 4-8 % less CPU and changes nothing else.
 
 import asyncio
 import gc
-import importlib
 import importlib.util
-import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ottla.base import descriptors
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import StorageError
-from ottla.base.loading import load_module
+from ottla.base.loading import deferred_module, load_module
+from ottla.base.logs import provoked_logger
 from ottla.coordinators.groups.service import DEFERRED_MODULES
 from ottla.server.loop_lag import LoopWatch
 
-_log = logging.getLogger(__name__)
+# An optional dependency.
+if TYPE_CHECKING:
+    import uvloop
+else:
+    uvloop = deferred_module("uvloop")
+
+_log = provoked_logger(__name__)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -86,7 +91,7 @@ def event_loops() -> dict[str, LoopFactory]:
     """Return the installed event loops by name; the broker uses the last one."""
     factories: dict[str, LoopFactory] = {"asyncio": asyncio.new_event_loop}
     if importlib.util.find_spec("uvloop") is not None:
-        factories["uvloop"] = importlib.import_module("uvloop").new_event_loop
+        factories["uvloop"] = uvloop.new_event_loop
     return factories
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem, RealFileSystem
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
@@ -41,7 +42,10 @@ from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.transport.dispatch import Dispatcher
 
 if TYPE_CHECKING:
-    from ottla.server.monitoring.service import MonitoringService
+    from ottla.server.monitoring import service as monitoring
+else:
+    # Only a broker with a monitoring port needs its pages.
+    monitoring = deferred_module("ottla.server.monitoring.service")
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +108,7 @@ class Node:
         self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
         self.sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
         self.sources.tasks.append(self._tasks)
-        self._monitoring: MonitoringService | None = None
+        self._monitoring: monitoring.MonitoringService | None = None
 
     # -- properties -------------------------------------------------------------------------------
 
@@ -184,7 +188,7 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve(handler, self._clock.monotonic)
+        self._listeners.serve(handler, self._clock.monotonic, self.broker.audit)
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()
@@ -198,8 +202,10 @@ class Node:
         cluster_id = await state.ensure_cluster_id(session, self._rng)
         self._undo.push_async_callback(self._tasks.close)
         secret = await self._composition.secret(session)
-        settings = self._composition.settings(cluster_id)
-        await settings.start(session)
+        settings = self._composition.settings(cluster_id, self._listeners.security)
+        await settings.audit.open()
+        self._undo.push_async_callback(settings.audit.close)
+        await settings.start(session, self._rng)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
         self.sources.certificates = await self._composition.certificates(settings)
         replicas = await self._open_storage(settings, cluster_id)
@@ -301,7 +307,7 @@ class Node:
 
     async def _open_monitoring(self) -> None:
         if address := metrics_options.parse_address(self._static.text("metrics.listener")):
-            self._monitoring = _monitoring_service(self.sources, self._tasks)
+            self._monitoring = monitoring.MonitoringService(self.sources, self._tasks, self._static)
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
             self.sources.configure(self._static, self._coordination)
@@ -426,10 +432,3 @@ async def _checkpoint_high_watermarks(replicas: Replicas, clock: Clock, millisec
     while True:
         await clock.sleep(milliseconds / 1000)
         await replicas.checkpoint_high_watermarks_in_background()
-
-
-def _monitoring_service(sources: Sources, tasks: Tasks) -> "MonitoringService":
-    """Return the service, whose pages only a broker with a monitoring port imports."""
-    from ottla.server.monitoring.service import MonitoringService
-
-    return MonitoringService(sources, tasks)

@@ -12,8 +12,9 @@ Not done: optimization of topologies; TTL of stores other than key-value stores;
 that run in Spark's JVM in stateful parts of a topology (they are evaluated in Python there).
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from ottla.base.loading import load, load_module
 
 if TYPE_CHECKING:
     from ottla.streams.kafka_streams import KafkaStreams as KafkaStreams
@@ -43,8 +44,8 @@ def __getattr__(name: str) -> Any:
     they need.
     """
     if name in _ON_SPARK:
-        return getattr(importlib.import_module(_ON_SPARK[name]), name)
-    names = importlib.import_module(_NAMES)
+        return load(_ON_SPARK[name], name)
+    names = load_module(_NAMES)
     if name != "__all__" and name not in names.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals().update({name: getattr(names, name) for name in (*names.__all__, "__all__")})
@@ -53,4 +54,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return the public names and the module's own."""
-    return sorted({*globals(), *importlib.import_module(_NAMES).__all__, *_ON_SPARK})
+    return sorted({*globals(), *load_module(_NAMES).__all__, *_ON_SPARK})

@@ -1,4 +1,4 @@
-"""Layer 5: for tests — an embedded cluster, the pytest plugin, the simulation, history checkers.
+"""Layer 6: for tests — an embedded cluster, the pytest plugin, the simulation, history checkers.
 
     from ottla.testing import Cluster
 
@@ -10,8 +10,9 @@
 installed, and a test run that does not use the broker must not spend time on its import.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from ottla.base.loading import load
 
 if TYPE_CHECKING:
     from ottla.testing.cluster import Cluster
@@ -21,5 +22,5 @@ __all__ = ["Cluster"]
 
 def __getattr__(name: str) -> Any:
     if name == "Cluster":
-        return importlib.import_module("ottla.testing.cluster").Cluster
+        return load("ottla.testing.cluster", name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

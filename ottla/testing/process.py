@@ -18,7 +18,7 @@ from types import TracebackType
 from ottla.base.errors import OttlaError
 
 # The line of the console script; it does not need PATH.
-COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
+COMMAND = (sys.executable, "-m", "ottla")
 _READY = re.compile(r"Ottla is ready on (\S+:(\d+)) ")
 _PATIENCE_S = 30.0
 

@@ -168,6 +168,13 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "expire": "Delete a token, or let it expire.",
         },
     ),
+    "security": (
+        "Create certificates for development, and set passwords of users.",
+        {
+            "certificates": "Create an authority and certificates.",
+            "user": "Set the password of a user, or list users.",
+        },
+    ),
     "transaction": (
         "Show transactions, and abort them.",
         {
@@ -211,12 +218,12 @@ def _group(noun: str) -> LazyGroup:
     )
 
 
-_GROUPS = {noun: _group(noun) for noun in _NOUNS}
+GROUPS = {noun: _group(noun) for noun in _NOUNS}
 
 
 def _noun(name: str) -> Verb:
     """Return the row of a group in the list of all commands."""
-    return Verb("", _GROUPS[name].help or "")
+    return Verb("", GROUPS[name].help or "")
 
 
 class _Root(LazyGroup):
@@ -224,7 +231,7 @@ class _Root(LazyGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a noun's group or import a command."""
-        return _GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
+        return GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
 
 
 root = click.version_option(ottla.__version__, message="ottla %(version)s")(
@@ -242,6 +249,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "quota": _noun("quota"),
             "acl": _noun("acl"),
             "token": _noun("token"),
+            "security": _noun("security"),
             "metrics": _noun("metrics"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
@@ -256,7 +264,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
-            "learn": Verb("ottla.tools.learn.command", "Show how Kafka works, by experiments."),
+            "learn": Verb("ottla.learn.command", "Show how Kafka works, by experiments."),
             "debug": _noun("debug"),
             "scripts": Verb(
                 "ottla.tools.scripts.command", "Run and install Apache Kafka's scripts."

@@ -1,7 +1,6 @@
 """Options that commands share: the cluster, --output, topic names with completion, key=value pairs."""
 
 import functools
-import importlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +26,12 @@ _SECRET = re.compile(r"""\bhmac=b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
-_configure = deferred("ottla.tools.profile.client_config", "configure")
-_access_with = deferred("ottla.tools.profile.client_config", "access_with")
-_denied = deferred("ottla.tools.acl.denied", "denied")
+_configure = deferred("ottla.tools.connection.client_config", "configure")
+_access_with = deferred("ottla.tools.connection.client_config", "access_with")
+_denied = deferred("ottla.tools.connection.denied", "denied")
+_is_exposed = deferred("ottla.tools.connection.references", "is_exposed")
+_resolve = deferred("ottla.tools.connection.references", "resolve")
+_warning = deferred("ottla.tools.connection.references", "warning")
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
 bootstrap = click.option(
     "--bootstrap",
@@ -195,6 +197,22 @@ def parse_pairs(
     return pairs
 
 
+def parse_settings(
+    context: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> dict[str, str]:
+    """Convert the values of options like `-o key=value`, which may refer to secrets.
+
+    A secret that is on the command line itself is used, with a warning (a click callback).
+    """
+    pairs = parse_pairs(context, parameter, values)
+    settings = {}
+    for name, text in pairs.items():
+        if _is_exposed(name, text):
+            note(_warning(name))
+        settings[name] = _resolve(name, text) if "${" in text else text
+    return settings
+
+
 def parse_milliseconds(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> int | None:
@@ -266,7 +284,7 @@ def complete_profile(
 
 def _complete(subject: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
     # Imported only for completion: no other call needs this module.
-    names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
+    names = load("ottla.tools.connection.names", subject)
     try:
         bootstrap = context.params.get("bootstrap") or _default_bootstrap()
         path = context.params.get("command_config") or config_of_profile(context)

@@ -4,7 +4,6 @@ Results go to standard output, everything else to standard error. Only this modu
 only when it shows a progress bar: importing rich takes as long as the rest of a command.
 """
 
-import importlib
 import json
 import os
 import re
@@ -19,10 +18,15 @@ import click
 
 from ottla.base.loading import deferred_module
 
+# Only a terminal needs rich, which takes 50 ms to load.
 if TYPE_CHECKING:
     import shutil
+
+    from rich import console, progress
 else:
     shutil = deferred_module("shutil")
+    console = deferred_module("rich.console")
+    progress = deferred_module("rich.progress")
 
 TABLE = "table"
 JSON = "json"
@@ -378,17 +382,15 @@ class Progress:
             self._bar.stop()
 
     def _show(self) -> None:
-        rich = importlib.import_module("rich.progress")
-        console = importlib.import_module("rich.console").Console(stderr=True)
-        amount = rich.DownloadColumn if self._is_bytes else rich.MofNCompleteColumn
-        speed = [rich.TransferSpeedColumn()] if self._is_bytes else []
-        self._bar = rich.Progress(
-            rich.TextColumn("{task.description}"),
-            rich.BarColumn(),
+        amount = progress.DownloadColumn if self._is_bytes else progress.MofNCompleteColumn
+        speed = [progress.TransferSpeedColumn()] if self._is_bytes else []
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
             amount(),
             *speed,
-            rich.TimeRemainingColumn(),
-            console=console,
+            progress.TimeRemainingColumn(),
+            console=console.Console(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task(self._label, total=self._total, completed=self._done)

@@ -10,12 +10,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
+from ottla.client.security.private_files import write_private
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _VARIABLE = "OTTLA_PROFILE"
@@ -67,19 +67,7 @@ def write(profiles: Profiles) -> None:
         "profiles": dict(profiles.addresses),
         "configs": dict(profiles.configs),
     }
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
-    try:
-        with open(new, "w", encoding="utf-8", opener=_private) as stream:
-            json.dump(content, stream, indent=2)
-            stream.write("\n")
-        new.replace(file)
-    finally:
-        with suppress(FileNotFoundError):
-            new.unlink()
-
-
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
+    write_private(file, json.dumps(content, indent=2) + "\n")
 
 
 def check_name(name: str) -> str:

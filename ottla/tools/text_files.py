@@ -11,7 +11,6 @@ from ottla.base.errors import ConfigError
 _WHOLE = re.compile("0{0,20}([0-9]{1,19})")
 # More than any text that a pipe such as <(command) passes to a command. /dev/zero never ends.
 _SPECIAL_FILE_MIB = 64
-_OWNER_ONLY = 0o600
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -44,17 +43,6 @@ def read_text(path: str | Path) -> str:
         ) from None
     # As text files are read: every end of line is \n.
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a text file that only this user may read, also if it exists with other permissions."""
-    with open(path, "w", encoding="utf-8", opener=_private) as file:
-        os.fchmod(file.fileno(), _OWNER_ONLY)
-        file.write(text)
-
-
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, _OWNER_ONLY)
 
 
 def is_number(text: str, bits: int) -> bool:

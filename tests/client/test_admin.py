@@ -1,7 +1,7 @@
 """The admin client: one method for each admin API."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ottla.client.admin.acls import AclOperation
 from ottla.client.admin.configs import Resource, ResourceType
 from ottla.client.admin.scram import ScramCredential, ScramDeletion, ScramUpsertion
 from ottla.client.errors import ClientError, Closed, Fenced, Unsupported
+from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.security.scram import ScramMechanism
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
@@ -173,10 +174,20 @@ def test_transactions(cluster: Cluster, topic: str) -> None:
         assert topic in [row.transactional_id for row in admin.list_transactions()]
 
 
-def test_hanging_transaction_is_ended(cluster: Cluster, topic: str) -> None:
+@pytest.fixture
+def guarded_cluster(topic: str) -> Iterator[Cluster]:
+    """Yield a cluster with the topic, in which the user without a name is an administrator."""
+    options = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    with Cluster(options=options) as running:
+        running.create_topic(topic)
+        yield running
+
+
+def test_hanging_transaction_is_ended(guarded_cluster: Cluster, topic: str) -> None:
     """An administrator fences a producer, and aborts what is open in a partition."""
-    producer = Producer(bootstrap_servers=cluster.bootstrap, transactional_id=topic)
-    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+    bootstrap = guarded_cluster.bootstrap
+    producer = Producer(bootstrap_servers=bootstrap, transactional_id=topic)
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
         producer.begin_transaction()
         producer.send(topic, b"open", partition=0).result(10)
         (active,) = admin.describe_producers(topic, 0)
@@ -189,6 +200,21 @@ def test_hanging_transaction_is_ended(cluster: Cluster, topic: str) -> None:
         assert epoch > active.producer_epoch
         with pytest.raises(ClientError):
             producer.commit_transaction()
+    producer.close()
+
+
+def test_markers_are_refused_without_an_authorizer(cluster: Cluster, topic: str) -> None:
+    """Every client could otherwise end the transactions of others in a part of their partitions."""
+    producer = Producer(bootstrap_servers=cluster.bootstrap, transactional_id=topic)
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        producer.begin_transaction()
+        producer.send(topic, b"open", partition=0).result(10)
+        (active,) = admin.describe_producers(topic, 0)
+        with pytest.raises(ApiError) as error:
+            admin.abort_transaction(topic, 0, active)
+        assert error.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert admin.describe_producers(topic, 0) == [active]
+        producer.commit_transaction()
     producer.close()
 
 

@@ -15,7 +15,7 @@ from ottla.testing import Cluster
 from tests.client.chaos import IS_CAMPAIGN, OPTIONS, PARTITIONS, QUICK, Storm
 from tests.client.loads import LOADS, MEMBER, Idempotent, Load
 
-pytestmark = pytest.mark.timeout(1200 if IS_CAMPAIGN else 120)
+pytestmark = [pytest.mark.timeout(1200 if IS_CAMPAIGN else 120), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

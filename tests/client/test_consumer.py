@@ -42,9 +42,15 @@ def fill(cluster: Cluster, topic: str, values: Iterable[bytes], **settings: Any)
 
 
 def consumer_of(cluster: Cluster, *topics: str, **settings: Any) -> Consumer:
-    """Return a consumer that reads from the beginning."""
+    """Return a consumer that reads from the beginning.
+
+    It notices rebalances and fetch positions sooner than by default, for which its tests wait.
+    """
     arguments = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
-    return Consumer(*topics, **(arguments | settings))
+    intervals = {"fetch_max_wait_ms": 50}
+    if settings.get("group_protocol") != "consumer":
+        intervals["heartbeat_interval_ms"] = 100
+    return Consumer(*topics, **(arguments | intervals | settings))
 
 
 def read(consumer: Consumer, count: int) -> list[ConsumerRecord]:
@@ -583,9 +589,7 @@ def test_wrong_use_is_explained(cluster: Cluster, topic: str) -> None:
 
 
 def test_polls_return_batches_of_bounded_size(cluster: Cluster, topic: str) -> None:
-    """A poll returns at most max.poll.records, and never so many that it costs a garbage
-    collection.
-    """
+    """A poll returns at most max.poll.records, and too few to cost a garbage collection."""
     fill(cluster, topic, [b"a"] * 1000)
     for settings, most in (({}, 500), ({"max_poll_records": 7}, 7)):
         with consumer_of(cluster, **settings) as consumer:

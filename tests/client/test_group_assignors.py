@@ -22,6 +22,8 @@ from ottla.client.group.assignors import PartitionRacks
 from ottla.testing import Cluster
 from tests.client.test_consumer import PATIENCE_S, consumer_of, fill, poll_until, read, values_of
 
+pytestmark = pytest.mark.slow
+
 STICKY = {"partition_assignment_strategy": "sticky", "heartbeat_interval_ms": 50}
 
 

@@ -23,6 +23,8 @@ from ottla.client.errors import Closed
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
 
+pytestmark = pytest.mark.slow
+
 COUNT = 60
 ASSIGNORS = ["range", "cooperative-sticky", "sticky"]
 

@@ -13,6 +13,8 @@ from ottla.client import OffsetAndMetadata, RebalanceListener, TopicPartition
 from ottla.testing import Cluster
 from tests.client.test_consumer import PATIENCE_S, consumer_of, fill, poll_until, read, values_of
 
+pytestmark = pytest.mark.slow
+
 ASSIGNORS = ["range", "cooperative-sticky", "sticky"]
 API_TIMEOUT_MS = 3_000
 

@@ -9,6 +9,8 @@ from ottla.client import AdminClient, Consumer, Producer, TopicPartition, transp
 from ottla.client.errors import ClientError, CommitFailed, Fenced
 from ottla.testing import Cluster
 
+pytestmark = pytest.mark.slow
+
 SESSION_MS = 800
 
 

@@ -13,6 +13,8 @@ from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
 from tests.client.notes import CHECKS, topic_with
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_program_of_the_notes(cluster: Cluster, check: Callable[[str], None]) -> None:

@@ -11,6 +11,8 @@ from ottla.testing import Cluster
 from ottla.testing.process import BrokerProcess
 from tests.client.chaos import OPTIONS, QUICK, QUICK_PRODUCER
 
+pytestmark = pytest.mark.slow
+
 
 def test_idempotent_producer_and_consumer_survive_a_kill(tmp_path: Path) -> None:
     """Records sent while the broker is down are stored once each, and the consumer resumes."""

@@ -12,6 +12,8 @@ from ottla.client.errors import Closed, CommitFailed
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, read
 
+pytestmark = pytest.mark.slow
+
 
 def test_failing_record_waits_and_becomes_a_dead_letter(cluster: Cluster, topic: str) -> None:
     """Records behind it are handled at once; nothing is tried before its time."""

@@ -9,6 +9,8 @@ from ottla.client.errors import ClientError
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until, read, values_of
 
+pytestmark = pytest.mark.slow
+
 ASSIGNORS = ["range", "cooperative-sticky", "sticky"]
 
 

@@ -13,6 +13,8 @@ from ottla.testing import Cluster
 from ottla.tools.scripts import entry
 from tests.client.test_consumer import read, values_of
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 GROUPS: dict[str, dict[str, Any]] = {
     "eager": {},

@@ -67,7 +67,7 @@ public final class ReadProcessWrite {
     private void step(String name) throws Exception {
         System.out.println(name);
         System.out.flush();
-        if (name.equals(pause)) {
+        if (pause.equals(name) || pause.equals("every")) {
             input.readLine();
         }
     }

@@ -6,6 +6,7 @@ A member stays in its group for the session timeout (45 seconds) after a heartbe
 import io
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,10 +18,21 @@ from kio.schema.streams_group_heartbeat.v0 import request as streams
 from kio.schema.streams_group_heartbeat.v0 import response as streams_response
 from kio.serial import entity_reader, entity_writer
 
+from ottla.base.errors import ErrorCode
+
 LEAVING = -1
 """The epoch with which a member leaves its group."""
 _PATIENCE_S = 30.0
+_PAUSE = threading.Event()
 _CLIENT = b"client"
+
+
+class HeartbeatError(AssertionError):
+    """A response with an error; `code` is its error code."""
+
+    def __init__(self, response: Any) -> None:
+        super().__init__(response)
+        self.code = int(response.error_code)
 
 
 def share_heartbeat(
@@ -107,9 +119,20 @@ def streams_heartbeat(
 
 
 def join(heartbeat: Callable[[int], Any]) -> Any:
-    """Send heartbeats as a new member until the group has assigned something to it."""
+    """Send heartbeats as a new member until the group has assigned something to it.
+
+    A coordinator of Apache Kafka 4.3.0 that does not know a new topic yet fails with
+    UNKNOWN_SERVER_ERROR: the member joins again.
+    """
     deadline = time.monotonic() + _PATIENCE_S
-    response = heartbeat(0)
+    while True:
+        try:
+            response = heartbeat(0)
+            break
+        except HeartbeatError as error:
+            if error.code != ErrorCode.UNKNOWN_SERVER_ERROR or time.monotonic() > deadline:
+                raise
+            _PAUSE.wait(0.05)
     while not _is_assigned(response):
         assert time.monotonic() < deadline, response
         response = heartbeat(int(response.member_epoch))
@@ -132,10 +155,11 @@ def _exchange(bootstrap: str, request: Any, response_type: type[Any]) -> Any:
     host, _, port = bootstrap.rpartition(":")
     with socket.create_connection((host, int(port)), _PATIENCE_S) as line:
         line.sendall(struct.pack(">i", len(frame)) + frame)
-        stream = line.makefile("rb")
-        (size,) = struct.unpack(">i", stream.read(4))
-        data = stream.read(size)
+        with line.makefile("rb") as stream:
+            (size,) = struct.unpack(">i", stream.read(4))
+            data = stream.read(size)
     # The header is a correlation id and no tagged fields.
     response, _ = entity_reader(response_type)(data, 5)
-    assert int(response.error_code) == 0, response
+    if int(response.error_code):
+        raise HeartbeatError(response)
     return response

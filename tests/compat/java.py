@@ -1,10 +1,12 @@
 """Java programs of other projects: fetched once with Maven, started here, with little logging.
 
 `kafka_class_path` and `client_class_path` fetch at the first use (about 60 MB and 10 s for all of
-Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them are skipped if
-`why_not()` returns a reason.
+Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them have the marker
+`needs("java")`.
 """
 
+import atexit
+import contextlib
 import functools
 import hashlib
 import os
@@ -13,13 +15,18 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+import pytest
+
+from ottla.testing.cluster import Cluster
 from tests.compat.java_tools.server import SOURCE, Result, ToolServer, server_of
 
 KAFKA = "3.9.2"
+TOOLS = "org.apache.kafka.tools"
 _LOGGING = (
     "log4j.rootLogger=WARN, C\n"
     "log4j.appender.C=org.apache.log4j.ConsoleAppender\n"
@@ -40,12 +47,9 @@ SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _NO_CDS_LOGS = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
-def why_not() -> str | None:
-    """Return the reason why Java programs cannot run here; None if they can."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed"
-    return None
+# The versions of clients and tools with which a test runs. Both send nearly the same requests: the
+# test fails for the same faults with the newer one, which is the one of `make test`.
+VERSIONS = ("4.3.0", pytest.param(KAFKA, marks=pytest.mark.nightly("[4.3.0]")))
 
 
 def cache() -> Path:
@@ -73,7 +77,6 @@ def jars(*coordinates: str) -> Path:
             text=True,
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        Path(folder, "libs", "log4j.properties").write_text(_LOGGING)
         try:
             # Renamed in one step, so that an interrupted or concurrent fetch leaves no incomplete
             # folder.
@@ -102,47 +105,67 @@ def client_class_path(version: str) -> str:
 
 
 def _class_path(*coordinates: str) -> str:
-    # The folder itself is first: it has the logging configuration.
-    folder = jars(*coordinates)
-    return f"{folder}{os.pathsep}{folder}/*"
+    # The tool server is first: its jar has the logging configuration. Java archives no classes of a
+    # class path with folders.
+    others = f"{jars(*coordinates)}/*"
+    return f"{compiled(SOURCE, others)}{os.pathsep}{others}"
 
 
 def compiled(source: Path, class_path: str) -> Path:
-    """Compile a source file, once for each content and class path; return the folder of classes."""
-    name = hashlib.sha256(source.read_bytes() + class_path.encode()).hexdigest()[:16]
-    target = cache() / f"{source.stem}-{name}"
-    if not target.is_dir():
+    """Compile a source file, once for each content and class path; return the jar of its classes.
+
+    The jar has the logging configuration, too.
+    """
+    content = source.read_bytes() + class_path.encode() + _LOGGING.encode()
+    target = cache() / f"{source.stem}-{hashlib.sha256(content).hexdigest()[:16]}.jar"
+    if not target.is_file():
         with tempfile.TemporaryDirectory(dir=cache()) as folder:
             arguments = ["javac", "-cp", class_path, "-d", f"{folder}/classes", str(source)]
             done = subprocess.run(arguments, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-            try:
-                Path(folder, "classes").rename(target)
-            except OSError:
-                assert target.is_dir()
+            with zipfile.ZipFile(f"{folder}/jar", "w") as jar:
+                jar.writestr("log4j.properties", _LOGGING)
+                for path in Path(folder, "classes").iterdir():
+                    jar.write(path, path.name)
+            # An archive of classes has the time of the jar, so the first one is kept.
+            with contextlib.suppress(FileExistsError):
+                os.link(f"{folder}/jar", target)
     return target
 
 
 def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 256) -> list[str]:
     """Return the command line of a Java program."""
+    program, *words = plain_command(class_path, main_class, *arguments, heap_mb=heap_mb)
+    return [program, *archive_options("tools", class_path, _run_tools), *words]
+
+
+def plain_command(
+    class_path: str, main_class: str, *arguments: str, heap_mb: int = 256
+) -> list[str]:
+    """Return the command line of a Java program without an archive of classes."""
     return ["java", *SHORT, f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
 
 
-def tool(class_path: str, main_class: str, *arguments: str) -> Result:
-    """Run one of Kafka's command-line tools, in the JVM that most tools share."""
+def tool(
+    class_path: str, main_class: str, *arguments: str, java_options: tuple[str, ...] = ()
+) -> Result:
+    """Run one of Kafka's command-line tools, in the JVM that most tools share.
+
+    Tools with the same options of Java share a JVM.
+    """
     if main_class.rpartition(".")[2] in _ALONE:
         done = subprocess.run(
             command(class_path, main_class, *arguments), capture_output=True, text=True, timeout=100
         )
         return Result(done.returncode, done.stdout, done.stderr)
-    server = server_of(class_path, lambda: _tool_server(class_path))
+    key = (class_path, *java_options)
+    server = server_of(key, lambda: _tool_server(class_path, java_options))
     return server.run(main_class, *arguments)
 
 
-def _tool_server(class_path: str) -> ToolServer:
-    classes = compiled(SOURCE, class_path)
-    # The folder of jars is first: it has the logging configuration.
-    return ToolServer(command(f"{class_path}{os.pathsep}{classes}", SOURCE.stem))
+def _tool_server(class_path: str, java_options: tuple[str, ...]) -> ToolServer:
+    program, *words = command(class_path, SOURCE.stem)
+    return ToolServer([program, *java_options, *words])
 
 
 def run(class_path: str, main_class: str, *arguments: str) -> str:
@@ -164,29 +187,73 @@ def free_ports(count: int) -> list[int]:
             probe.close()
 
 
-@functools.cache
-def _archive_options(folder: str) -> tuple[str, ...]:
-    """Return Java's options for a broker's start with an archive of the classes of a folder's jars.
+# Runs programs of a class path once, in a folder, with these options of Java, until they end.
+Training = Callable[[str, Path, tuple[str, ...]], None]
 
-    Java maps the archive instead of reading and verifying the classes (JEP 350), which takes three
-    fifths of the CPU time. It ignores an archive of another Java or of other jars.
+
+def archive_options(kind: str, class_path: str, train: Training) -> tuple[str, ...]:
+    """Return Java's options for a start with an archive of the classes of a class path's jars.
+
+    The archive of each kind is written once, with the classes that `train` loads. Java maps it
+    instead of reading and verifying the classes (JEP 350), which takes three fifths of a broker's
+    processor time, and two fifths of a tool's. It ignores an archive of another Java or of other
+    jars.
     """
+    first, others, *_ = [*class_path.split(os.pathsep), ""]
+    if not first.endswith(".jar") or not others.endswith("/*"):
+        return ()
+    return _archive_options(kind, f"{first}{os.pathsep}{others}", train)
+
+
+@functools.cache
+def _archive_options(kind: str, class_path: str, train: Training) -> tuple[str, ...]:
     java = os.path.realpath(shutil.which("java") or "java")
-    name = hashlib.sha256(f"{java} {folder}".encode()).hexdigest()[:16]
-    archive = cache() / f"broker-{name}.jsa"
-    # A class path with an archive has no folders.
-    configuration = f"-Dlog4j.configuration=file:{folder}/log4j.properties"
+    name = hashlib.sha256(f"{java} {class_path}".encode()).hexdigest()[:16]
+    archive = cache() / f"{kind}-{name}.jsa"
     if not archive.is_file():
         with tempfile.TemporaryDirectory(dir=cache()) as temporary:
             written = Path(temporary, "classes.jsa")
-            node = KafkaNode(Path(temporary, "node"))
-            node.class_path = f"{folder}{os.pathsep}{folder}/*"
-            node.start_with(configuration, f"-XX:ArchiveClassesAtExit={written}", *_NO_CDS_LOGS)
-            node.stop()
+            options = (f"-XX:ArchiveClassesAtExit={written}", *_NO_CDS_LOGS)
+            train(class_path, Path(temporary, "folder"), options)
             if not written.is_file():
-                return (configuration,)
+                return ()
             written.replace(archive)
-    return (configuration, f"-XX:SharedArchiveFile={archive}", *_NO_CDS_LOGS)
+    return (f"-XX:SharedArchiveFile={archive}", *_NO_CDS_LOGS)
+
+
+def _run_a_broker(class_path: str, folder: Path, java_options: tuple[str, ...]) -> None:
+    node = KafkaNode(folder)
+    node.class_path = class_path
+    node.start_with(*java_options)
+    node.stop()
+
+
+def _run_tools(class_path: str, _folder: Path, java_options: tuple[str, ...]) -> None:
+    """Load the classes of the clients and of the usual tools; some are missing without a broker."""
+    program, *words = plain_command(class_path, SOURCE.stem)
+    server = ToolServer([program, *java_options, *words])
+    with Cluster() as cluster:
+        to_cluster = ("--bootstrap-server", cluster.bootstrap)
+        records = ("--topic", "t", "--num-records", "10")
+        for main_class, *arguments in (
+            (f"{TOOLS}.TopicCommand", *to_cluster, "--create", "--topic", "t"),
+            (f"{TOOLS}.TopicCommand", *to_cluster, "--describe"),
+            (f"{TOOLS}.consumer.group.ConsumerGroupCommand", *to_cluster, "--list"),
+            ("kafka.admin.ConfigCommand", *to_cluster, "--describe", "--entity-type", "topics"),
+            ("kafka.tools.StorageTool", "random-uuid"),
+            (
+                *(f"{TOOLS}.ProducerPerformance", *records, "--record-size", "9"),
+                *(
+                    "--throughput",
+                    "-1",
+                    "--producer-props",
+                    f"bootstrap.servers={cluster.bootstrap}",
+                ),
+            ),
+            (f"{TOOLS}.ConsumerPerformance", *to_cluster, "--topic", "t", "--messages", "10"),
+        ):
+            server.run(main_class, *arguments)
+        server.end()
 
 
 class KafkaNode:
@@ -234,15 +301,16 @@ class KafkaNode:
 
     def start(self) -> None:
         """Start it, the first time with an empty directory, and wait until it responds."""
-        self.start_with(*_archive_options(self.class_path.partition(os.pathsep)[0]))
+        self.start_with(*archive_options("broker", self.class_path, _run_a_broker))
 
     def start_with(self, *java_options: str) -> None:
-        """Start it with these options of Java, and without the folder of its logging configuration."""
+        """Start it with these options of Java."""
         if not self.data.exists():
             arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
             run(self.class_path, "kafka.tools.StorageTool", *arguments)
-        class_path = self.class_path.partition(os.pathsep)[2]
-        java, *words = command(class_path, "kafka.Kafka", str(self._properties), heap_mb=400)
+        java, *words = plain_command(
+            self.class_path, "kafka.Kafka", str(self._properties), heap_mb=400
+        )
         with (self.folder / "out").open("ab") as out:
             self._process = subprocess.Popen(
                 [java, *java_options, *self.java_options, *words],
@@ -283,3 +351,34 @@ class KafkaNode:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+# An Apache Kafka for all tests of a process that need these options, by version and options.
+_SHARED: dict[tuple[str, ...], KafkaNode] = {}
+# With share groups, and without a wait for more members of a streams group.
+GROUPS_OF_ALL_TYPES = (
+    "share.coordinator.state.topic.replication.factor=1",
+    "share.coordinator.state.topic.min.isr=1",
+    "group.streams.initial.rebalance.delay.ms=0",
+)
+
+
+def shared_node(version: str, options: tuple[str, ...] = ()) -> KafkaNode:
+    """Return a broker that runs until this process ends; start it at the first use.
+
+    Its users have topics and groups of their own, and neither stop it nor change its options.
+    """
+    key = (version, *options)
+    if key not in _SHARED:
+        folder = Path(tempfile.mkdtemp(prefix="kafka-"))
+        node = KafkaNode(folder, options, version)
+        node.start()
+        _SHARED[key] = node
+    return _SHARED[key]
+
+
+@atexit.register
+def _kill_shared() -> None:
+    for node in _SHARED.values():
+        node.kill()
+        shutil.rmtree(node.folder, ignore_errors=True)

@@ -1,11 +1,10 @@
 """A real Prometheus that scrapes brokers of a test, and the lists of expressions that it evaluates.
 
-Debian's package `prometheus`. If it is not installed, the tests that need it are skipped.
+Debian's package `prometheus`; its tests have the marker `needs("prometheus")`.
 """
 
 import json
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -17,10 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-import pytest
 import yaml
 
-SCRAPE_INTERVAL = "1s"
+SCRAPE_INTERVAL = "500ms"
 PATIENCE_SECONDS = 180.0
 PAUSE_SECONDS = 0.05
 _DATA_SECONDS = 60.0
@@ -29,13 +27,6 @@ _ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
 _READY = "Server is ready to receive web requests"
 # In Kubernetes, the kubelet and Strimzi's operator provide these.
 _OF_KUBERNETES = re.compile(r"\b(?:container|kubelet|strimzi_certificate)_\w+")
-
-needs_prometheus = pytest.mark.skipif(
-    shutil.which("prometheus") is None, reason="prometheus is not installed"
-)
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is not installed"
-)
 
 
 class Expression(NamedTuple):

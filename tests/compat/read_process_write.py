@@ -2,9 +2,10 @@
 
     python read_process_write.py BOOTSTRAP COUNT STEP
 
-Ends when COUNT records of `in` have been committed. Prints each step to standard output. At STEP it
-waits for a line on standard input, so that it, or the broker, can be killed there. After an error
-it continues like a restarted program. `ReadProcessWrite.java` is the same in Java.
+Ends when COUNT records of `in` have been committed. Prints each step to standard output. At STEP,
+or at each one if STEP is `every`, it waits for a line on standard input, so that it, or the broker,
+can be killed there. After an error it continues like a restarted program. `ReadProcessWrite.java`
+is the same in Java.
 """
 
 import sys
@@ -57,7 +58,7 @@ class Program:
         """Print the step, and wait if it is the requested one."""
         sys.stdout.write(name + "\n")
         sys.stdout.flush()
-        if name == self.pause:
+        if self.pause in (name, "every"):
             sys.stdin.readline()
 
     def committed(self) -> list[TopicPartition]:

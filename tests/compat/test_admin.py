@@ -22,7 +22,7 @@ from kafka.errors import InvalidConfigurationError, TopicAlreadyExistsError
 from ottla.testing.cluster import Cluster
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +173,8 @@ CONFIGS = "kafka.admin.ConfigCommand"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.0"])
+@pytest.mark.needs("java")
+@pytest.mark.parametrize("version", java.VERSIONS)
 def test_kafkas_tools_manage_topics_and_settings(cluster: Cluster, version: str) -> None:
     """Kafka's kafka-topics and kafka-configs work unchanged."""
     class_path = java.kafka_class_path(version)

@@ -23,7 +23,7 @@ from tests.compat.heartbeats import LEAVING, join, share_heartbeat, streams_hear
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,  # Apache Kafka takes seconds to start.
-    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+    pytest.mark.needs("java"),
 ]
 _PATIENCE_S = 30.0
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"

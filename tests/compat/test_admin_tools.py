@@ -22,7 +22,7 @@ from kafka.errors import (
 from ottla.testing.cluster import Cluster
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_kafka_python_requests_reassignments_and_elections(
 TOOLS = "org.apache.kafka.tools"
 
 
-@pytest.fixture(params=["3.9.2", "4.3.0"])
+@pytest.fixture(params=java.VERSIONS)
 def tool(cluster: Cluster, request: pytest.FixtureRequest) -> "Tool":
     """Return Kafka's tools of one version."""
     return Tool(cluster, request.param)
@@ -199,11 +199,8 @@ class Tool:
         return java.run(self._class_path, main_class, *before, *self._bootstrap, *arguments)
 
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
-
-
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_kafkas_tools_describe_topics_and_log_directories(cluster: Cluster, tool: Tool) -> None:
     """`kafka-topics` requests page by page, kafka-log-dirs every broker."""
     name = f"java-where-{tool.version}"
@@ -224,7 +221,7 @@ def test_kafkas_tools_describe_topics_and_log_directories(cluster: Cluster, tool
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_kafkas_tools_see_producers_and_delete_offsets(cluster: Cluster, tool: Tool) -> None:
     """`kafka-transactions` shows producers, kafka-consumer-groups deletes offsets."""
     name = f"java-forget-{tool.version}"
@@ -243,7 +240,7 @@ def test_kafkas_tools_see_producers_and_delete_offsets(cluster: Cluster, tool: T
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_kafkas_tools_elect_and_reassign(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
     """On one broker nothing has to be elected or moved, and the tools report that."""
     name = f"java-move-{tool.version}"

@@ -12,7 +12,8 @@ from tests.compat import java, zookeeper
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
+    pytest.mark.slow,
 ]
 
 

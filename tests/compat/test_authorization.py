@@ -26,8 +26,8 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow,
 ]
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 
 AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -55,6 +55,9 @@ class Guarded:
             "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U,DEFAULT",
             "authorizer.class.name": AUTHORIZER,
             "super.users": "User:ANONYMOUS",
+            # A member of a group receives what it may read at its next heartbeat.
+            "group.consumer.min.heartbeat.interval.ms": "200",
+            "group.consumer.heartbeat.interval.ms": "200",
         }
         self.config = folder / "server.properties"
         self.config.write_text("".join(f"{name}={text}\n" for name, text in rows.items()))
@@ -288,7 +291,7 @@ def test_brokers_need_no_entry() -> None:
         assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-@needs_java
+@pytest.mark.needs("java")
 def test_java_tools_see_the_errors(broker: Guarded, tmp_path: Path) -> None:
     """`kafka-consumer-groups` and `kafka-topics` report the refusal of the broker."""
     config = tmp_path / "client.properties"
@@ -306,7 +309,7 @@ def test_java_tools_see_the_errors(broker: Guarded, tmp_path: Path) -> None:
     assert "Authorization failed" in done.output + done.errors
 
 
-@needs_java
+@pytest.mark.needs("java")
 def test_kafka_acls_of_apache_kafka_changes_the_tree(tmp_path: Path) -> None:
     """`kafka-acls` of version 3.9.2 writes into the tree itself; the broker enforces that, and the
     tool lists the entries that the broker has written.
@@ -344,7 +347,7 @@ def _run_acl_command(java_option: str, *words: str) -> str:
     return done.stdout
 
 
-@needs_java
+@pytest.mark.needs("java")
 def test_apache_kafka_beside_ours_enforces_the_same_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

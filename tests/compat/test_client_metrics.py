@@ -18,9 +18,8 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 CLIENT_METRICS = 16
 
 
@@ -56,7 +55,7 @@ def advertised(cluster: Cluster) -> set[int]:
 
 def pushed(cluster: Cluster) -> list[Pushed]:
     """Return the stored payloads."""
-    return cluster._live_nodes()[0].broker.client_metrics.pushed()
+    return cluster.node(cluster.live_brokers[0]).broker.client_metrics.pushed()
 
 
 def names(payload: bytes, prefix: str) -> set[str]:
@@ -114,7 +113,7 @@ def test_librdkafka_pushes_requested_metrics(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_java_client_pushes_requested_metrics(cluster: Cluster) -> None:
     """The Java client compresses with zstd, its first choice; Kafka's own tool subscribes."""
     cluster.create_topic("java")

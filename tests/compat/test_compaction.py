@@ -25,7 +25,7 @@ from tests.unit.storage.world import START_MS, TOPIC_ID, World, read_all
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 HOUR_MS = 3_600_000
 CONFIG = LogConfig(

@@ -19,7 +19,7 @@ from tests.compat import java
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,  # Apache Kafka takes seconds to start.
-    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+    pytest.mark.needs("java"),
 ]
 
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -33,11 +33,15 @@ from tests.compat.prometheus import (
     alerts_of,
     expressions,
     names,
-    needs_prometheus,
 )
 
 # A cluster of three, Prometheus and several faults take 20 s: the only proof that dashboards work.
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.timeout(600), needs_prometheus]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.needs("prometheus"),
+]
 
 OPTIONS = {
     "metrics.listener": "127.0.0.1:0",

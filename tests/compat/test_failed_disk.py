@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ottla.testing.process import BrokerProcess
-from tests.compat import java
 from tests.compat.failed_disk import Answers, answers
 from tests.compat.recorded import peers
 from tests.compat.recorded.player import Target
@@ -35,6 +34,7 @@ def as_text(responses: Answers) -> Any:
     return json.loads(json.dumps(responses))
 
 
+@pytest.mark.needs("mount")
 def test_ottla_responds_as_kafka_does(tmp_path: Path) -> None:
     """Responses agree for the failed partition, another one, the directories, elections and new
     topics.
@@ -50,7 +50,8 @@ def test_ottla_responds_as_kafka_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.compat
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java", "mount")
+@pytest.mark.nightly("tests/compat/test_failed_disk.py::test_ottla_responds_as_kafka_does")
 @pytest.mark.parametrize("version", RECORDED)
 def test_kafka_still_has_recorded_responses(tmp_path: Path, version: str) -> None:
     """Apache Kafka still has the recorded responses."""

@@ -14,6 +14,7 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow,
 ]
 PROMISE_S = 0.3
 # The best of several: other load on the machine is not the fault of the fixture. A round that keeps

@@ -1,7 +1,6 @@
 """`ottla group` with the groups of Apache Kafka that Ottla's broker does not have."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,28 +13,19 @@ from tests.compat.heartbeats import LEAVING, join, share_heartbeat, streams_hear
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,  # Apache Kafka takes seconds to start.
-    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+    pytest.mark.needs("java"),
 ]
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def bootstrap() -> str:
     """Apache Kafka 4.3.0, with groups of all types."""
-    options = [
-        "share.coordinator.state.topic.replication.factor=1",
-        "share.coordinator.state.topic.min.isr=1",
-        "group.streams.initial.rebalance.delay.ms=0",
-    ]
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options, "4.3.0")
-    node.start()
-    try:
-        with AdminClient(bootstrap_servers=node.bootstrap) as admin:
-            admin.create_topic("t", partitions=2)
-            # The first request for a coordinator creates the topic in which it stores groups.
-            admin.list_group_offsets("k")
-        yield node.bootstrap
-    finally:
-        node.kill()
+    node = java.shared_node("4.3.0", java.GROUPS_OF_ALL_TYPES)
+    with AdminClient(bootstrap_servers=node.bootstrap) as admin:
+        admin.create_topic("t", partitions=2)
+        # The first request for a coordinator creates the topic in which it stores groups.
+        admin.list_group_offsets("k")
+    return node.bootstrap
 
 
 def _run(

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from ottla.testing.cluster import Cluster
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 PARTITIONS = 6
 PATIENCE_S = 30.0

@@ -15,7 +15,7 @@ from tests.compat.clients import Confluent, ToWrite
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 VERSION = "4.3.0"
 TOOLS = "org.apache.kafka.tools"

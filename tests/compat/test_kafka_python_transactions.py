@@ -16,7 +16,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from ottla.coordinators.naming import partition_of
 from ottla.testing.cluster import Cluster
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 PARTITIONS = 6
 PRODUCERS = 6

@@ -1,6 +1,5 @@
 """`kcat` with `ottla up`: metadata, all codecs, groups, timestamps."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -9,7 +8,8 @@ from ottla.testing.process import BrokerProcess
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed"),
+    pytest.mark.needs("kcat"),
+    pytest.mark.slow,
 ]
 
 

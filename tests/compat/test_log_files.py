@@ -21,7 +21,7 @@ from tests.unit.storage.world import START_MS, World, make_batch, read_all
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 # Kafka removes idempotent producers whose records are older than a day.

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 PARTITIONS = 12
 # In each partition. Without compression there are more than a producer buffers.
-MANY, FEWER = 100_000, 25_000
+MANY, FEWER = 100_000, 10_000
 
 
 def _write(broker: BrokerProcess, topic: str, codec: str, count: int) -> None:
@@ -74,7 +74,7 @@ def _read(broker: BrokerProcess, topic: str, count: int) -> "list[array[int]]":
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_record_arrives_once_and_in_order(broker: BrokerProcess, codec: str) -> None:
-    """One group reads what one producer wrote: 300 000 records, and 1.2 million without a codec."""
+    """One group reads what one producer wrote: 120 000 records, and 1.2 million without a codec."""
     count = MANY if codec == "none" else FEWER
     topic = f"many-{codec}"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})

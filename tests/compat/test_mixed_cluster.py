@@ -18,12 +18,13 @@ from ottla.base.clock import RealClock
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.znodes import BrokerIdsNode
 from ottla.server.node import Node
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
+from tests.compat.test_one_directory import settle
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 KAFKA, OTTLA = 1, 2
@@ -53,6 +54,8 @@ async def cluster(folder: Path) -> AsyncIterator[tuple[zookeeper.Broker, Node]]:
         )
         try:
             await asyncio.to_thread(kafka.start)
+            # Its port answers before it is the controller.
+            await asyncio.to_thread(settle, kafka.bootstrap)
             await ottla.start()
             yield kafka, ottla
         finally:
@@ -119,7 +122,7 @@ async def test_both_brokers_lead_follow_and_control(
     async with cluster(tmp_path) as (kafka, ottla):
         both = f"{kafka.bootstrap},127.0.0.1:{ottla.port}"
         # Apache Kafka is the controller, and each broker leads half of the partitions.
-        assert ottla.broker.image.controller_id == KAFKA
+        await until(lambda: ottla.broker.image.controller_id == KAFKA)
         await asyncio.to_thread(create, kafka.bootstrap)
         await until(lambda: are_in_sync(ottla, KAFKA, OTTLA))
         assert sorted(item.leader for item in partitions(ottla)) == [1, 1, 2, 2]

@@ -1,6 +1,6 @@
 """The notes' programs run against Apache Kafka 4.3.0."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -10,19 +10,16 @@ from tests.compat import java
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+    pytest.mark.needs("java"),
 ]
 
 _VERSION = "4.3.0"
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def bootstrap() -> str:
     """The address of an Apache Kafka broker."""
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), version=_VERSION)
-    node.start()
-    yield node.bootstrap
-    node.stop()
+    return java.shared_node(_VERSION, java.GROUPS_OF_ALL_TYPES).bootstrap
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -21,7 +21,7 @@ from ottla.testing import Cluster
 from tests.compat import java
 from tests.identity_provider import CLIENT, ISSUER, SECRET, IdentityProvider
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 KEY, FOREIGN = RSAKey.generate_key(2048, {"kid": "k"}), RSAKey.generate_key(2048, {"kid": "k"})
 _MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
@@ -161,7 +161,7 @@ def test_our_clients_fetch_tokens_of_a_provider() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_java_client_logs_in_with_an_unsecured_token(tmp_path: Path) -> None:
     """Its login module issues the token."""
     with cluster_with(sasl_jaas_config=f"{_MODULE};") as address:

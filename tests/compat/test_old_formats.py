@@ -18,7 +18,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.compression import CODECS
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 OLD = [b"old-%d" % number for number in range(20)]
 START_MS = 1_700_000_000_000

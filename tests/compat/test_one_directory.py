@@ -19,13 +19,13 @@ from confluent_kafka.admin import (
 )
 
 from ottla.testing.process import BrokerProcess, run_command
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 PARTITIONS = 3
@@ -245,7 +245,10 @@ def address(tmp_path: Path) -> Iterator[str]:
         yield running
 
 
-@pytest.mark.parametrize("first", ["ottla", "kafka"])
+# Each broker follows the other one in both cases.
+@pytest.mark.parametrize(
+    "first", ["kafka", pytest.param("ottla", marks=pytest.mark.nightly("[kafka]"))]
+)
 def test_ottla_and_kafka_take_turns_with_a_directory(
     first: str, tmp_path: Path, address: str
 ) -> None:

@@ -15,6 +15,7 @@ pytestmark = [
     # Sockets and loops that the clients leave to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow,
 ]
 each_client = pytest.mark.parametrize("client", PYTHON_CLIENTS, ids=lambda client: client.name)
 each_codec = pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -20,9 +20,8 @@ from ottla.wire.messages.alter_client_quotas import (
 )
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.alone]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 MEGABYTE = 1_000_000
 # Two samples: the burst at the start is one second's worth, not ten.
 OPTIONS = {
@@ -56,6 +55,7 @@ class Rate:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._began_ms = time.time() * 1000
         self._delivered: list[tuple[float, int]] = []
 
     @property
@@ -65,9 +65,17 @@ class Rate:
 
     def note(self, message: Message) -> None:
         """Count a message."""
+        self._note(message, self.elapsed)
+
+    def note_acknowledged(self, message: Message) -> None:
+        """Count a message when it was acknowledged, which its producer may notice later."""
+        _, created_ms = message.timestamp()
+        self._note(message, (created_ms - self._began_ms) / 1000 + message.latency())
+
+    def _note(self, message: Message, at: float) -> None:
         value = message.value()
         assert value is not None
-        self._delivered.append((self.elapsed, len(value)))
+        self._delivered.append((at, len(value)))
 
     def between(self, start: float, end: float) -> float:
         """Return the bytes per second in this period."""
@@ -92,7 +100,8 @@ def test_producer_is_throttled_to_its_byte_rate(cluster: Cluster) -> None:
     def delivered(error: object, message: Message) -> None:
         if error is not None:
             failures.append(error)
-        rate.note(message)
+        else:
+            rate.note_acknowledged(message)
 
     while rate.elapsed < 8:
         try:
@@ -199,7 +208,7 @@ def test_quotas_survive_a_restart() -> None:
     with Cluster() as cluster:
         limit(cluster, {"user": None, "client-id": "app"}, producer_byte_rate=5.0)
         cluster.restart()
-        quotas = cluster._live_nodes()[0].broker.quotas
+        quotas = cluster.node(cluster.live_brokers[0]).broker.quotas
         actual = quotas.client("ANONYMOUS", "app")
         assert actual is not None and actual.produce is not None
         assert actual.produce.limit == 5
@@ -208,7 +217,7 @@ def test_quotas_survive_a_restart() -> None:
 Configs = Callable[..., str]
 
 
-@pytest.fixture(params=["3.9.2", "4.3.0"])
+@pytest.fixture(params=java.VERSIONS)
 def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
     """Return kafka-configs of one version."""
 
@@ -221,7 +230,7 @@ def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_kafkas_own_tool_sets_shows_and_removes_quotas(configs: Configs) -> None:
     """The tool works for client ids, users, both, defaults, and addresses."""
     client = ("--entity-type", "clients", "--entity-name", "tool client")

@@ -19,7 +19,7 @@ from ottla.server.authentication.identity import ClientLogin
 from ottla.testing import Cluster
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _LIFETIME_MS = 2000
@@ -127,7 +127,7 @@ def test_clients_of_ottla_renew_their_sessions() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_java_client_renews_its_sessions(tmp_path: Path) -> None:
     """A producer writes for several sessions without an error."""
     with limited_cluster() as (cluster, address):

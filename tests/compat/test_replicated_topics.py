@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from ottla.testing import Cluster
 from tests.compat import kafka_python_client
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _TOPIC = "orders"
 _PARTITIONS = 3
@@ -72,9 +72,11 @@ class Writer:
 
     def _write(self) -> None:
         pause = threading.Event()
-        started, number = time.monotonic(), 0
-        while (elapsed := time.monotonic() - started) < _SECONDS:
-            while number < elapsed * _PER_SECOND:
+        started, number, count = time.monotonic(), 0, int(_SECONDS * _PER_SECOND)
+        # A thread that had no processor for a while writes what it has missed.
+        while number < count:
+            elapsed = time.monotonic() - started
+            while number < min(elapsed * _PER_SECOND, count):
                 self._producer.produce(
                     _TOPIC,
                     b"%d" % number,
@@ -229,7 +231,7 @@ def _wait_for_another_leader(running: Cluster, leader: int) -> None:
     deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
     others = [broker for broker in running.brokers if broker != leader]
     while time.monotonic() < deadline:
-        known = running._running[others[0]].node.broker.image.topic(_TOPIC)
+        known = running.node(others[0]).broker.image.topic(_TOPIC)
         if known is not None and known.partitions[0].leader in others:
             return
         pause.wait(0.02)

@@ -21,7 +21,6 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.tools import main
 from ottla.tools.scripts import entry
-from tests.compat import java
 from tests.compat.secured import JAAS, PASSWORD, Secured
 from tests.console.chromium import admin_page, chromium, without_errors
 from tests.console.session import PASSWORD as CONSOLE_PASSWORD
@@ -30,7 +29,7 @@ from tests.console.session import ConsoleSession
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 
@@ -244,8 +243,8 @@ def console(kafka: Secured) -> Iterator[ConsoleServer]:
     """Return a console of the same cluster by TLS and a certificate, by SASL, with a wrong
     password, and in plain text at the port of SASL.
     """
-    former = passwords._COST, passwords._PARALLEL
-    passwords._COST, passwords._PARALLEL = 16, 1
+    former = passwords.COST, passwords.PARALLEL
+    passwords.COST, passwords.PARALLEL = 16, 1
     login = kafka.settings("SASL_SSL", "SCRAM-SHA-512")
     wrong = login | {"sasl.jaas.config": login["sasl.jaas.config"].replace("b,c=d", "b,c=e")}
     clusters = {"certified": kafka.certified(), "local": login, "wrong": wrong, "plain": {}}
@@ -267,7 +266,7 @@ def console(kafka: Secured) -> Iterator[ConsoleServer]:
         yield server
     finally:
         server.stop()
-        passwords._COST, passwords._PARALLEL = former
+        passwords.COST, passwords.PARALLEL = former
 
 
 def call(session: ConsoleSession, method: str, path: str, body: Any = None) -> Any:

@@ -1,7 +1,6 @@
 """Listeners of Ottla with TLS and SASL: foreign clients, and what they may not do."""
 
 import asyncio
-import shutil
 import signal
 import socket
 import ssl
@@ -29,6 +28,7 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow,
 ]
 
 PASSWORD = "a,b=c"
@@ -172,7 +172,7 @@ def test_clients_of_ottla_write_and_read(broker: Secured, protocol: str, mechani
         assert [record.value for record in consumer.poll(20)] == [b"value"]
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+@pytest.mark.needs("kcat")
 @each_way
 def test_kcat_lists_the_cluster_at_the_same_listener(
     broker: Secured, protocol: str, mechanism: str
@@ -184,7 +184,7 @@ def test_kcat_lists_the_cluster_at_the_same_listener(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_tools_of_apache_kafka_log_in(broker: Secured, tmp_path: Path, mechanism: str) -> None:
     """The Java client authenticates over TLS."""

@@ -4,7 +4,6 @@ The password must be in no output, no plan and no checkpoint.
 """
 
 import json
-import urllib.request
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,36 +11,28 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ottla.client import Consumer, Producer
 from ottla.client.config.properties import write_properties
 from ottla.streams import KafkaStreams, Serdes, StreamsBuilder
-from ottla.streams.spark import session
-from ottla.streams.spark.session.class_archive import SHORT
 from ottla.tools import main
 from ottla.tools.scripts import entry
-from tests.compat import java
 from tests.compat.secured import PASSWORD, Secured
 from tests.spark.processes import wait_until
+from tests.spark.sessions import Shown, shared_session
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 # The part of the password that no escape changes.
 _SECRET = PASSWORD[2:]
-_SPARK = {
-    "spark.driver.extraJavaOptions": SHORT,
-    "spark.ui.enabled": "true",
-    "spark.ui.port": "0",
-    "spark.sql.ui.explainMode": "extended",
-}
+_EXPLAIN_MODE = "spark.sql.ui.explainMode"
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +50,18 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         node.stop()
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session with its web pages, which have the plans of all queries.
-
-    A process has one session: that of other tests has no web pages, and they stop it themselves.
-    """
-    is_own = SparkContext._active_spark_context is None
-    spark_session = session("secured", cores=2, settings=_SPARK)
+@pytest.fixture
+def spark(outputs: list[str]) -> Iterator[SparkSession]:
+    """The tests' session; the password is in none of the plans and properties that Spark shows."""
+    spark_session = shared_session()
+    mode = spark_session.conf.get(_EXPLAIN_MODE)
+    spark_session.conf.set(_EXPLAIN_MODE, "extended")
+    shown = Shown(spark_session)
     yield spark_session
-    if is_own:
-        spark_session.stop()
+    spark_session.conf.set(_EXPLAIN_MODE, str(mode))
+    plans = shown.plans()
+    assert plans
+    outputs += [*plans, shown.properties()]
 
 
 @pytest.fixture
@@ -113,20 +105,6 @@ def files_below(folder: Path) -> str:
     return "".join(file.read_bytes().decode("latin-1") for file in files)
 
 
-def plans_of(spark: SparkSession) -> str:
-    """Return what Spark's web interface shows of queries and of the configuration."""
-    context = spark.sparkContext
-    if context.uiWebUrl is None:
-        return ""
-    api = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}"
-    texts = []
-    for path in ("sql?details=true&length=1000", "environment"):
-        with urllib.request.urlopen(f"{api}/{path}") as response:
-            texts.append(response.read().decode())
-    assert json.loads(texts[0])
-    return "".join(texts)
-
-
 def test_source_and_sink(
     kafka: Secured, spark: SparkSession, outputs: list[str], tmp_path: Path
 ) -> None:
@@ -148,7 +126,7 @@ def test_source_and_sink(
     }
     with pytest.raises(Exception, match="refuses the user") as refused:
         spark.read.format("ottla").options(**wrong, subscribe="t").load().count()
-    outputs += [str(refused.value), files_below(tmp_path), plans_of(spark)]
+    outputs += [str(refused.value), files_below(tmp_path)]
 
 
 def test_an_application_with_state_is_run_and_reset(
@@ -176,7 +154,6 @@ def test_an_application_with_state_is_run_and_reset(
         *("--application-id", "counter", "--input-topics", "t", "--command-config", file),
         *("--bootstrap-server", settings["bootstrap.servers"]),
     ]) == 0  # fmt: skip
-    outputs.append(plans_of(spark))
 
 
 def test_a_pipeline_and_the_commands_on_spark(
@@ -223,7 +200,7 @@ def test_a_pipeline_and_the_commands_on_spark(
     run_verb("topic", "export", "mirrored", str(folder), "--format", "json", *there)
     run_verb("topic", "load", "piped", str(folder), "--format", "json", "--records", *there)
     assert len(read(target, "piped", 6)) == 6
-    outputs += [files_below(tmp_path / "checkpoint"), plans_of(spark)]
+    outputs.append(files_below(tmp_path / "checkpoint"))
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL", "SASL_PLAINTEXT"])

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,25 +12,30 @@ from ottla.cluster.zk import acls
 from ottla.cluster.zk.acls import NodeAcl
 from ottla.cluster.zk.live import NO_OPTIONS, LiveSession
 from ottla.cluster.zk.port import NoAuth
-from ottla.testing.process import BrokerProcess, run_command
+from ottla.testing.process import BrokerProcess
+from ottla.tools import main
 from tests.certificates import self_signed
 from tests.compat import java, zookeeper
+from tests.compat.scripts.test_replay import Done, run_script
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 Lists = dict[str, list[NodeAcl]]
 OPEN = [NodeAcl(acls.ALL, "world", "anyone")]
 OWN = [NodeAcl(acls.ALL, "sasl", "kafka")]
 READABLE = [*OWN, NodeAcl(acls.READ, "world", "anyone")]
-SCRIPT = ("scripts", "run", "zookeeper-security-migration")
+SCRIPT = "zookeeper-security-migration"
 MIGRATOR = "kafka.admin.ZkSecurityMigrator"
 
 
 class Ensemble:
-    """A ZooKeeper with the user `kafka`; `login` is the option of Java for it."""
+    """A ZooKeeper with the user `kafka`; `login` is the option of Java for it.
+
+    Each test has paths of its own.
+    """
 
     def __init__(self, address: str, folder: Path) -> None:
         self.address = address
@@ -42,14 +46,15 @@ class Ensemble:
         words = ("--zookeeper.acl", direction, "--zookeeper.connect", f"{self.address}{path}")
         return run_migrator(*words, java_options=(self.login,))
 
-    def migrate(self, direction: str, path: str) -> tuple[int, str]:
-        """Run our script; return its exit code and its output."""
-        done = run_command(
-            *(*SCRIPT, "--zookeeper.acl", direction, "--zookeeper.connect"),
-            f"{self.address}{path}",
-            environment={"KAFKA_OPTS": self.login},
-        )
-        return done.returncode, done.stdout.decode()
+    def migrate(
+        self, direction: str, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[int, str]:
+        """Run our script as the user; return its exit code and its output."""
+        with monkeypatch.context() as patch:
+            patch.setenv("KAFKA_OPTS", self.login)
+            words = ("--zookeeper.acl", direction, "--zookeeper.connect", f"{self.address}{path}")
+            done = run_script([SCRIPT, *words], b"", patch)
+        return done.code, done.out
 
     def lists(self, path: str, monkeypatch: pytest.MonkeyPatch) -> Lists:
         """Return the lists of all nodes below a path, as their owner sees them."""
@@ -58,13 +63,17 @@ class Ensemble:
             return asyncio.run(_lists(f"{self.address}{path}"))
 
 
-def run_migrator(*words: str, java_options: Sequence[str] = ()) -> tuple[int, str]:
+def run_migrator(*words: str, java_options: tuple[str, ...] = ()) -> tuple[int, str]:
     """Run Apache Kafka's tool; return its exit code and its output."""
-    program, *line = java.command(java.kafka_class_path(), MIGRATOR, *words)
-    done = subprocess.run(
-        [program, *java_options, *line], capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stdout
+    done = java.tool(java.kafka_class_path(), MIGRATOR, *words, java_options=java_options)
+    return done.code, done.output
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> Done:
+    """Run one `ottla` command in this process."""
+    capsys.readouterr()
+    code = main.run(words)
+    return Done(code, *capsys.readouterr())
 
 
 async def _lists(connect: str, options: Mapping[str, str] = NO_OPTIONS) -> Lists:
@@ -79,12 +88,18 @@ async def _lists(connect: str, options: Mapping[str, str] = NO_OPTIONS) -> Lists
     return found
 
 
-@pytest.fixture
-def ensemble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ensemble]:
-    """A ZooKeeper with a user, as whom this process does not connect."""
+@pytest.fixture(scope="module")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """A ZooKeeper with a user."""
+    folder = tmp_path_factory.mktemp("zookeeper")
+    with zookeeper.running(folder / "server", {"kafka": "secret"}) as address:
+        yield Ensemble(address, folder)
+
+
+@pytest.fixture(autouse=True)
+def _no_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process does not connect as the user."""
     monkeypatch.delenv("KAFKA_OPTS", raising=False)
-    with zookeeper.running(tmp_path / "zookeeper", {"kafka": "secret"}) as address:
-        yield Ensemble(address, tmp_path)
 
 
 def create_topic(broker: BrokerProcess, name: str) -> None:
@@ -109,7 +124,10 @@ async def _stranger(connect: str) -> None:
 
 
 def test_cluster_is_secured_and_opened_again(
-    ensemble: Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ensemble: Ensemble,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The migration secures what the broker has created before; the broker continues to work."""
     connect = f"{ensemble.address}/kafka"
@@ -125,16 +143,16 @@ def test_cluster_is_secured_and_opened_again(
         lists = ensemble.lists("/kafka", monkeypatch)
         assert (lists["/brokers/topics/first"], lists["/brokers/topics/second"]) == (OPEN, READABLE)
         assert lists["/brokers/topics/second/partitions/0/state"] == READABLE
-        secured = run_command("zookeeper", "secure", "--connect", connect, "--output", "json")
-        assert (secured.returncode, secured.stderr) == (0, b"")
+        secured = run(capsys, "zookeeper", "secure", "--connect", connect, "--output", "json")
+        assert (secured.code, secured.errors) == (0, "")
         lists = ensemble.lists("/kafka", monkeypatch)
-        assert json.loads(secured.stdout) == {"nodes": len(lists), "target": connect}
+        assert json.loads(secured.out) == {"nodes": len(lists), "target": connect}
         assert all(entries in (OWN, READABLE) for entries in lists.values())
         assert lists["/ottla/broker_secret"] == OWN
         monkeypatch.delenv("KAFKA_OPTS")
         asyncio.run(_stranger(connect))
-        refused = run_command("zookeeper", "shell", "--connect", connect, "set", "/config", "x")
-        assert refused.stderr == b"ottla: Insufficient permission : /config\n"
+        refused = run(capsys, "zookeeper", "shell", "--connect", connect, "set", "/config", "x")
+        assert refused.errors == "ottla: Insufficient permission : /config\n"
         create_topic(broker, "third")
         monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
         broker.restart()
@@ -142,9 +160,9 @@ def test_cluster_is_secured_and_opened_again(
         broker.stop()
         del broker.options["zookeeper.set.acl"]
         broker.start()
-        opened = run_command("zookeeper", "unsecure", "--connect", connect)
-        assert (opened.returncode, opened.stderr) == (0, b"")
-        assert opened.stdout.startswith(b"Opened ")
+        opened = run(capsys, "zookeeper", "unsecure", "--connect", connect)
+        assert (opened.code, opened.errors) == (0, "")
+        assert opened.out.startswith("Opened ")
         assert all(entries == OPEN for entries in ensemble.lists("/kafka", monkeypatch).values())
         broker.stop()
         monkeypatch.delenv("KAFKA_OPTS")
@@ -156,7 +174,7 @@ def test_broker_without_the_user_does_not_start_on_a_secured_tree(
     ensemble: Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the node and the variable to set."""
-    options = {"zookeeper.connect": f"{ensemble.address}/kafka", "zookeeper.set.acl": "true"}
+    options = {"zookeeper.connect": f"{ensemble.address}/user", "zookeeper.set.acl": "true"}
     monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
     with BrokerProcess(tmp_path / "first", options=options) as broker:
         broker.stop()
@@ -195,7 +213,7 @@ def test_lists_are_those_of_apache_kafka(
             lists = ensemble.lists(path, monkeypatch)
             other = "unsecure" if direction == "secure" else "secure"
             assert ensemble.migrate_with_kafka(other, path)[0] == 0
-            assert ensemble.migrate(direction, path) == expected
+            assert ensemble.migrate(direction, path, monkeypatch) == expected
             # Apache Kafka does not know Ottla's own nodes.
             found = ensemble.lists(path, monkeypatch)
             own = [name for name in lists if name.startswith("/ottla")]
@@ -206,21 +224,24 @@ def test_lists_are_those_of_apache_kafka(
 
 
 def test_secured_nodes_need_a_cluster_at_the_path(
-    ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+    ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A wrong path is refused, and nothing is created there."""
     monkeypatch.setenv("KAFKA_OPTS", ensemble.login)
+    before = ensemble.lists("", monkeypatch)
     for verb in ("secure", "unsecure"):
-        done = run_command("zookeeper", verb, "--connect", f"{ensemble.address}/none")
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert b"/none contains no cluster: name the path of" in done.stderr
-    assert list(ensemble.lists("", monkeypatch)) == ["/"]
+        done = run(capsys, "zookeeper", verb, "--connect", f"{ensemble.address}/none")
+        assert (done.code, done.out) == (1, "")
+        assert "/none contains no cluster: name the path of" in done.errors
+    assert ensemble.lists("", monkeypatch) == before
+    assert "/none" not in before
 
 
 @pytest.mark.filterwarnings("ignore:ssl.OP_NO_SSL:DeprecationWarning")
-def test_certificates_replace_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_replace_the_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With TLS, broker and script need no JAAS file; the script reads Apache Kafka's file."""
-    monkeypatch.delenv("KAFKA_OPTS", raising=False)
     own, client = self_signed(tmp_path), self_signed(tmp_path, name="client")
     # ZooKeeper recognizes the format by the name.
     trusted = own.with_suffix(".crt").rename(tmp_path / "trusted.pem")
@@ -245,16 +266,16 @@ def test_certificates_replace_the_login(tmp_path: Path, monkeypatch: pytest.Monk
             assert run_migrator("--zookeeper.acl", "secure", *words)[0] == 0
             for direction in ("unsecure", "secure"):
                 line = ("--zookeeper.acl", direction, *words)
-                done = run_command(*SCRIPT, *line)
+                done = run_script([SCRIPT, *line], b"", monkeypatch)
                 lists = asyncio.run(_lists(connect, options))
-                assert (done.returncode, done.stdout.decode()) == run_migrator(*line)
+                assert (done.code, done.out) == run_migrator(*line)
                 assert asyncio.run(_lists(connect, options)) == lists
             assert lists["/config/users"] == [NodeAcl(acls.ALL, "x509", "CN=client")]
             create_topic(broker, "second")
             verb = ("zookeeper", "secure", "--connect", connect, "--tls-config", str(file))
-            assert run_command(*verb).returncode == 0
+            assert run(capsys, *verb).code == 0
             shell = ("zookeeper-shell", connect, "-zk-tls-config-file", str(file))
-            shown = run_command("scripts", "run", *shell, "getAcl", "/config/users")
-            assert shown.stdout == b"'x509,'CN=client\n: cdrwa\n"
+            shown = run_script([*shell, "getAcl", "/config/users"], b"", monkeypatch)
+            assert shown.out == "'x509,'CN=client\n: cdrwa\n"
     finally:
         server.kill()

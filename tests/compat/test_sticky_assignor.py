@@ -14,7 +14,7 @@ from tests.compat.test_consumer_protocol_java import Verifiable
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 STICKY = "org.apache.kafka.clients.consumer.StickyAssignor"
@@ -24,7 +24,11 @@ PARTITIONS = 12
 HEARTBEAT_MS = 200
 
 
-@pytest.fixture(params=["ottla", "kafka"])
+# The members decide, with the same assignors, whichever broker has the group.
+_OF_OTTLA = "tests/compat/test_sticky_assignor.py::test_members_of_both_clients_share_and_keep"
+
+
+@pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.nightly(_OF_OTTLA))])
 def bootstrap(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A broker of Ottla's, and one of Apache Kafka 4.3, with twelve partitions of ten records."""
     if request.param == "ottla":

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.compat,
     # Three runs of a JVM: nothing else shows that the tool sets and clears what the broker obeys.
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 RATE = 400_000

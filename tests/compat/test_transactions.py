@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.testing.cluster import Cluster
 from tests.compat import java
 from tests.compat.reading import everything
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 PATIENCE_S = 30.0
 
 
@@ -121,7 +121,7 @@ def test_read_process_write_is_exactly_once(cluster: Cluster) -> None:
     assert plain.flush(PATIENCE_S) == 0
     producer, consumer = transactional(cluster), processor(cluster)
     batches = 0
-    while (messages := consumer.consume(6, 2.0)) or committed(consumer) < 60:
+    while (messages := consumer.consume(6, 0.5)) or committed(consumer) < 60:
         if not messages:
             continue
         batches += 1
@@ -214,9 +214,9 @@ def test_abandoned_transaction_is_aborted_after_timeout(tmp_path: Path) -> None:
         consumer.close()
 
 
-@needs_java
+@pytest.mark.needs("java")
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.0"])
+@pytest.mark.parametrize("version", java.VERSIONS)
 def test_java_producer_commits_transaction_after_transaction(
     cluster: Cluster, version: str
 ) -> None:
@@ -234,13 +234,17 @@ def test_java_producer_commits_transaction_after_transaction(
     assert len(everything(cluster, "out")) == 3000
 
 
-@needs_java
+@pytest.mark.needs("java")
 @pytest.mark.slow
 def test_kafkas_tools_see_our_transactions(tmp_path: Path) -> None:
     """`kafka-transactions` lists, describes and aborts them; DumpLogSegments reads their log."""
-    with Cluster(data=tmp_path / "data", options={"transaction.state.log.num.partitions": "3"}) as (
-        cluster
-    ):
+    options = {
+        "transaction.state.log.num.partitions": "3",
+        # Only an authorizer knows an administrator, who may write markers.
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+    }
+    with Cluster(data=tmp_path / "data", options=options) as cluster:
         cluster.create_topic("in")
         producer = transactional(cluster)
         producer.begin_transaction()

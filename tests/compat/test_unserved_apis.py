@@ -13,9 +13,8 @@ from ottla.testing.cluster import Cluster
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.compat import java
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 # KRaft APIs that its tools send to brokers: DescribeQuorum, UnregisterBroker, AddRaftVoter,
 # RemoveRaftVoter.
 KRAFT = {55: "DescribeQuorum", 64: "UnregisterBroker", 80: "AddRaftVoter", 81: "RemoveRaftVoter"}
@@ -48,7 +47,7 @@ def test_request_closes_connection_without_response(cluster: Cluster, key: int) 
 
 
 @pytest.mark.slow
-@needs_java
+@pytest.mark.needs("java")
 def test_kafkas_quorum_tool_reports_missing_quorum(cluster: Cluster) -> None:
     """`kafka-metadata-quorum` fails immediately, without a request."""
     command = java.command(

@@ -76,10 +76,15 @@ class Server:
     def start(self) -> None:
         """Start it without waiting for a response."""
         class_path = java.kafka_class_path()
-        program, *words = java.command(class_path, _MAIN_CLASS, str(self.folder / "zoo.cfg"))
+        self.start_with(*java.archive_options("zookeeper", class_path, _run_a_server))
+
+    def start_with(self, *java_options: str) -> None:
+        """Start it with these options of Java, too, without waiting for a response."""
+        class_path = java.kafka_class_path()
+        program, *words = java.plain_command(class_path, _MAIN_CLASS, str(self.folder / "zoo.cfg"))
         with (self.folder / "out").open("ab") as out:
             self._process = subprocess.Popen(
-                [program, *self._java_options, *words],
+                [program, *java_options, *self._java_options, *words],
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
@@ -103,12 +108,26 @@ class Server:
         except OSError:
             return False
 
+    def stop(self) -> None:
+        """Stop it cleanly."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(60)
+            self._process = None
+
     def kill(self) -> None:
         """Kill it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def _run_a_server(_class_path: str, folder: Path, java_options: tuple[str, ...]) -> None:
+    server = Server(folder)
+    server.start_with(*java_options)
+    server.await_start()
+    server.stop()
 
 
 @contextlib.contextmanager
@@ -139,7 +158,9 @@ class Broker(java.KafkaNode):
             f"zookeeper.connect={zookeeper}",
             f"log.dirs={self.data}",
             "offsets.topic.replication.factor=1",
+            "offsets.topic.num.partitions=3",
             "transaction.state.log.replication.factor=1",
+            "transaction.state.log.num.partitions=3",
             "transaction.state.log.min.isr=1",
             *options,
         )

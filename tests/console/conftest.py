@@ -22,6 +22,15 @@ RECORDS = 60
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cheap_passwords() -> Iterator[None]:
+    """Hash passwords with little work: by design, a hash takes a quarter of a second."""
+    former = passwords.COST, passwords.PARALLEL
+    passwords.COST, passwords.PARALLEL = 16, 1
+    yield
+    passwords.COST, passwords.PARALLEL = former
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Return a broker with the topics orders and payments, the group billing, and a transaction."""
@@ -33,8 +42,6 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def console(cluster: Cluster) -> Iterator[ConsoleServer]:
     """Return a console of the cluster, on a free port, with a user of each role."""
-    former = passwords._COST, passwords._PARALLEL
-    passwords._COST, passwords._PARALLEL = 16, 1
     settings = ConsoleSettings(
         (ClusterSettings("local", cluster.bootstrap),),
         ":memory:",
@@ -50,7 +57,6 @@ def console(cluster: Cluster) -> Iterator[ConsoleServer]:
         server.console.users.create(role.label, PASSWORD, role, must_change=False)
     yield server
     server.stop()
-    passwords._COST, passwords._PARALLEL = former
 
 
 @pytest.fixture

@@ -16,11 +16,12 @@ _STATUS = re.compile(r'class="notice" role="status">(.*?)</p>', re.S)
 
 
 class PageResponse(NamedTuple):
-    """A response; `text` is its body."""
+    """A response; `text` is its body, and `data` the same as bytes."""
 
     status: int
     headers: dict[str, str]
     text: str
+    data: bytes = b""
 
     @property
     def alert(self) -> str:
@@ -58,8 +59,9 @@ class ConsoleSession:
             for cookie in response.msg.get_all("set-cookie", []):
                 name, _, value = cookie.partition(";")[0].partition("=")
                 self.cookies[name] = value.strip('"')
-            text = response.read().decode()
-            return PageResponse(response.status, dict(response.msg.items()), text)
+            data = response.read()
+            text = data.decode(errors="replace")
+            return PageResponse(response.status, dict(response.msg.items()), text, data)
         finally:
             connection.close()
 

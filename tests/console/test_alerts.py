@@ -11,6 +11,8 @@ from ottla.console.server import ConsoleServer
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.unit.console.alerts.receivers import Receiver, running
 
+pytestmark = pytest.mark.slow
+
 RULE = {
     "name": "lag of billing",
     "kind": "lag",

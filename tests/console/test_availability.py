@@ -14,6 +14,8 @@ from ottla.console.state import ConsoleSettings, open_console
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 
 def settings(*clusters: ClusterSettings, port: int = 0) -> ConsoleSettings:
     return ConsoleSettings(clusters, ":memory:", port=port, first_password=PASSWORD, timeout_s=2.0)

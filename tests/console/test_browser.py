@@ -4,7 +4,7 @@ import re
 
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
@@ -14,7 +14,7 @@ from tests.console.examples import add_an_hour
 from tests.unit.console.streams.test_describe_text import WORDS
 
 # Half a minute: only a browser runs the scripts, and shows barriers and errors of its own.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 # Pages by the names of their pictures.
 PAGES = {
@@ -75,6 +75,19 @@ def test_page_has_no_error_and_no_barrier(page: Page, watched: Watched, name: st
     assert watched.violations() == []
     watched.picture(name, is_dark=True)
     watched.expect_to_fit_a_phone()
+
+
+def test_the_login_has_no_error_and_no_barrier(browser: Browser, console: ConsoleServer) -> None:
+    """A visitor who asks for a page is sent to the login, which is as accessible as the pages."""
+    context = browser.new_context(viewport=DESKTOP, base_url=console.url)
+    try:
+        visitor = Watched(context.new_page())
+        visitor.page.goto("/c/local/topics")
+        expect(visitor.page.get_by_label("Password")).to_be_visible()
+        assert visitor.violations() == []
+        assert visitor.errors == []
+    finally:
+        context.close()
 
 
 @pytest.mark.parametrize("name", DARK)

@@ -33,7 +33,7 @@ from tests.console.conftest import RECORDS
 from tests.console.test_streams import application as application
 
 # Seconds: only a browser runs the scripts and sends the forms as users do.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 _PATIENCE_S = 20.0
 # More responses of 1 MB than a search reads before it is stopped.

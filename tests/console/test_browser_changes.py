@@ -6,6 +6,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from ottla.base.clock import RealClock
 from ottla.client.brokers import Brokers
+from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect
 from ottla.console.server import ConsoleServer
@@ -23,7 +24,7 @@ from tests.console.chromium import admin_page, without_errors
 from tests.console.session import PASSWORD
 
 # Seconds: only a browser runs the scripts and sends the forms as users do.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 # The last version of Produce that does not add its partitions to the transaction.
 _NOT_ADDING = 11
@@ -92,7 +93,13 @@ def test_a_hanging_transaction_is_found_and_aborted(browser: Browser) -> None:
 
     Only a broker that does not verify transactions accepts such a write, as those before KIP-890.
     """
-    with Cluster(options={"transaction.partition.verification.enable": "false"}) as cluster:
+    options = {
+        "transaction.partition.verification.enable": "false",
+        # Only an authorizer knows an administrator, who may write markers.
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+    }
+    with Cluster(options=options) as cluster:
         cluster.create_topic("payments")
         hang(cluster, "payments")
         settings = ClusterSettings("local", cluster.bootstrap)

@@ -19,7 +19,7 @@ from tests.console.chromium import Watched
 from tests.console.session import PASSWORD
 
 # Seconds: the plan, its progress and the drawings are what a user sees in a browser only.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 # Several times what a follower receives before its throttle takes effect: 1 MB in each response.
 _LARGE_RECORDS = 60

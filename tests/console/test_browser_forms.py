@@ -20,7 +20,7 @@ from tests.console.test_pages import NEEDS, address
 from tests.unit.console.streams.test_describe_text import WORDS
 
 # Seconds: only a browser sends the forms as users do, and shows where an error is.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 
 class Wrong(NamedTuple):

@@ -12,7 +12,7 @@ from ottla.base.clock import RealClock
 from ottla.testing import Cluster
 
 # Seconds: only a browser shows the fields of each strategy and sends them as users do.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 _HOUR_MS = 3600 * 1000
 _RECORDS = 10

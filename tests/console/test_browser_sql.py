@@ -15,10 +15,10 @@ from ottla.base.clock import RealClock
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
 from tests.console.chromium import Watched, admin_page, chromium, without_errors
-from tests.unit.console.sql.test_queries import ENDLESS
+from tests.integration.console.sql.test_queries import ENDLESS
 
 # Seconds: only a browser has a page that is left while a query runs.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 _PATIENCE_S = 15.0
 _QUICK = "SELECT 41 + 1 AS answer"

@@ -16,7 +16,7 @@ from tests.console.chromium import Watched, chromium, without_errors
 from tests.console.conftest import PASSWORD
 
 # Seconds: the only test of the command, its output and its pages together.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 _PATIENCE_S = 30.0
 _READY = re.compile(r"Ottla is ready on (\S+) ")

@@ -20,7 +20,7 @@ from tests.console.session import PASSWORD
 from tests.unit.console.alerts.receivers import Receiver, running
 
 # Seconds: only a browser has sessions and forms as users have them.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from tests.console.conftest import commit
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_timeline import settings_of
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"metrics.listener": "127.0.0.1:0"}
 CLIENT = "checkout"
 _PATIENCE_S = 20.0

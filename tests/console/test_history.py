@@ -10,6 +10,8 @@ from ottla.testing import Cluster
 from tests.console.conftest import commit
 from tests.console.session import PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def sampled(console: ConsoleServer, cluster: Cluster) -> str:

@@ -24,6 +24,8 @@ from ottla.testing import Cluster
 from tests.console.conftest import fill
 from tests.console.session import PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SECURED://127.0.0.1:0",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURED:SASL_PLAINTEXT",

@@ -20,6 +20,8 @@ from ottla.testing import Cluster
 from tests.console.conftest import HOSTILE, RECORDS, commit
 from tests.console.session import FORM, PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 # The addresses of all pages, with values for their parameters.
 ADDRESSES = {
     "/brokers/{node}": "/brokers/1",

@@ -15,6 +15,8 @@ from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession, PageResponse
 
+pytestmark = pytest.mark.slow
+
 MOVES = "/c/local/reassignments"
 _PATIENCE_S = 20.0
 # Several times what a follower receives before its throttle takes effect: 1 MB in each response.

@@ -17,6 +17,8 @@ from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.unit.console.streams.test_describe_text import WORDS
 
+pytestmark = pytest.mark.slow
+
 API = "/api/v1/clusters/local/streams"
 
 

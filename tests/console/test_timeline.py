@@ -19,6 +19,8 @@ from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_several_brokers import wait_for
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"metrics.listener": "127.0.0.1:0", "zookeeper.session.timeout.ms": "1000"}
 _PATIENCE_S = 20.0
 
@@ -35,7 +37,7 @@ def settings_of(cluster: Cluster) -> ClusterSettings:
     """Return the settings of a cluster with the HTTP ports of its live brokers."""
     urls = {}
     for broker in cluster.live_brokers:
-        address = cluster._running[broker].node.monitoring_address
+        address = cluster.node(broker).monitoring_address
         assert address is not None
         urls[broker] = f"http://{address[0]}:{address[1]}"
     return ClusterSettings("local", cluster.bootstrap, http_urls=urls)

@@ -10,6 +10,7 @@ from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
 from ottla.server.current import Current
 from ottla.server.quotas.clients import RequestUsage, client_quotas
+from tests.handlers.audited import audit_log
 from tests.unit.controller.conftest import World
 
 
@@ -23,6 +24,7 @@ class AdminBroker:
         # A broker id that its sender has not proven.
         self.stranger = -1
         self.clock = world.clock
+        self.audit = audit_log(clock=world.clock, tasks=world.tasks)
         self.quotas = client_quotas(configs.broker, world.clock)
         configs.on_entity.append(self.quotas.settings_changed)
 
@@ -50,7 +52,12 @@ class AdminBroker:
         """Return the context of a request in this version, from a client without quotas."""
         context = SimpleNamespace(
             broker=cast(Broker, self),
+            connection=SimpleNamespace(
+                identity=None, peer_address=("10.0.0.1", 1), listener_name="PLAINTEXT"
+            ),
+            api_key=3,
             api_version=api_version,
+            client_id="client",
             access=None,
             usage=usage,
             speaks_for=lambda broker_id: broker_id != self.stranger,

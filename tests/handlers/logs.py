@@ -23,6 +23,7 @@ from ottla.cluster.names import validate_topic_name
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.cluster.options.security_options import ListenerSecurity
+from ottla.cluster.znodes import ConfigNode
 from ottla.controller.planning.notices import MetadataUpdate
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
@@ -30,6 +31,7 @@ from ottla.replication.replicas import Replicas
 from ottla.security.broker_proof import Keys
 from ottla.server import local_broker
 from ottla.server.authentication.logins import Logins
+from ottla.server.authentication.scram_users import ScramUsers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
@@ -44,6 +46,7 @@ from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire import schema
 from ottla.wire.records.records import Record, decode_batch, encode_batch
+from tests.handlers.audited import Records, audit_log
 
 NODE = 1
 OTHER = 2
@@ -60,6 +63,15 @@ class Clock(RealClock):
 
     def time_ms(self) -> int:
         return 1_767_225_600_000
+
+
+def scram_users(settings: Mapping[str, Mapping[str, str]], secret: bytes = b"") -> ScramUsers:
+    """Return users of SCRAM with these settings in the tree."""
+    users = ScramUsers()
+    users.begin(secret)
+    for name, values in settings.items():
+        users.settings_changed(ConfigNode.USERS, ConfigNode.sanitize(name), values)
+    return users
 
 
 class FixedSecret:
@@ -93,10 +105,12 @@ class LogsBroker:
         self.tasks = Tasks()
         self.logins = Logins(
             {"SASL": ListenerSecurity(("PLAIN", "SCRAM-SHA-256"), {"ann": "secret"})},
-            dict,
+            scram_users({}),
             self.rng,
             self.clock,
         )
+        self.audited = Records()
+        self.audit = audit_log(self.audited, self.clock, self.tasks)
         self.advertised: dict[str, tuple[str, int]] = {}
         self.held: list[tuple[int, Any]] = []
         self.files = SimFileSystem()

@@ -97,6 +97,49 @@ async def test_removing_a_quota_keeps_the_others() -> None:
         assert broker.quotas.book.applied(BYTES, "alice", "c") is None
 
 
+def removal(names: Names, *keys: str) -> AlterClientQuotasRequestEntryData:
+    """Remove keys of an entity, whose names may be any text."""
+    removed = entry(names)
+    removed.ops = [OpData(key=key, remove=True) for key in keys]
+    return removed
+
+
+@pytest.mark.parametrize("key", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("names", [{"user": "ann"}, {"user": "ann", "client-id": "c"}])
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_credential_is_not_a_quota(key: str, names: Names, validate_only: bool) -> None:
+    """It is stored beside a user's quotas, and another API with another right changes it."""
+    async with admin_broker() as broker:
+        path = "/".join(("ann", "clients", "c")[: 2 * len(names) - 1])
+        session = broker.world.tree.session()
+        await session.ensure(ConfigNode.path("users", path))
+        former = ConfigNode.encode({"SCRAM-SHA-256": "a", "SCRAM-SHA-512": "b", BYTES: "7"})
+        await session.set(ConfigNode.path("users", path), former)
+        invalid = [(ErrorCode.INVALID_REQUEST, names)]
+        removed = removal(names, BYTES, key)
+        assert await alter(broker, removed, validate_only=validate_only) == invalid
+        written = entry(names, **{key: 1.0})
+        assert await alter(broker, written, validate_only=validate_only) == invalid
+        assert await stored(broker, "users", path) == former.decode()
+
+
+@pytest.mark.parametrize("names", [{"user": "ann"}, {"client-id": "ann"}, {"ip": "10.0.0.1"}])
+async def test_only_quotas_are_removed(names: Names) -> None:
+    """Keys that an entity cannot have as a quota stay, also those of other programs."""
+    async with admin_broker() as broker:
+        ((kind, name),) = names.items()
+        entity_type = {"user": "users", "client-id": "clients", "ip": "ips"}[kind]
+        quota = "connection_creation_rate" if kind == "ip" else BYTES
+        keys = {quota, "scram-sha-256", "SCRAM-SHA-1", "retention.ms", "", " ", f"{quota} "}
+        session = broker.world.tree.session()
+        path = ConfigNode.path(entity_type, str(name))
+        await session.ensure(path)
+        await session.set(path, ConfigNode.encode(dict.fromkeys(keys, "7")))
+        assert await alter(broker, removal(names, *keys)) == [(ErrorCode.NONE, names)]
+        left = ConfigNode.decode("", (await stored(broker, entity_type, str(name))).encode())
+        assert left.keys() == keys - {quota}
+
+
 async def test_validate_only_changes_nothing() -> None:
     """The response still reports invalid quotas."""
     async with admin_broker() as broker:

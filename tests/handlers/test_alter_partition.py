@@ -49,6 +49,14 @@ def only(response: object) -> AlterPartitionResponsePartitionData:
     return partition
 
 
+async def test_unknown_recovery_state_is_refused() -> None:
+    """Otherwise a leader that has not recovered would count as recovered (KIP-704)."""
+    async with admin_broker() as admin:
+        proposal = request(admin, await three(admin), 1, leader_recovery_state=2)
+        response = await alter_partition.handle(admin.context(3), proposal)
+        assert (response.error_code, response.topics) == (ErrorCode.INVALID_REQUEST, [])
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_an_isr_is_stored_and_every_broker_hears_of_it(version: int) -> None:
     """The response has the new partition epoch; replicas get no LeaderAndIsr."""

@@ -122,6 +122,17 @@ async def test_renewers_are_users(broker: LogsBroker) -> None:
     assert response.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
 
 
+@pytest.mark.parametrize("kind", ["", "user", "Group", "User:team"])
+async def test_owner_is_a_user(broker: LogsBroker, kind: str) -> None:
+    """Without an authorizer, too: a client with the token would be the user of the owner's name."""
+    tokens = await issue_tokens(broker)
+    request = creation(owner_principal_type=kind, owner_principal_name="admin")
+    response = await send(broker, create_delegation_token, request, login(broker, "ann"), 3)
+    assert response.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+    assert (response.principal_type, response.principal_name) == (kind, "admin")
+    assert tokens.describe(None) == []
+
+
 async def test_broker_without_a_secret_key_issues_no_tokens(broker: LogsBroker) -> None:
     """The response has the user, and no times."""
     response = await send(broker, create_delegation_token, creation(), login(broker, "ann"), 3)

@@ -176,7 +176,7 @@ async def test_last_epoch_is_followed_by_another_producer_id():
     """Its first transaction begins with epoch 0, and the old id is not used again."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        for shard in broker.transactions._runtime.shards():
+        for shard in broker.transactions.runtime.shards():
             for name, actual in list(shard[1].transactions.items()):
                 shard[1].transactions[name] = replace(actual, producer_epoch=EPOCH_MAX - 1)
         last = producer._replace(producer_epoch=EPOCH_MAX - 1)

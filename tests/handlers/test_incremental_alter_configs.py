@@ -6,8 +6,11 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.options import Snapshot
+from ottla.cluster.znodes import ConfigNode
 from ottla.controller.planning.requests import Alteration, TopicRequest
+from ottla.server.handlers import alter_configs as alter_configs_handler
 from ottla.server.handlers import incremental_alter_configs
+from ottla.wire.messages import alter_configs
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -56,6 +59,36 @@ async def test_topic_setting_applies_when_the_response_is_sent() -> None:
         assert changes == [("t", 5)]
         await alter(broker, resource(TOPIC, "t", ("retention.ms", DELETE, None)))
         assert changes[1:] == [("t", 604_800_000)]
+
+
+@pytest.mark.parametrize(
+    "name", ["ann", "users/ann", "../users/ann", "t/../../users/ann", "<default>", "..", ""]
+)
+async def test_no_resource_reaches_the_settings_of_users(name: str) -> None:
+    """Quotas and credentials of users have APIs of their own; neither do AlterConfigs."""
+    async with admin_broker() as broker:
+        session = broker.world.tree.session()
+        before = {}
+        for user in ("ann", ConfigNode.DEFAULT):
+            path = ConfigNode.path(ConfigNode.USERS, user)
+            await session.ensure(path)
+            before[path] = ConfigNode.encode({"SCRAM-SHA-256": "a", "producer_byte_rate": "7"})
+            await session.set(path, before[path])
+        for key in ("SCRAM-SHA-256", "producer_byte_rate"):
+            for kind in range(-1, 65):
+                await alter(broker, resource(kind, name, (key, SET, "b"), ("x", DELETE, None)))
+                await alter(broker, resource(kind, name, (key, DELETE, None)))
+                replaced = alter_configs.AlterConfigsResource(
+                    resource_type=kind,
+                    resource_name=name,
+                    configs=[alter_configs.AlterableConfig(name=key, value="b")],
+                )
+                replacement = alter_configs.AlterConfigsRequest(resources=[replaced])
+                await alter_configs_handler.handle(broker.context(1), replacement)
+        assert {path: (await session.get(path))[0] for path in before} == before
+        assert await session.children(ConfigNode.type_path(ConfigNode.USERS)) == sorted(
+            path.rpartition("/")[2] for path in before
+        )
 
 
 async def test_lists_are_appended_to() -> None:

@@ -61,6 +61,15 @@ async def test_a_new_partition_is_created_and_led(broker: LogsBroker, version: i
     assert broker.replicas.get("t", 1).is_leader
 
 
+async def test_unknown_recovery_state_is_refused(broker: LogsBroker) -> None:
+    """Nothing of the request is applied."""
+    topic = broker.create("t")
+    wrong = request(topic, is_new=True)
+    wrong.topic_states[0].partition_states[0].leader_recovery_state = 2
+    response = await broker.ask(leader_and_isr, wrong, 7)
+    assert (response.error_code, response.topics) == (ErrorCode.INVALID_REQUEST, [])
+
+
 async def test_leadership_moves_to_another_broker(broker: LogsBroker) -> None:
     """A later leader epoch makes this broker a follower; an earlier one is refused."""
     topic = broker.create("t", replicas=(NODE, OTHER))

@@ -137,7 +137,7 @@ async def restarted(broker):
     partition = broker.groups.partition_for("g")
     broker.groups.unload(partition)
     broker.groups.load(partition, 3)
-    while isinstance(broker.groups._runtime.find(partition), ErrorCode):
+    while isinstance(broker.groups.runtime.find(partition), ErrorCode):
         await asyncio.sleep(0)
 
 
@@ -157,7 +157,7 @@ async def test_groups_survive_a_bad_record():
             )
             coordinator.unload(number)
             coordinator.load(number, 3)
-            while coordinator._runtime.find(number) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            while coordinator.runtime.find(number) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 await asyncio.sleep(0)
             assert coordinator.skipped_count == 1
         assert await broker.end(producer, version=5) == 0
@@ -270,7 +270,7 @@ async def test_loading_error_depends_on_the_version(version, code, monkeypatch):
         producer = await broker.producer()
         await add(broker, producer)
         loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        monkeypatch.setattr(broker.groups._runtime, "_active", refuse(loading))
+        monkeypatch.setattr(broker.groups.runtime, "_active", refuse(loading))
         assert await commit(broker, producer, (0, 7), version=version) == [code]
 
 

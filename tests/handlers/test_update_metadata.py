@@ -204,3 +204,12 @@ async def test_an_introduction_names_brokers_only(broker: LogsBroker) -> None:
     assert not await broker.notices.wait_until_informed(0)
     await broker.ask(update_metadata, request(ClusterImage(), after), 8)
     assert await broker.notices.wait_until_informed(1)
+
+
+async def test_unknown_security_protocol_is_refused(broker: LogsBroker) -> None:
+    """Its listener must not look like one in plain text."""
+    (request,) = requests(ClusterImage(), ClusterImage().with_brokers(BROKERS), 9)
+    request.live_brokers[0].endpoints[0].security_protocol = 4
+    response = await broker.ask(update_metadata, request, 8)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert broker.image.broker(3) is None

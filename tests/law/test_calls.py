@@ -53,7 +53,10 @@ _FILE_CALLS = ("os.open", "os.read", "os.write", "os.pread", "os.rename", "os.re
 
 
 # The ports themselves: they access the machine.
-PORTS = ("ottla/base/clock.py", "ottla/base/rng.py", "ottla/base/files.py", "ottla/net/listener.py")
+PORTS = (
+    *("ottla/base/clock.py", "ottla/base/rng.py", "ottla/base/files.py", "ottla/net/listener.py"),
+    "ottla/net/admission/hellos.py",
+)
 
 
 def _broker_world() -> Iterator[source.Source]:

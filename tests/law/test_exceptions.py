@@ -8,8 +8,9 @@ LONGEST = {
     "test-sleeps": 3,
     "class-lines": 0,
     "public-methods": 2,
-    "imports-by-name": 10,
-    "inner-imports": 4,
+    "layers-by-name": 2,
+    "imports-by-name": 1,
+    "inner-imports": 0,
 }
 
 

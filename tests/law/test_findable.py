@@ -1,7 +1,8 @@
-"""The tests of a module are found from its name: in the mirror tests/unit, or in a table.
+"""The tests of a module are found from its name: in tests/unit or tests/integration, or in a table.
 
-The tests of `ottla/a/b/c.py` are in `tests/unit/a/b/test_c.py` or `tests/unit/a/test_b_c.py`, those
-of a handler in tests/handlers, and the messages are covered by tests/wire.
+Both trees mirror `ottla`: the tests of `ottla/a/b/c.py` are in `tests/unit/a/b/test_c.py` or
+`tests/unit/a/test_b_c.py`, and those that need a broker or a process in the file of this name below
+tests/integration. The tests of a handler are in tests/handlers, and tests/wire covers the messages.
 tests/law/tests_of_packages.toml lists for each package the tests of its other modules.
 """
 
@@ -11,7 +12,7 @@ from pathlib import PurePosixPath
 
 from tests.law import source
 
-_UNIT = "tests/unit"
+_TREES = ("tests/unit", "tests/integration")
 
 
 @functools.cache
@@ -28,7 +29,8 @@ def _has_mirror(path: PurePosixPath) -> bool:
     if path.parts[1:3] == ("server", "handlers"):
         return (source.ROOT / "tests/handlers" / f"test_{path.stem}.py").exists()
     names = (
-        source.ROOT.joinpath(_UNIT, *folders[:depth], f"test_{'_'.join(rest)}.py")
+        source.ROOT.joinpath(tree, *folders[:depth], f"test_{'_'.join(rest)}.py")
+        for tree in _TREES
         for depth in range(1, len(folders) + 1)
         for rest in ((path.stem,), (*folders[depth:], path.stem))
     )

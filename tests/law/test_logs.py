@@ -32,3 +32,13 @@ def test_log_lines_are_events_with_fields() -> None:
         )
         == []
     )
+
+
+def test_peers_cannot_flood_the_log_through_a_connection() -> None:
+    """Peers can provoke every line of ottla.net, so all its loggers have a limited rate."""
+    offences = {
+        item.path: "getLogger"
+        for item in source.sources()
+        if item.path.startswith("ottla/net/") and "getLogger" in item.text
+    }
+    assert source.complaints("provoked-loggers", offences, "Use logs.provoked_logger:") == []

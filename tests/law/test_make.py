@@ -22,7 +22,7 @@ def _commands(*words: str) -> list[str]:
 def test_arguments_reach_pytest(target: str) -> None:
     """ARGS are the last arguments, TESTS the selected files."""
     command = _commands(target, "TESTS=tests/unit", "ARGS=-x -k word")[-1]
-    assert "-m pytest " in command
+    assert "-m tests.run " in command
     assert command.endswith(" tests/unit -x -k word")
 
 

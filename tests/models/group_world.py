@@ -94,7 +94,7 @@ class GroupWorld(RuleBasedStateMachine):
         """The coordinator's only partition; None if it is not loaded."""
         if self.epoch == 1:
             return None
-        shard = self.coordinator._runtime.find(0)
+        shard = self.coordinator.runtime.find(0)
         return None if isinstance(shard, ErrorCode) else shard
 
     def _loaded(self):

@@ -61,7 +61,7 @@ class ConsumerGroupModel(GroupWorld):
         self._is_settled()
 
     def _is_settled(self):
-        shard = self.coordinator._runtime.find(0)
+        shard = self.coordinator.runtime.find(0)
         group = shard.consumers.get("g") or shard.group("g")
         if not self.clients:
             assert group is None or not group.members

@@ -187,9 +187,9 @@ async def test_committed_records_survive_elections_and_replicas_converge(seed: i
     assert sorted(trial.decision.isr) == list(BROKERS)
 
 
-async def find_loss() -> int | None:
-    """Return the first seed whose history violates an assertion."""
-    for seed in range(SEEDS_MAX):
+async def find_loss(first: int = 0) -> int | None:
+    """Return a seed whose history violates an assertion; the search begins with the seed `first`."""
+    for seed in (*range(first, SEEDS_MAX), *range(first)):
         try:
             await run(seed)
         except AssertionError:
@@ -228,6 +228,7 @@ async def test_the_model_finds_a_leader_that_commits_without_the_joining_member(
             self.joining = joining
 
     monkeypatch.setattr(IsrMachine, "advance", advance)
-    seed = await find_loss()
+    # Such histories are rare: seed 189 has one.
+    seed = await find_loss(180)
     print(f"seed={seed}")
     assert seed is not None

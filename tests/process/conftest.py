@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from ottla.testing.process import BrokerProcess
-from tests.compat import java
-from tests.process.broker_cluster import campaign
 from tests.process.load import JavaLoad, Load, Producing
 
 _java = pytest.param(
     "java",
     marks=[
-        campaign,
+        pytest.mark.nightly("[librdkafka]"),
         pytest.mark.compat,
-        pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+        pytest.mark.needs("java"),
     ],
 )
 
@@ -30,7 +28,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 @pytest.fixture(params=["librdkafka", _java])
 def producing(request: pytest.FixtureRequest, tmp_path: Path) -> Producing:
-    """Return the load of librdkafka; in campaigns also that of the Java client."""
+    """Return the load of librdkafka; in `make nightly` also that of the Java client."""
     if request.param == "librdkafka":
         return Load
     return functools.partial(JavaLoad, folder=tmp_path)

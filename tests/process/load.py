@@ -19,13 +19,14 @@ import confluent_kafka
 
 from tests.compat import java
 
-RATE = 2000
+# Faults need records to be written all the time, not many of them.
+RATE = 1000
 PARTITIONS = 12
-_TICK_S = 0.01
+_TICK_S = 0.02
 _PADDING = b" " * 1000
 _PATIENCE_S = 60.0
 # The first acknowledgements wait for metadata and a producer id.
-_WARM = 200
+_WARM = 100
 _EOF = confluent_kafka.KafkaError._PARTITION_EOF
 
 # Number of each record by partition and offset.
@@ -61,7 +62,7 @@ class Load:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "acks": "all",
-                "linger.ms": 5,
+                "linger.ms": 20,
                 "reconnect.backoff.max.ms": 500,
                 "socket.timeout.ms": 10_000,
                 "log_level": 0,

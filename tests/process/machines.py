@@ -4,12 +4,11 @@ The rules that cut are inside the namespaces, so that they end with them. Needs 
 """
 
 import contextlib
-import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator, Sequence
 
-import pytest
+from tests.runs import needs
 
 # A network that is not routed (RFC 5737, TEST-NET-2).
 _NETWORK = "198.51.100"
@@ -77,18 +76,15 @@ class Machines:
 
 @contextlib.contextmanager
 def machines(*numbers: int) -> Iterator[Machines]:
-    """Yield machines that exist until the end of the block; skip the test if they cannot be
-    created.
-    """
-    for program in ("ip", "iptables"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+    """Yield machines that exist until the end of the block; skip the test without privileges."""
     result = Machines(numbers)
     try:
         try:
             result.open()
-        except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"network namespaces are not permitted here: {error}")
+        except subprocess.CalledProcessError as error:
+            needs.not_permitted("namespaces", error.stderr.decode())
+        except OSError as error:
+            needs.not_permitted("namespaces", str(error))
         yield result
     finally:
         result.close()

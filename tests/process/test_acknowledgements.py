@@ -39,6 +39,8 @@ from ottla.wire.messages.produce import (
 from tests import strace
 from tests.handlers.logs import batch
 
+pytestmark = pytest.mark.slow
+
 OFFSETS = "offsets.topic.num.partitions"
 TRANSACTIONS = "transaction.state.log.num.partitions"
 FIRST_SEGMENT = f"{0:020d}.log"

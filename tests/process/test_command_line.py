@@ -1,6 +1,7 @@
 """The `ottla` command in shells and scripts: pipes, signals, start-up time."""
 
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import sys
 import pytest
 
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
+
+pytestmark = pytest.mark.slow
 
 
 def _best_seconds(words: list[str]) -> float:
@@ -37,8 +40,8 @@ def test_records_pass_through_a_pipeline(broker: BrokerProcess) -> None:
     at = ("-b", broker.bootstrap)
     run_command("produce", "a", "-K:", *at, stdin=b"k1:v1\nk2:v2\n")
     pipeline = (
-        f"{sys.executable} -c '{COMMAND[2]}' consume a -e -K: -b {broker.bootstrap} | "
-        f"{sys.executable} -c '{COMMAND[2]}' produce b -K: -b {broker.bootstrap}"
+        f"{shlex.join(COMMAND)} consume a -e -K: -b {broker.bootstrap} | "
+        f"{shlex.join(COMMAND)} produce b -K: -b {broker.bootstrap}"
     )
     subprocess.run(pipeline, shell=True, check=True, timeout=30)
     assert run_command("consume", "b", "-e", "-K", "=", *at).stdout == b"k1=v1\nk2=v2\n"
@@ -50,7 +53,7 @@ def test_consume_ends_when_the_pipe_is_closed(broker: BrokerProcess) -> None:
     lines = b"".join(b"%d %s\n" % (number, b"x" * 1000) for number in range(3000))
     run_command("produce", "a", *at, stdin=lines)
     done = subprocess.run(
-        f"{sys.executable} -c '{COMMAND[2]}' consume a -b {broker.bootstrap} | head -c 2; "
+        f"{shlex.join(COMMAND)} consume a -b {broker.bootstrap} | head -c 2; "
         'echo " ${PIPESTATUS[0]}"',
         shell=True,
         executable="/bin/bash",

@@ -15,6 +15,8 @@ from ottla.testing.process import COMMAND, run_command
 from tests.certificates import self_signed
 from tests.console.session import ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 _ADDRESS = re.compile(
     r"The console is on (http://127\.0\.0\.1:\d+): log in as admin with the one-time password (\S+)\n"
 )
@@ -154,3 +156,35 @@ def test_a_console_of_its_own_resets_a_lost_password(tmp_path: Path) -> None:
     assert done.stdout.decode().startswith("The one-time password of admin is ")
     assert run_command(*arguments, "--reset-password", "nobody").returncode == 1
     assert run_command(*arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("up", "--port", "0", "--console", "--console-host", "0.0.0.0"),
+        ("console", "--cluster", "local=127.0.0.1:1", "--console-host", "0.0.0.0"),
+    ],
+    ids=["up", "console"],
+)
+def test_address_without_encryption_must_be_allowed(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """The error says what to do; with the option, or in console.toml, each start warns."""
+    data = tmp_path / "data"
+    words = [*arguments, "--console-port", "0", "--data", str(data)]
+    done = run_command(*words)
+    assert done.returncode == 1
+    assert "passwords and sessions" in done.stderr.decode()
+    assert "--insecure" in done.stderr.decode()
+    assert not (data / "console.sqlite3").exists()
+    option = "--console-insecure" if arguments[0] == "up" else "--insecure"
+    with started(*words, option) as process:
+        url, _ = read_address(process)
+        assert ConsoleSession(url).get("/login").status == 200
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert "Warning: the console does not encrypt: on 0.0.0.0" in errors
+    (data / "console.toml").write_text("[server]\nallow_insecure = true\n")
+    with started(*words) as process:
+        assert process.stderr is not None
+        assert any("Warning: the console does not encrypt" in line for line in process.stderr)

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.process.broker_cluster import BrokerCluster
 from tests.process.zookeeper_servers import zookeeper
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("zookeeper")]
 _SECONDS = 20
 _OPTIONS = {"zookeeper.session.timeout.ms": "18000"}
 

@@ -20,7 +20,6 @@ from tests.process.broker_cluster import (
     GROUP_KEY,
     TRANSACTION_KEY,
     BrokerCluster,
-    campaign,
     coordinator,
     wait,
 )
@@ -34,7 +33,7 @@ _OUTPUTS = 3
 _TRANSACTIONS = 24
 needs_java = (
     pytest.mark.compat,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 )
 
 
@@ -154,11 +153,12 @@ class Seen:
             self.offsets[partition] = max(offset, self.offsets.get(partition, 0))
 
 
+_repeated = pytest.mark.nightly("[Member-4-consumer]")
 GROUPS = [
-    pytest.param(Member, 20, "classic", marks=campaign),
+    pytest.param(Member, 20, "classic", marks=_repeated),
     (Member, 4, "consumer"),
-    pytest.param(JavaMember, 2, "classic", marks=[campaign, *needs_java]),
-    pytest.param(JavaMember, 2, "consumer", marks=[campaign, *needs_java]),
+    pytest.param(JavaMember, 2, "classic", marks=[_repeated, *needs_java]),
+    pytest.param(JavaMember, 2, "consumer", marks=[_repeated, *needs_java]),
 ]
 
 
@@ -174,7 +174,7 @@ def test_group_continues_when_its_coordinator_is_killed(
             members += [kind(cluster.bootstrap, protocol, seen) for _ in range(count)]
             for _ in range(2):
                 before = seen.count
-                wait(lambda before=before: seen.count > before + 2000, "members read")  # type: ignore[misc]
+                wait(lambda before=before: seen.count > before + 1000, "members read")  # type: ignore[misc]
                 victim = coordinator(cluster, GROUP, GROUP_KEY)
                 acknowledged = dict(seen.offsets)
                 cluster.kill(victim)
@@ -338,7 +338,10 @@ def read_committed(bootstrap: str) -> list[list[int]]:
     return rows
 
 
-@campaign
+@pytest.mark.nightly(
+    "tests/process/test_coordinators.py"
+    "::test_transactions_are_atomic_when_their_coordinator_is_killed"
+)
 @pytest.mark.parametrize("client", ["librdkafka", pytest.param("4.3.0", marks=needs_java)])
 def test_every_input_has_one_output_when_the_coordinator_is_killed(
     tmp_path: Path, client: str

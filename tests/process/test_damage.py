@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from tests import strace
-from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
+from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, wait
 from tests.process.load import PARTITIONS, Producing
+from tests.runs import needs
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
 _DISK_BYTES = 256 << 20
+_ONE_BROKER = (
+    "tests/robustness/test_failing_disks.py"
+    "::test_failed_disk_takes_its_directory_offline_and_loses_nothing"
+)
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     command = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     if done.returncode:
-        pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
+        needs.not_permitted("mount", done.stderr)
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True, timeout=10)
 
@@ -45,6 +50,7 @@ def leads(cluster: BrokerCluster, number: int) -> bool:
     return not rows or any(row.leader == number for row in rows)
 
 
+@pytest.mark.needs("mount")
 def test_full_disk_moves_leadership_and_loses_nothing(
     small_disk: Path, cluster: BrokerCluster, producing: Producing
 ) -> None:
@@ -52,7 +58,7 @@ def test_full_disk_moves_leadership_and_loses_nothing(
     (scenario 11).
     """
     with producing(cluster.bootstrap, TOPIC) as load:
-        load.wait_for(2000)
+        load.wait_for(1000)
         assert leads(cluster, 1)
         filler = small_disk / "filler"
         with filler.open("wb") as file, pytest.raises(OSError, match="No space"):
@@ -60,7 +66,7 @@ def test_full_disk_moves_leadership_and_loses_nothing(
                 file.write(bytes(1 << 20))
                 file.flush()
         wait(lambda: not leads(cluster, 1), "other brokers lead")
-        load.wait_for(4000)
+        load.wait_for(1500)
         filler.unlink()
         if not cluster.has_ended(1):
             cluster.kill(1)
@@ -70,6 +76,8 @@ def test_full_disk_moves_leadership_and_loses_nothing(
     cluster.verify(TOPIC)
 
 
+@pytest.mark.needs("mount")
+@pytest.mark.nightly(_ONE_BROKER)
 def test_one_full_directory_of_two_moves_only_its_leaders(
     small_disk: Path, tmp_path: Path, producing: Producing
 ) -> None:
@@ -81,7 +89,7 @@ def test_one_full_directory_of_two_moves_only_its_leaders(
         full = {int(path.name.rpartition("-")[2]) for path in small_disk.glob(f"{TOPIC}-*")}
         assert 0 < len(full) < PARTITIONS
         with producing(cluster.bootstrap, TOPIC) as load:
-            load.wait_for(2000)
+            load.wait_for(1000)
             partitions = {
                 row.partition for row in cluster.partitions(TOPIC) if row.leader == 1
             } - full
@@ -92,7 +100,7 @@ def test_one_full_directory_of_two_moves_only_its_leaders(
                     file.write(bytes(1 << 20))
                     file.flush()
             wait(lambda: not _led_by_1(cluster) & full, "other brokers lead the full partitions")
-            load.wait_for(4000)
+            load.wait_for(1500)
             assert _led_by_1(cluster) == partitions
             filler.unlink()
             cluster.kill(1)
@@ -106,7 +114,8 @@ def _led_by_1(cluster: BrokerCluster) -> set[int]:
     return {row.partition for row in cluster.partitions(TOPIC, 2, 3) if row.leader == 1}
 
 
-@campaign
+@pytest.mark.nightly(_ONE_BROKER)
+@pytest.mark.needs("strace")
 def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster, producing: Producing) -> None:
     """After EIO from fsync the directory is offline: the leader moves (scenario 11)."""
     cluster.create_topic("synced", partitions=3, config={"flush.on.ack": "true"})
@@ -173,7 +182,7 @@ def test_damaged_files_are_rebuilt_from_the_log_and_the_leader(
     random.seed(1)
     with producing(cluster.bootstrap, TOPIC) as load:
         for number, names in zip(cluster.ids, grouped(list(DAMAGES), 2), strict=True):
-            load.wait_for(1500)
+            load.wait_for(750)
             cluster.kill(number)
             for name in names:
                 DAMAGES[name](cluster.data(number))

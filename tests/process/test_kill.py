@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
+from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, wait
 from tests.process.load import Producing
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
+# Replicas that diverge under random elections.
+_MODEL = (
+    "tests/models/test_replication.py"
+    "::test_committed_records_survive_elections_and_replicas_converge"
+)
 
 
 @pytest.fixture
@@ -24,13 +29,13 @@ def cluster(tmp_path: Path) -> Iterator[BrokerCluster]:
 def test_leaders_killed_one_after_the_other_lose_nothing(
     cluster: BrokerCluster, producing: Producing
 ) -> None:
-    """Kill -9 of a leader, several times (scenario 1): acknowledgements pause at most 5 s."""
+    """Kill -9 of a leader, twice (scenario 1): acknowledgements pause at most 5 s."""
     with producing(cluster.bootstrap, TOPIC) as load:
-        for partition in range(3):
-            load.wait_for(3000)
+        for partition in range(2):
+            load.wait_for(1000)
             victim = cluster.leader(TOPIC, partition)
             cluster.kill(victim)
-            load.wait_for(2000)
+            load.wait_for(1000)
             cluster.start(victim)
             cluster.wait_in_sync(TOPIC)
     load.check(cluster.bootstrap)
@@ -38,14 +43,14 @@ def test_leaders_killed_one_after_the_other_lose_nothing(
     cluster.verify(TOPIC)
 
 
-@campaign
+@pytest.mark.nightly(_MODEL)
 def test_leader_killed_right_after_a_follower_has_restarted(
     cluster: BrokerCluster, producing: Producing
 ) -> None:
     """The follower truncates by leader epoch, not to its high watermark (scenario 2, KIP-101)."""
     with producing(cluster.bootstrap, TOPIC) as load:
         for partition in range(2):
-            load.wait_for(2000)
+            load.wait_for(1000)
             leader = cluster.leader(TOPIC, partition)
             follower = next(number for number in cluster.ids if number != leader)
             cluster.kill(follower)
@@ -59,12 +64,16 @@ def test_leader_killed_right_after_a_follower_has_restarted(
     cluster.verify(TOPIC)
 
 
+@pytest.mark.nightly(
+    "tests/unit/controller/test_all_brokers_killed.py"
+    "::test_two_of_three_brokers_are_enough_after_all_were_killed"
+)
 def test_all_brokers_killed_at_once(cluster: BrokerCluster, producing: Producing) -> None:
     """Restarted in any order, the partitions can be written when two are up (scenario 3)."""
     seed = random.randrange(1000)
     print(f"seed {seed}")
     with producing(cluster.bootstrap, TOPIC) as load:
-        load.wait_for(4000)
+        load.wait_for(2000)
         cluster.kill(*cluster.ids)
         first, second, third = random.Random(seed).sample(cluster.ids, 3)
         cluster.start(first)
@@ -77,7 +86,7 @@ def test_all_brokers_killed_at_once(cluster: BrokerCluster, producing: Producing
     cluster.verify(TOPIC)
 
 
-@campaign
+@pytest.mark.nightly(_MODEL)
 def test_three_leader_changes_with_different_survivors(
     cluster: BrokerCluster, producing: Producing
 ) -> None:

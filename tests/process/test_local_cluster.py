@@ -25,6 +25,8 @@ from ottla.cluster.zk.port import ConnectionSuspended, SessionState
 from ottla.testing.process import COMMAND, run_command
 from ottla.tools.broker.processes import free_port
 
+pytestmark = pytest.mark.slow
+
 _PATIENCE_S = 30.0
 
 

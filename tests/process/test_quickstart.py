@@ -12,7 +12,8 @@ import pytest
 
 from ottla.tools.broker.processes import free_port
 from ottla.tools.main import run
-from tests.process.test_zookeeper import why_not
+
+pytestmark = pytest.mark.slow
 
 # The settings of config/server.properties of 4.3.0, which has further comments.
 _KRAFT = """
@@ -165,7 +166,7 @@ def test_quickstart_of_apache_kafka_4(tmp_path: Path) -> None:
 
 
 @pytest.mark.compat
-@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.needs("zookeeper")
 def test_quickstart_of_apache_kafka_3_with_zookeeper(tmp_path: Path) -> None:
     """The broker registers in the ZooKeeper; both stop."""
     _install(tmp_path)

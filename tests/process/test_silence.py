@@ -10,20 +10,18 @@ from kazoo.client import KazooClient
 
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from tests.compat import java
 from tests.process.broker_cluster import (
     FAIL_OVER_S,
     PATIENCE_S,
     SESSION_MS,
     BrokerCluster,
-    campaign,
     wait,
 )
-from tests.process.load import JavaLoad, Producing
+from tests.process.load import RATE, JavaLoad, Producing
 from tests.process.machines import Machines, machines
 from tests.process.zookeeper_servers import ZooKeeper, zookeeper
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs("zookeeper")]
 TOPIC = "orders"
 # The machine on which ZooKeeper runs.
 _ZOOKEEPER = 9
@@ -53,6 +51,9 @@ def sleep_sessions(cluster: BrokerCluster, victim: int) -> None:
     wait(lambda: victim not in cluster.known(*others), f"broker {victim} is dropped")
 
 
+@pytest.mark.nightly(
+    "tests/sim/test_cluster_control.py::test_a_controller_that_was_replaced_is_fenced"
+)
 def test_paused_controller_writes_nothing_when_it_resumes(
     cluster: BrokerCluster, producing: Producing
 ) -> None:
@@ -64,7 +65,7 @@ def test_paused_controller_writes_nothing_when_it_resumes(
         took = wait(lambda: cluster.controller(*others) in others, "another controller")
         assert took <= FAIL_OVER_S
         second = cluster.controller(*others)
-        load.wait_for(5 * SESSION_MS // 2)
+        load.wait_for(5 * RATE * SESSION_MS // 4000)
         cluster.resume(first)
         wait(lambda: cluster.known() == set(cluster.ids), "the old controller is registered again")
         wait(lambda: cluster.controller(first) == second, "it follows the new controller")
@@ -93,7 +94,7 @@ def end_session(address: str, session_id: int) -> None:
     client.close()
 
 
-@campaign
+@pytest.mark.nightly("tests/sim/test_cluster_control.py::test_another_broker_becomes_controller")
 def test_controller_whose_session_has_ended_is_replaced(
     cluster: BrokerCluster, ensemble: ZooKeeper, producing: Producing
 ) -> None:
@@ -122,29 +123,33 @@ def test_controller_whose_session_has_ended_is_replaced(
     cluster.verify(TOPIC)
 
 
-@campaign
+@pytest.mark.nightly(
+    "tests/process/test_kill.py::test_leaders_killed_one_after_the_other_lose_nothing"
+)
 @pytest.mark.compat
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_java_producer_survives_kill_and_pause(cluster: BrokerCluster, tmp_path: Path) -> None:
     """No record of the Java client's idempotent producer is lost or duplicated."""
     with JavaLoad(cluster.bootstrap, TOPIC, tmp_path) as load:
-        load.wait_for(3000)
+        load.wait_for(1500)
         victim = cluster.leader(TOPIC)
         cluster.kill(victim)
-        load.wait_for(3000)
+        load.wait_for(1500)
         cluster.start(victim)
         cluster.wait_in_sync(TOPIC)
         silent = cluster.leader(TOPIC, 1)
         cluster.pause(silent)
         sleep_sessions(cluster, silent)
-        load.wait_for(3000)
+        load.wait_for(1500)
         cluster.resume(silent)
         cluster.wait_in_sync(TOPIC)
     load.check(cluster.bootstrap)
     cluster.verify(TOPIC)
 
 
-@campaign
+@pytest.mark.nightly(
+    "tests/sim/test_cluster_control.py::test_a_broker_restarts_faster_than_its_session_ends"
+)
 def test_broker_that_bounces_faster_than_its_session(
     cluster: BrokerCluster, producing: Producing
 ) -> None:
@@ -172,7 +177,7 @@ def test_records_are_written_while_zookeeper_is_down(
         processes = [cluster.process_id(number) for number in cluster.ids]
         ensemble.kill()
         # Longer than the sessions of the brokers.
-        load.wait_for(4 * SESSION_MS)
+        load.wait_for(2 * RATE * SESSION_MS // 1000)
         after = cluster.partitions(TOPIC)
         assert [(row.leader, row.isr) for row in after] == [(row.leader, row.isr) for row in before]
         ensemble.start()
@@ -211,18 +216,32 @@ def spread(tmp_path: Path, network: Machines) -> Iterator[BrokerCluster]:
             yield running
 
 
-CUTS = ["zookeeper", "followers", "one way", "controller"]
-
-
-@pytest.mark.parametrize("cut", ["all", *(pytest.param(cut, marks=campaign) for cut in CUTS)])
+@pytest.mark.needs("namespaces")
 def test_leader_that_is_cut_off_acknowledges_nothing_alone(
+    spread: BrokerCluster, network: Machines, producing: Producing
+) -> None:
+    """Clients still reach the leader, and no offset is acknowledged by two leaders (scenario 15)."""
+    check_cut_off(spread, network, "all", producing)
+
+
+@pytest.mark.nightly(
+    "tests/process/test_silence.py::test_leader_that_is_cut_off_acknowledges_nothing_alone"
+)
+@pytest.mark.needs("namespaces")
+@pytest.mark.parametrize("cut", ["zookeeper", "followers", "one way", "controller"])
+def test_leader_that_is_partly_cut_off_acknowledges_nothing_alone(
     spread: BrokerCluster, network: Machines, cut: str, producing: Producing
 ) -> None:
-    """Clients still reach the leader, and no offset is acknowledged by two leaders (scenario 15).
+    """A leader without ZooKeeper, or without its followers, acknowledges nothing alone, either.
 
     A controller that only ZooKeeper reaches stays the controller, as in Apache Kafka: the ISR then
     cannot shrink, and nothing is acknowledged until the network is whole again.
     """
+    check_cut_off(spread, network, cut, producing)
+
+
+def check_cut_off(spread: BrokerCluster, network: Machines, cut: str, producing: Producing) -> None:
+    """Cut a leader off while records are written, and fail if an acknowledged record is lost."""
     with producing(spread.bootstrap, TOPIC) as load:
         load.wait_for(1000)
         controller = spread.controller()
@@ -232,7 +251,7 @@ def test_leader_that_is_cut_off_acknowledges_nothing_alone(
         targets = {"zookeeper": [_ZOOKEEPER], "all": [_ZOOKEEPER, *others]}
         network.cut(victim, *targets.get(cut, others), is_one_way=cut == "one way")
         if cut != "controller":
-            load.wait_for(2000)
+            load.wait_for(1000)
         # Longer than the session and replica.lag.time.max.ms.
         wait(lambda: load.seconds_since_start() > 4 * SESSION_MS / 1000, "the cut has lasted")
         network.heal(victim)

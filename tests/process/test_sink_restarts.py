@@ -26,10 +26,12 @@ from ottla.streams.spark.connector.positions import Positions
 from ottla.testing.process import BrokerProcess
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_encoding import Rows
+from tests.process.broker_cluster import IS_CAMPAIGN
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-RESTARTS = 8
+# How often the broker is killed, and how often it is stopped.
+RESTARTS = 4 if IS_CAMPAIGN else 2
 TASKS = 2
 PARTITIONS = (0, 1)
 RECORDS = 3
@@ -122,11 +124,13 @@ def test_query_continues_while_its_broker_is_killed_and_stopped(tmp_path: Path) 
         query = _Query(broker.bootstrap)
         running: Future[int] = pool.submit(query.run)
         try:
-            for _ in range(RESTARTS):
+            ends = [broker.kill, broker.stop] * RESTARTS
+            chance.shuffle(ends)
+            for end in ends:
                 query.await_batch(running)
                 # At a random moment within the next batches.
                 query.stopping.wait(chance.random() / 2)
-                chance.choice((broker.kill, broker.stop))()
+                end()
                 broker.start()
         finally:
             query.stopping.set()

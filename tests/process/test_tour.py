@@ -20,12 +20,11 @@ from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.testing.process import COMMAND, ZooKeeperProcess
 from tests.law import source
-from tests.process.test_zookeeper import why_not
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.needs("zookeeper"),
 ]
 
 _PATIENCE_S = 60.0

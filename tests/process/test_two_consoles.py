@@ -19,6 +19,8 @@ from ottla.testing import Cluster
 from ottla.testing.process import COMMAND
 from tests.console.session import PASSWORD, ConsoleSession
 
+pytestmark = pytest.mark.slow
+
 _PATIENCE_S = 60
 _SENTENCE = "Another console of this folder samples live and sends its alerts"
 

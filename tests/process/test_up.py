@@ -21,6 +21,8 @@ from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 
+pytestmark = pytest.mark.slow
+
 
 def test_one_line_says_that_it_is_ready(tmp_path: Path) -> None:
     """The line has the address and the data directory; after it every client is served."""

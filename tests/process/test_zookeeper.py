@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.base.errors import ConfigError
 from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
@@ -26,17 +25,10 @@ from tests.process import zookeeper_servers as servers
 _CONNECT_REQUEST = struct.Struct(">iqiqi16s")
 
 
-def why_not() -> str | None:
-    try:
-        java_command()
-    except ConfigError as error:
-        return str(error)
-    return None
-
-
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.needs("zookeeper"),
+    pytest.mark.slow,
 ]
 
 
@@ -44,6 +36,13 @@ pytestmark = [
 def zookeeper(tmp_path: Path) -> Iterator[ZooKeeperProcess]:
     """One ZooKeeper."""
     with ZooKeeperProcess(tmp_path / "zookeeper") as running:
+        yield running
+
+
+@pytest.fixture(name="shared", scope="module")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    """One ZooKeeper for the tests that do not stop it."""
+    with ZooKeeperProcess(tmp_path_factory.mktemp("shared") / "zookeeper") as running:
         yield running
 
 
@@ -76,35 +75,35 @@ def test_zookeeper_is_stopped_by_its_folder(zookeeper: ZooKeeperProcess, tmp_pat
     assert run_command(*words).returncode == 1
 
 
-def test_folder_is_used_by_one_zookeeper(zookeeper: ZooKeeperProcess) -> None:
+def test_folder_is_used_by_one_zookeeper(shared: ZooKeeperProcess) -> None:
     """A second start in the same folder is refused, and the first one continues."""
-    words = ("--port", "0", "--data", str(zookeeper.data))
+    words = ("--port", "0", "--data", str(shared.data))
     second = run_command("zookeeper", "start", *words)
     assert (second.returncode, second.stdout) == (1, b"")
     assert b"stop that ZooKeeper with `ottla zookeeper stop --data" in second.stderr
-    assert _shell(zookeeper.connect, "ls", "/") == (0, "[zookeeper]\n", "")
+    assert _shell(shared.connect, "ls", "/zookeeper") == (0, "[config, quota]\n", "")
 
 
-def test_shell_reads_commands_and_continues_after_errors(zookeeper: ZooKeeperProcess) -> None:
+def test_shell_reads_commands_and_continues_after_errors(shared: ZooKeeperProcess) -> None:
     """Commands come from standard input; a failed one is reported and the next one runs."""
     code, output, errors = _shell(
-        zookeeper.connect, lines='create /a "two words"\nget /none\nget /a\nquit\nget /a\n'
+        shared.connect, lines='create /a "two words"\nget /none\nget /a\nquit\nget /a\n'
     )
     assert (code, output) == (0, "Created /a\ntwo words\n")
     assert errors == "Node does not exist: /none\n"
 
 
-def test_one_command_that_fails_ends_with_1(zookeeper: ZooKeeperProcess) -> None:
+def test_one_command_that_fails_ends_with_1(shared: ZooKeeperProcess) -> None:
     """The exit code 1 of a failed command lets scripts test for a node."""
     expected = (1, "", "ottla: Node does not exist: /none\n")
-    assert _shell(zookeeper.connect, "stat", "/none") == expected
+    assert _shell(shared.connect, "stat", "/none") == expected
 
 
-def test_shell_does_not_create_the_path_of_its_address(zookeeper: ZooKeeperProcess) -> None:
+def test_shell_does_not_create_the_path_of_its_address(shared: ZooKeeperProcess) -> None:
     """A mistyped one has no nodes, as in ZooKeeper's own shell."""
     expected = (1, "", "ottla: Node does not exist: /\n")
-    assert _shell(f"{zookeeper.connect}/mistyped", "ls", "/") == expected
-    assert "mistyped" not in _shell(zookeeper.connect, "ls", "/")[1]
+    assert _shell(f"{shared.connect}/mistyped", "ls", "/") == expected
+    assert "mistyped" not in _shell(shared.connect, "ls", "/")[1]
 
 
 def _granted_ms(address: str, timeout_ms: int) -> int:
@@ -118,14 +117,12 @@ def _granted_ms(address: str, timeout_ms: int) -> int:
     return int.from_bytes(response[8:12], "big")
 
 
-def test_sessions_are_as_long_as_clients_request(
-    zookeeper: ZooKeeperProcess, tmp_path: Path
-) -> None:
+def test_sessions_are_as_long_as_clients_request(shared: ZooKeeperProcess, tmp_path: Path) -> None:
     """Sessions of 18 s, the default of brokers, and of 30 s are granted in full."""
     with servers.zookeeper(tmp_path / "other") as other:
         granted = [
             _granted_ms(address, timeout_ms)
-            for address in (zookeeper.connect, other.address)
+            for address in (shared.connect, other.address)
             for timeout_ms in (18_000, 30_000)
         ]
     assert granted == [18_000, 30_000] * 2

@@ -12,11 +12,11 @@ import pytest
 
 from ottla.testing.process import COMMAND
 from ottla.tools.broker.processes import free_port
-from tests.process.test_zookeeper import why_not
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.needs("zookeeper"),
+    pytest.mark.slow,
 ]
 _SCRIPT = "from ottla.tools.scripts.entry import main; main({!r})"
 _START_S = 60

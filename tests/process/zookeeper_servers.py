@@ -8,9 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pytest
-
-from ottla.base.errors import ConfigError
 from ottla.tools.broker.processes import free_port
 from ottla.tools.zookeeper.java_server import LONGEST_SESSION_MS, java_command
 
@@ -76,11 +73,7 @@ class ZooKeeper:
 def zookeeper(
     folder: Path, host: str = "127.0.0.1", prefix: Sequence[str] = ()
 ) -> Iterator[ZooKeeper]:
-    """Run a ZooKeeper until the end of the block; skip the test without Java or PySpark's jars."""
-    try:
-        java_command()
-    except ConfigError as error:
-        pytest.skip(str(error))
+    """Run a ZooKeeper until the end of the block."""
     server = ZooKeeper(folder, host, prefix)
     try:
         server.start()

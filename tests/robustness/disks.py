@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import pytest
-
 from tests import strace
+from tests.runs import needs
 
 # The size of a small disk at first, and after it was enlarged.
 _SMALL, _LARGE = "6m", "200m"
@@ -49,7 +48,7 @@ class FullDisk:
         self.path = path
         done = _run("mount", "-t", "tmpfs", "-o", f"size={_SMALL}", "tmpfs", path)
         if done.returncode:
-            pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+            needs.not_permitted("mount", done.stderr)
 
     def serve(self, process_id: int, log: Path) -> None:
         """Do nothing: the disk fails by itself."""

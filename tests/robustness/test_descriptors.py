@@ -14,7 +14,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.robustness.conftest import Start
 from tests.robustness.test_slow_peers import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MIB = 1024 * 1024
 LIMIT = 256

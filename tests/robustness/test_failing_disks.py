@@ -16,7 +16,7 @@ from ottla.client.brokers import Brokers
 from ottla.testing.process import BrokerProcess
 from tests.robustness.disks import DeafDisk, FailingDisk, FullDisk, failing_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 # Far more than is needed to reach the failure.
 RECORDS = 600
@@ -25,7 +25,13 @@ FIRST_SEGMENT = f"{0:020d}.log"
 DURABLE = {"log.flush.on.ack": "true"}
 
 
-@pytest.fixture(params=[FullDisk, DeafDisk], ids=["full", "deaf"])
+_DISKS = [
+    pytest.param(FullDisk, id="full", marks=pytest.mark.needs("mount")),
+    pytest.param(DeafDisk, id="deaf", marks=pytest.mark.needs("strace")),
+]
+
+
+@pytest.fixture(params=_DISKS)
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FailingDisk]:
     """Return a disk that will fail."""
     with failing_disk(request.param, tmp_path / "disk") as result:

@@ -7,7 +7,7 @@ import pytest
 from bench import connections
 from tests.robustness.conftest import Start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 COUNT = 4_000
 KIB_EACH_MAX = 40

@@ -12,6 +12,8 @@ from ottla.storage.log import recovery
 from ottla.storage.log.recovery import Expectation, LoadProgress
 from tests.unit.storage.world import START_MS, World, make_batch
 
+pytestmark = pytest.mark.alone
+
 MIB = 1024 * 1024
 LOG_MIB = 40
 

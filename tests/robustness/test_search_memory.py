@@ -12,7 +12,7 @@ from ottla.testing.process import run_command
 from ottla.tools.broker.processes import free_port
 from tests.robustness.conftest import Start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MIB = 1024 * 1024
 TOPIC_BYTES = 64 * MIB

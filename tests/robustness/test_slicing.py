@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+import pytest
+
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import SeededRng
 from ottla.base.slices import SLICE_SECONDS, Slices
@@ -23,6 +25,8 @@ from tests.robustness.slicing import StepClock
 from tests.unit.controller.conftest import World as ControllerWorld
 from tests.unit.storage.compacted import Compacted
 from tests.unit.storage.world import patched
+
+pytestmark = pytest.mark.alone
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from ottla.client.brokers import Brokers
 from ottla.net.receiving import PREFIX_BYTES
 from tests.robustness.conftest import Start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MIB = 1024 * 1024
 FETCH_BYTES = MIB

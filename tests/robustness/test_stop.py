@@ -27,6 +27,8 @@ from ottla.wire.messages.join_group import (
 )
 from tests.robustness import bombs
 
+pytestmark = pytest.mark.alone
+
 MIB = 1024 * 1024
 LATEST = -1
 CLEAN_MARK = ".kafka_cleanshutdown"
@@ -136,6 +138,10 @@ def busy(tmp_path: Path):  # type: ignore[no-untyped-def]
         "log.cleaner.backoff.ms": "0",
         "log.segment.delete.delay.ms": "0",
         "group.initial.rebalance.delay.ms": "20000",
+        # The idle connections are from one address, and stay.
+        "max.unauthenticated.connections": "2000",
+        "max.unauthenticated.connections.per.ip": "2000",
+        "authentication.timeout.ms": "600000",
     }
     with ObservedBroker(settings, tmp_path / "data") as broker:
         created = Busy(broker, 1000)

@@ -345,7 +345,7 @@ class Scenario:
         line = Line(self.world, self.machine, "admin")
         await self._prepare(line)
         keeper = asyncio.ensure_future(self._keep_going())
-        async with asyncio.timeout(600):
+        async with asyncio.timeout(120):
             await asyncio.gather(*(worker.run() for worker in self.workers))
         keeper.cancel()
         self.machine.files.faults.lose_power_at(10**9)

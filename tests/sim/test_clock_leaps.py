@@ -14,6 +14,8 @@ from ottla.wire.messages import heartbeat, join_group, list_offsets, sync_group
 from . import brokers
 from .one_transaction import SETTINGS, TOPICS, Client, Later
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 MEMBERS = "members"

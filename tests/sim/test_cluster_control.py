@@ -37,6 +37,8 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, 
 
 from .cluster import HOST, PORT, SESSION_SECONDS, SimCluster
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 
 

@@ -5,7 +5,6 @@ The limits are simulated seconds; a session ends six seconds after its broker fa
 whose process has ended is noticed at once, a silent one when its session ends.
 """
 
-import os
 from typing import NamedTuple
 
 import pytest
@@ -14,6 +13,8 @@ from ottla.testing.sim.cluster.run import simulate
 from ottla.testing.sim.cluster.scenario import Fault, Schedule, parse
 
 from .cluster import SESSION_SECONDS
+
+pytestmark = pytest.mark.slow
 
 SEED = 7
 CLUSTER = """
@@ -90,13 +91,13 @@ CRITERIA = {
 QUICK = ("leaders are killed in turn", "all brokers lose power", "the controller's session expires")
 
 
-IN_CAMPAIGN = pytest.mark.skipif(
-    "OTTLA_CAMPAIGN" not in os.environ, reason="takes 3 s of CPU: part of `make campaign`"
-)
+# Each of the others lasts as long, and fails for the same mistakes in elections and recoveries.
+_TEST = "tests/sim/test_cluster_criteria.py::test_a_fault_stops_writes_for_a_limited_time"
+NIGHTLY = pytest.mark.nightly(_TEST)
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[IN_CAMPAIGN] * (name not in QUICK)) for name in CRITERIA]
+    "name", [pytest.param(name, marks=[NIGHTLY] * (name not in QUICK)) for name in CRITERIA]
 )
 def test_a_fault_stops_writes_for_a_limited_time(name: str) -> None:
     """No acknowledged record is lost, acknowledgements resume, and all replicas are in sync soon

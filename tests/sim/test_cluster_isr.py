@@ -16,6 +16,8 @@ from ottla.wire.messages.alter_partition_reassignments import (
 from .cluster import SimCluster
 from .test_cluster_replication import produce
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(4)
 # Less than replica.fetch.wait.max.ms: no replica waits for the next fetch of a follower.
 JOINING_SECONDS = 0.3

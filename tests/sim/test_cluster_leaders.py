@@ -32,6 +32,8 @@ from ottla.wire.messages.list_partition_reassignments import (
 
 from .cluster import SESSION_SECONDS, SimCluster
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 
 

@@ -7,6 +7,8 @@ from ottla.testing.sim.world import World
 
 from .cluster import HOST, SimCluster
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(20)
 FAULTS = 12
 PARTITIONS = 6

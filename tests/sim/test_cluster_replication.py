@@ -32,6 +32,8 @@ from ottla.wire.records.records import Record, encode_batch
 
 from .cluster import SimCluster
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 
 

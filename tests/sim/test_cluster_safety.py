@@ -1,7 +1,7 @@
 """Clusters under faults: no acknowledged record is lost, duplicated or reordered, and every cluster
 recovers.
 
-Each scenario is a file in `scenarios/`. The quick tests play one seed of each, `make test` `SEEDS`
+Each scenario is a file in `scenarios/`. `make test` plays one seed of each, `make nightly` `SEEDS`
 of them, and `make campaign SEEDS=5000` as many as it is given. Replay one: `python -m
 tests.sim.campaign replay SCENARIO SEED`.
 """
@@ -16,6 +16,8 @@ from ottla.testing.sim.cluster.scenario import KINDS, RECOVERY_SECONDS_MAX, load
 
 from .campaign import NAMES, SCENARIOS, Run, play
 
+pytestmark = pytest.mark.slow
+
 QUICK_SEEDS = 1
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "4"))
 # Runs of campaigns that have found a fault.
@@ -27,11 +29,19 @@ FOUND = (
     Run("disks", 4003),
 )
 
+
+def _marks(run: Run) -> list[pytest.MarkDecorator]:
+    """Return the marks of a run: the seeds of a scenario look for the same faults."""
+    if run in FOUND:
+        return [pytest.mark.slow]
+    return [pytest.mark.nightly(f"[{run.scenario}-0]")] * (run.seed >= QUICK_SEEDS)
+
+
 RUNS = [
     pytest.param(
         run,
         id=f"{run.scenario}-{run.seed}",
-        marks=[pytest.mark.slow] * (run.seed >= QUICK_SEEDS),
+        marks=_marks(run),
     )
     for run in (*(Run(name, seed) for name in NAMES for seed in range(SEEDS)), *FOUND)
 ]  # fmt: skip

@@ -30,6 +30,8 @@ from ottla.wire.messages.delete_topics import (
 from .cluster import HOST, SimCluster
 from .test_cluster_replication import produce
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(2)
 
 

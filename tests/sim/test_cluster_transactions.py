@@ -20,6 +20,8 @@ from ottla.wire.records.records import Record, encode_batch
 
 from .cluster import SimCluster
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 NAME = "tx"
 TOPIC = "t"

@@ -10,6 +10,8 @@ from ottla.cluster.zk.port import ConnectionSuspended, SessionLost, SessionState
 from ottla.testing.sim.coordination import HOST, SimCoordination, SimSession
 from ottla.testing.sim.world import World
 
+pytestmark = pytest.mark.slow
+
 TIMEOUT_MS = 6000
 SEEDS = range(3)
 

@@ -20,6 +20,8 @@ from ottla.testing.sim.files import SimFileSystem
 from ottla.wire.records import control
 from ottla.wire.records.records import Record, encode_batch, iterate_batches, iterate_records
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "2"))
 TOPIC_ID = bytes(range(16))
 START_MS = 1_700_000_000_000

@@ -20,6 +20,8 @@ from ottla.wire.records.records import Record, encode_batch
 from . import brokers
 from .one_transaction import SETTINGS, Client, Later
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 _WAITING = ("sync", "sync_directory", "replace")
 # All periodic work is done every second.

@@ -1,25 +1,24 @@
 """The cluster simulation finds bugs that are planted in the broker.
 
-The quick tests replay the recorded seeds of a few bugs, `make campaign` those of all; `python -m
+`make test` replays the recorded seeds of a few bugs, `make nightly` those of all; `python -m
 tests.sim.planted NAME` searches for the first seed that finds a bug.
 """
-
-import os
 
 import pytest
 
 from .planted import PLANTED, SEEDS_MAX, finding, play
 
-# Three of a second each: replication, durability, and the fence between controllers.
+pytestmark = pytest.mark.slow
+
+# Three of a second each: replication, durability, and the ISR that the controller stores.
 QUICK = ("truncate_to_high_watermark", "count_unflushed_records", "accept_stale_controllers")
 NEARBY = 10
-IN_CAMPAIGN = pytest.mark.skipif(
-    "OTTLA_CAMPAIGN" not in os.environ, reason="takes 3 s of CPU: part of `make campaign`"
-)
+# The simulation is tested, not the broker: it fails if a scenario no longer finds what it should.
+NIGHTLY = pytest.mark.nightly("tests/sim/test_planted_bugs.py::test_a_planted_bug_is_found")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[IN_CAMPAIGN] * (name not in QUICK)) for name in PLANTED]
+    "name", [pytest.param(name, marks=[NIGHTLY] * (name not in QUICK)) for name in PLANTED]
 )
 def test_a_planted_bug_is_found(name: str) -> None:
     """The recorded seed finds the bug or, if the code has changed since, one of the next or first

@@ -12,6 +12,8 @@ from . import brokers
 from .clients import TOPIC, judge, new_topic
 from .one_broker import SETTINGS
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 100_000
 BATCHES = 5
 SECONDS = 60

@@ -9,8 +9,14 @@ from ottla.coordinators.txn.shard import TransactionShard
 
 from .one_transaction import Scenario, played
 
+pytestmark = pytest.mark.slow
+
 # From the first partition to the last marker; the scenario makes fewer changes than that.
 CHANGES = range(1, 65)
+_SOME = (
+    "tests/sim/test_transaction_power_loss.py::"
+    "test_transaction_is_atomic_after_second_power_loss_during_recovery"
+)
 EVERYTHING = (["1"], ["1"], 1)
 NOTHING: tuple[list[str], list[str], int] = ([], [], -1)
 
@@ -41,7 +47,7 @@ def test_transaction_is_atomic_after_power_loss_at_any_step(is_commit: bool) -> 
 
 @pytest.mark.parametrize(
     "changes",
-    [CHANGES[::4], pytest.param(CHANGES, marks=pytest.mark.slow)],
+    [CHANGES[::4], pytest.param(CHANGES, marks=pytest.mark.nightly(_SOME))],
     ids=["some", "all"],
 )
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])

@@ -20,7 +20,9 @@ from ottla.wire.records.records import Record, encode_batch
 from .cluster import SimCluster
 from .one_transaction import SETTINGS
 
-HOUR_MS = 3_600_000
+pytestmark = pytest.mark.slow
+
+AGE_MS = 600_000
 MIB = 1024 * 1024
 UPKEEP = {
     "log.initial.task.delay.ms": "1000",
@@ -29,13 +31,13 @@ UPKEEP = {
     "log.cleaner.min.cleanable.ratio": "0.01",
 }
 # No upkeep in the first run.
-IDLE = {"log.initial.task.delay.ms": str(24 * HOUR_MS), "log.cleaner.enable": "false"}
+IDLE = {"log.initial.task.delay.ms": str(10 * AGE_MS), "log.cleaner.enable": "false"}
 SEGMENTS = {"segment.bytes": str(MIB)}
 HIGH_WATERMARKS = "/data/replication-offset-checkpoint"
 POLICIES: dict[str, Mapping[str, str]] = {
-    "time": {"retention.ms": str(HOUR_MS)},
+    "time": {"retention.ms": str(AGE_MS)},
     "size": {"retention.bytes": str(MIB)},
-    "compaction": {"cleanup.policy": "compact", "max.compaction.lag.ms": str(HOUR_MS)},
+    "compaction": {"cleanup.policy": "compact", "max.compaction.lag.ms": str(AGE_MS)},
 }
 
 
@@ -82,7 +84,7 @@ def test_an_idle_partition_is_cleaned_after_a_restart(policy: str, is_stored: bo
         await first.stop()
         if not is_stored:
             machine.files.remove(HIGH_WATERMARKS)
-        await machine.clock.sleep(2 * HOUR_MS / 1000)
+        await machine.clock.sleep(2 * AGE_MS / 1000)
         second = await start(machine)
         await machine.clock.sleep(60)
         after = log_of(second).size_bytes
@@ -111,7 +113,7 @@ def test_an_idle_follower_is_cleaned_after_a_restart(policy: str, is_stored: boo
         await cluster.stop(2)
         if not is_stored:
             cluster.machine(2).files.remove(HIGH_WATERMARKS)
-        await cluster.clock.sleep(2 * HOUR_MS / 1000)
+        await cluster.clock.sleep(2 * AGE_MS / 1000)
         cluster._settings |= UPKEEP | {"log.cleaner.enable": "true"}
         await cluster.start(2)
         await cluster.clock.sleep(60)

@@ -5,38 +5,23 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.streams.settings.java import find_java_home
-from ottla.streams.spark import session
-from ottla.streams.spark.session.class_archive import SHORT, archive_of, write_archive
 from ottla.testing.cluster import Cluster
+from tests.spark.programs import WAYS, Run, in_session, run_alone
+from tests.spark.sessions import shared_session, shorten_starts
 
 
 @pytest.fixture(scope="session", autouse=True)
-def archive() -> None:
-    """Write the archive of `ottla spark warm`, which shortens thirty program starts by 3 s each."""
-    java_home = find_java_home()
-    if not archive_of(java_home).is_file():
-        write_archive(java_home)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def short_options() -> Iterator[None]:
-    """Start the JVMs of programs with the options for short-running work, too.
-
-    Spark's scripts add these variables to the command lines of the launcher and the driver.
-    """
+def short_starts() -> Iterator[None]:
+    """Start Spark's processes in less time, also those of programs."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
-            patch.setenv(name, SHORT)
+        shorten_starts(patch)
         yield
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session with two cores and the format `ottla`."""
-    # Only the C1 compiler: these tests end before the better one pays off.
-    settings = {"spark.driver.extraJavaOptions": SHORT}
-    spark_session = session("ottla-tests", cores=2, settings=settings)
+    spark_session = shared_session()
     yield spark_session
     spark_session.stop()
 
@@ -51,3 +36,11 @@ def broker() -> Iterator[Cluster]:
     options = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "1000"}
     with Cluster(options=options) as cluster:
         yield cluster
+
+
+@pytest.fixture(params=WAYS)
+def run_program(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Run:
+    """A function that runs a program: in the tests' Spark session, or in a process of its own."""
+    if request.param == "program":
+        return run_alone
+    return in_session(request.getfixturevalue("spark"), capsys)

@@ -19,13 +19,12 @@ from typing import Any
 
 import confluent_kafka
 import psutil
-import pyspark
+from pyspark.find_spark_home import _find_spark_home
 
 from ottla.streams.settings.java import find_java_home
 
 ROOT = str(Path(__file__).parents[2])
 PATIENCE_S = 240.0
-_SPARK_HOME = Path(pyspark.__file__).parent
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile("Successfully registered with master")
@@ -163,7 +162,7 @@ def _or_empty(ask: Callable[[], Any]) -> Any:
 @contextmanager
 def local_cluster_url() -> Iterator[str]:
     """Yield the URL of a cluster that Spark starts with the driver; remove its executors' files."""
-    work = _SPARK_HOME / "work"
+    work = Path(_find_spark_home()) / "work"
     before = set(work.glob("app-*"))
     try:
         yield "local-cluster[2,1,1024]"
@@ -205,14 +204,14 @@ class StandaloneCluster:
     def _start(self, name: str, *words: str) -> Program:
         environment = {
             "JAVA_HOME": find_java_home(),
-            "SPARK_HOME": str(_SPARK_HOME),
+            "SPARK_HOME": _find_spark_home(),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             # The executors can import only the packages that they receive.
             "PYTHONPATH": "",
         }
-        command = [str(_SPARK_HOME / "bin" / "spark-class"), *words]
+        command = [str(Path(_find_spark_home()) / "bin" / "spark-class"), *words]
         self.programs.append(Program(command, self._folder / f"{name}.txt", environment))
         self.programs[-1].start()
         return self.programs[-1]

@@ -44,7 +44,7 @@ from ottla.testing.process import COMMAND
 from ottla.wire.records.murmur2 import murmur2
 from tests.spark import scenarios
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow, pytest.mark.alone]
 
 _TEXT = Serdes.string()
 _PATIENCE_S = 300.0

@@ -2,33 +2,29 @@
 
 import dataclasses
 import re
-import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ottla.streams import KafkaStreams, StreamsBuilder
 from ottla.streams.settings.application import AppSettings
 from tests.certificates import self_signed
+from tests.spark.programs import Run
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_the_program_runs_unchanged(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The output is that in its comment; the program uses the tests' Spark session."""
-    del spark
+def test_the_program_runs_unchanged(run_program: Run, tmp_path: Path) -> None:
+    """The output is that in its comment."""
     program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     (expected,) = re.findall(r"print\(.*\)  # (.*)", program)
-    path = tmp_path / "word_count.py"
-    path.write_text(program)
-    runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out.splitlines()[-1] == expected
+    (tmp_path / "word_count.py").write_text(program, encoding="utf-8")
+    assert run_program("word_count.py", folder=tmp_path).splitlines()[-1] == expected
 
 
 def test_every_setting_is_in_the_table() -> None:

@@ -14,7 +14,7 @@ from ottla.streams.expressions.columns import Column, coalesce, col, compiled, l
 from ottla.streams.spark.catalyst.column_types import RunsInPython, Scalar, Structure, type_of
 from ottla.streams.spark.catalyst.columns import Value, emit
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 _SCHEMA = (
     "key string, value struct<i: bigint, j: bigint, x: double, y: double, s: string, t: string, "

@@ -19,7 +19,7 @@ from ottla.testing.cluster import Cluster
 from ottla.testing.process import COMMAND
 from tests.spark import scenarios
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240), pytest.mark.slow, pytest.mark.alone]
 
 _MODULE = """
 from ottla.streams import Serdes, StreamsBuilder

@@ -1,6 +1,8 @@
 """A topology writes the same records on Spark as on the test driver and in Kafka Streams."""
 
+from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,26 +12,29 @@ from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.query import start_together
 from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.testing.cluster import Cluster
-from tests.process.broker_cluster import IS_CAMPAIGN
 from tests.spark import scenarios
 from tests.streams.staged import CLOCK, StagedRun
 from tests.streams.transcripts import NAMES, line, transcript
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
-_ROUNDS = 2
-# A micro-batch of all scenarios takes 2 s of CPU. tests/streams/test_staged.py replays all events
-# without Spark, and the first test below processes all of them in two micro-batches.
-_EVENTS = None if IS_CAMPAIGN else 12
+# A micro-batch of all scenarios takes 2 s of CPU. The first records are processed one by one, most
+# of the others at once, and the last ones after a restart. tests/streams/test_staged.py replays all
+# of them one by one without Spark.
+_SINGLE_RECORDS = 3
 # These are stateless, so each topic is processed independently.
 _UNORDERED = ("merge", "pattern")
+# Its buffer counts bytes, including the topic's name, and our names are longer.
+_COUNTS_BYTES = "suppress_bytes"
+# Otherwise a query would wait up to a tenth of a second, three times for each micro-batch.
+_TRIGGER = {"processingTime": "10 milliseconds"}
 
 
-def _rounds(name: str) -> list[dict[str, list[TopicRecord]]]:
-    """Return a scenario's input in two parts."""
+def _parts(name: str) -> list[dict[str, list[TopicRecord]]]:
+    """Return a scenario's input by micro-batch; the last one is processed after a restart."""
     records = scenarios.inputs(name)
-    middle = len(records) * 2 // 3
-    return [scenarios.by_topic(part) for part in (records[:middle], records[middle:])]
+    ends = [*range(_SINGLE_RECORDS + 1), len(records) * 2 // 3, len(records)]
+    return [scenarios.by_topic(records[first:end]) for first, end in pairwise(ends)]
 
 
 def _tick(number: int) -> TopicRecord:
@@ -40,7 +45,7 @@ def _tick(number: int) -> TopicRecord:
 def _expected(name: str) -> dict[str, list[ProducedRecord]]:
     """Return the records that the stages write without Spark, in the same micro-batches."""
     staged = StagedRun(scenarios.application(name), topics=scenarios.topics_of(name))
-    for number, part in enumerate(_rounds(name)):
+    for number, part in enumerate(_parts(name)):
         batch = {(topic, 0): rows for topic, rows in part.items()}
         staged.run({**batch, (CLOCK, 0): [_tick(number)]})
     return staged.produced
@@ -63,14 +68,17 @@ def test_all_recorded_scenarios_in_one_query(
     expected = {name: _expected(name) for name in NAMES}
     _prepare(broker, expected)
     applications = [scenarios.application(name) for name in NAMES]
-    settings = QuerySettings(broker.bootstrap, str(tmp_path), clock_topic=CLOCK)
-    for number in range(_ROUNDS):
-        records = {CLOCK: [_tick(number)]}
-        for name in NAMES:
-            records.update(_rounds(name)[number])
-        scenarios.produce(broker.bootstrap, records)
-        with start_together(applications, spark, settings) as query:
-            query.process_all_available()
+    settings = QuerySettings(broker.bootstrap, str(tmp_path), clock_topic=CLOCK, trigger=_TRIGGER)
+    batches = [{CLOCK: [_tick(number)]} for number in range(_SINGLE_RECORDS + 2)]
+    for name in NAMES:
+        for batch, part in zip(batches, _parts(name), strict=True):
+            batch.update(part)
+    with broker.admin() as brokers:
+        for group in (batches[:-1], batches[-1:]):
+            with start_together(applications, spark, settings) as query:
+                for batch in group:
+                    scenarios.produce_together(brokers, batch)
+                    query.process_all_available()
     wrong = {}
     for name, produced in expected.items():
         for topic, rows in produced.items():
@@ -81,6 +89,7 @@ def test_all_recorded_scenarios_in_one_query(
             if actual != known:
                 wrong[topic] = known, actual
     assert not wrong
+    assert not _differences_from_kafka(broker, _unclocked(), _SINGLE_RECORDS)
 
 
 def _record_of(name: str, event: str) -> tuple[str, TopicRecord]:
@@ -90,12 +99,19 @@ def _record_of(name: str, event: str) -> tuple[str, TopicRecord]:
     return f"{name}.{fields[1]}", TopicRecord(key, value, int(fields[3]))
 
 
-def _lines_by_topic(name: str) -> dict[str, list[str]]:
-    """Return the lines that a scenario wrote in Kafka Streams for the replayed events, by our
-    topics.
-    """
+def _unclocked() -> dict[str, list[str]]:
+    """Return the events of each scenario whose output does not depend on the wall clock."""
+    events = {name: [event for event, _ in transcript(name)[1]] for name in NAMES}
+    steps = {name: own for name, own in events.items() if not any("clock" in each for each in own)}
+    del steps[_COUNTS_BYTES]
+    assert len(steps) > 80
+    return steps
+
+
+def _lines_by_topic(name: str, count: int | None) -> dict[str, list[str]]:
+    """Return the lines that Kafka Streams wrote for a scenario's first events, by our topics."""
     entries: dict[str, list[str]] = {}
-    for _, lines in transcript(name)[1][:_EVENTS]:
+    for _, lines in transcript(name)[1][:count]:
         for text_line in lines:
             topic = text_line.split(" ")[1]
             ours = f"{name}-{topic[5:]}" if topic.startswith("test-") else f"{name}.{topic}"
@@ -103,30 +119,31 @@ def _lines_by_topic(name: str) -> dict[str, list[str]]:
     return entries
 
 
-@pytest.mark.slow
+def _differences_from_kafka(
+    broker: Cluster, names: Iterable[str], count: int | None = None
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Compare the records of the first events, or of all, with those of Kafka's transcripts."""
+    wrong = {}
+    for name in names:
+        for topic, lines in _lines_by_topic(name, count).items():
+            records = scenarios.read(broker.bootstrap, topic)[: count and len(lines)]
+            results = [line(ProducedRecord(topic, *record[:3], ())) for record in records]
+            if results != lines:
+                wrong[topic] = lines, results
+    return wrong
+
+
+@pytest.mark.nightly("tests/spark/test_equality.py::test_all_recorded_scenarios_in_one_query")
 @pytest.mark.timeout(3600)
 def test_spark_writes_the_same_as_kafka_streams_event_by_event(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Kafka's transcripts are replayed exactly, in micro-batches of one record per scenario.
-
-    `make test` replays their beginnings.
-    """
-    steps = {name: [event for event, _ in transcript(name)[1]] for name in NAMES}
-    steps = {
-        name: own[:_EVENTS]
-        for name, own in steps.items()
-        if not any("clock" in each for each in own)
-    }
-    # Its buffer counts bytes, including the topic's name, and our names are longer.
-    del steps["suppress_bytes"]
-    assert len(steps) > 80
+    """Kafka's transcripts are replayed exactly, in micro-batches of one record per scenario."""
+    steps = _unclocked()
     with Cluster() as broker:
         _prepare(broker, {name: _expected(name) for name in steps})
         applications = [scenarios.application(name) for name in steps]
-        # Otherwise the query would wait up to a tenth of a second, three times per event.
-        soon = {"processingTime": "10 milliseconds"}
-        settings = QuerySettings(broker.bootstrap, str(tmp_path), trigger=soon)
+        settings = QuerySettings(broker.bootstrap, str(tmp_path), trigger=_TRIGGER)
         with (
             start_together(applications, spark, settings) as query,
             broker.admin() as brokers,
@@ -135,11 +152,4 @@ def test_spark_writes_the_same_as_kafka_streams_event_by_event(
                 batch = (_record_of(*pair) for pair in zip(steps, events, strict=True))
                 scenarios.produce_together(brokers, scenarios.by_topic(batch))
                 query.process_all_available()
-        wrong = {}
-        for name in steps:
-            for topic, lines in _lines_by_topic(name).items():
-                records = scenarios.read(broker.bootstrap, topic)
-                results = [line(ProducedRecord(topic, *record[:3], ())) for record in records]
-                if results != lines:
-                    wrong[topic] = lines, results
-        assert not wrong
+        assert not _differences_from_kafka(broker, steps)

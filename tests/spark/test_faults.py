@@ -25,7 +25,7 @@ from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.spark import scenarios
 from tests.spark.processes import PATIENCE_S, Reader, committed, dice, reading, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.alone]
 
 _TEXT = Serdes.string()
 _START = 1_700_000_000_000

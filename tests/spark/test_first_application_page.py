@@ -3,11 +3,13 @@ Spark.
 """
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.spark.programs import Run, run_alone
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-application.md"
 _FILE = re.compile(r"[Ss]ave (?:this|it) as `(\w+\.py)`.*?```python\n(.*?)```", re.DOTALL)
@@ -21,29 +23,15 @@ def _save_files(folder: Path) -> dict[str, str]:
     return files
 
 
-def _run(folder: Path, *arguments: str) -> str:
-    """Run Python in a folder; return its standard output."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
-
-
 def test_the_test_of_the_page_passes(tmp_path: Path) -> None:
     """The topology produces the results that the page's own test expects."""
     assert list(_save_files(tmp_path)) == ["orders.py", "test_orders.py", "run_orders.py"]
-    assert "1 passed" in _run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in run_alone("pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_the_program_of_the_page_runs_on_spark(tmp_path: Path) -> None:
+def test_the_program_of_the_page_runs_on_spark(run_program: Run, tmp_path: Path) -> None:
     """The program prints the totals that its last comment shows."""
     (expected,) = re.findall(r"print\(.*\)  # (.*)", _save_files(tmp_path)["run_orders.py"])
-    assert _run(tmp_path, "run_orders.py").splitlines()[-1] == expected
+    assert run_program("run_orders.py", folder=tmp_path).splitlines()[-1] == expected

@@ -33,7 +33,7 @@ from ottla.streams.spark.query.query import start
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
 _TEXT = Serdes.string()
 _PAUSE = threading.Event()

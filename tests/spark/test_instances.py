@@ -19,7 +19,6 @@ from ottla.client.sender import ColumnSender
 from ottla.streams.application.election import group_of
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
-from tests.process.broker_cluster import campaign
 from tests.spark.app_driver import APPLICATION_ID, RECORDS_PER_BATCH
 from tests.spark.processes import (
     Program,
@@ -38,11 +37,11 @@ from tests.spark.processes import (
 )
 
 # Several JVMs start in sequence, which alone takes a minute on a busy machine.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.alone]
 
 PARTITIONS = 2
 WORDS = 10
-RECORDS = 12 * RECORDS_PER_BATCH
+RECORDS = 9 * RECORDS_PER_BATCH
 _START = 1_700_000_000_000
 # Return the path of the package in the process that runs it, and of the module itself.
 _MODULE = """
@@ -210,8 +209,11 @@ def _master(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
         yield standalone.url, standalone.programs
 
 
-# Spark's own tests use local-cluster; the executors are the same programs.
-@pytest.mark.parametrize("kind", [pytest.param("local-cluster", marks=campaign), "standalone"])
+# The executors are the same programs; local-cluster has master and workers in the driver.
+@pytest.mark.parametrize(
+    "kind",
+    ["local-cluster", pytest.param("standalone", marks=pytest.mark.nightly("[local-cluster]"))],
+)
 def test_executors_on_a_cluster_receive_the_code_and_can_be_killed(
     cluster: Cluster, tmp_path: Path, kind: str
 ) -> None:

@@ -11,7 +11,7 @@ from ottla.streams import Serdes, StreamsBuilder, Topology
 from ottla.streams.spark.query.query import start
 from ottla.testing.cluster import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
 _TEXT = Serdes.string()
 

@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(1200 if IS_CAMPAIGN else 300),
+    pytest.mark.alone,
 ]
 
 # A worker is killed before and after the driver; `make campaign` plays four such rounds.
@@ -49,6 +50,10 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.nightly(
+    "tests/spark/test_instances.py::"
+    "test_a_standby_takes_over_when_the_active_instance_is_paused_or_killed"
+)
 def test_nothing_is_lost_or_duplicated_while_workers_and_drivers_are_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -7,13 +7,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 MODES = ("644", "600", "755", "700", "444", "1777")
+
+
+def java(spark: SparkSession) -> Any:
+    """Return Spark's JVM."""
+    return spark._jvm
 
 
 def hadoop(spark: SparkSession) -> Any:
     """Return Hadoop's package of file systems in Spark's JVM."""
-    jvm: Any = spark._jvm
-    return jvm.org.apache.hadoop.fs
+    return java(spark).org.apache.hadoop.fs
 
 
 def files(spark: SparkSession) -> Any:
@@ -30,8 +36,7 @@ def context(spark: SparkSession) -> Any:
 
 def seconds_of_children(spark: SparkSession) -> float:
     """Return the CPU time of the child processes that Spark's JVM has waited for."""
-    jvm: Any = spark._jvm
-    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    pid = int(java(spark).java.lang.ProcessHandle.current().pid())
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
@@ -78,7 +83,7 @@ def test_files_are_written_and_renamed_without_processes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Fifty writes of the kind for an offset log use no CPU time of child processes."""
-    jvm, fs = spark._jvm, hadoop(spark)
+    jvm, fs = java(spark), hadoop(spark)
     assert jvm is not None
     file_context: Any = context(spark)
     overwrite = fs.Options.Rename.OVERWRITE

@@ -27,7 +27,7 @@ from ottla.testing.cluster import Cluster
 from ottla.testing.schema_registry import FakeSchemaRegistry
 from ottla.tools.scripts import entry
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
 
 def _pipeline(text: str) -> Pipeline:

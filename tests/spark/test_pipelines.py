@@ -11,14 +11,15 @@ from pyspark.sql import functions as sql
 from ottla.client.table import read_table
 from ottla.testing.cluster import Cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 COUNT = 5000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def _numbers(spark: SparkSession, count: int = COUNT) -> DataFrame:
+def _numbers(spark: SparkSession, count: int = COUNT, first: int = 0) -> DataFrame:
     """Return rows with keys, some headers, and nulls."""
-    rows = spark.range(count)
+    rows = spark.range(first, first + count)
     headers = sql.expr(
         "if(id % 10 = 0, array(struct('n' as key, cast(cast(id as string) as binary) as value)), "
         "cast(null as array<struct<key:string,value:binary>>))"
@@ -54,19 +55,19 @@ def _copy(rows: DataFrame, broker: Cluster, topic: str, checkpoint: Path) -> Any
     return query
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_written_rows_are_read(spark: SparkSession, broker: Cluster, codec: str) -> None:
+def test_written_rows_are_read(spark: SparkSession, broker: Cluster) -> None:
     """Keys, values, nulls and headers are equal with every codec, several partitions and tasks."""
-    topic = f"batch-{codec}"
-    broker.create_topic(topic, partitions=3)
-    written = _numbers(spark)
-    _write(written.repartition(4), broker, topic, **{"kafka.compression.type": codec})
-    records = _read(spark, broker, topic, includeHeaders="true", minPartitions="5")
+    broker.create_topic("batch", partitions=3)
+    share = COUNT // len(CODECS)
+    for number, codec in enumerate(CODECS):
+        rows = _numbers(spark, share, first=number * share).repartition(4)
+        _write(rows, broker, "batch", **{"kafka.compression.type": codec})
+    records = _read(spark, broker, "batch", includeHeaders="true", minPartitions="5")
     records = records.select(
         sql.col("key").cast("string"), sql.col("value").cast("string"), sql.col("headers")
     )
     assert records.count() == COUNT
-    assert records.exceptAll(written).count() == 0
+    assert records.exceptAll(_numbers(spark)).count() == 0
 
 
 def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: Cluster) -> None:

@@ -22,7 +22,7 @@ from tests.process.broker_cluster import TRANSACTION_KEY, BrokerCluster, coordin
 from tests.spark.processes import PATIENCE_S, Reader, dice, reading, wait_until
 
 # Three brokers die while the application runs, which takes 20 s.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.alone]
 
 APPLICATION_ID = "outliving"
 TOPICS = ("rates", "orders", "totals")

@@ -18,7 +18,7 @@ from ottla.testing.cluster import Cluster
 from ottla.tools import main
 from tests.spark import scenarios
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
 _TEXT, _NUMBER = Serdes.string(), Serdes.long()
 _START = 1_700_000_000_000
@@ -83,7 +83,10 @@ def application(spark: SparkSession, broker: Cluster, tmp_path: Path, request: A
     return _Application(spark, broker, tmp_path, name)
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee",
+    [pytest.param("at_least_once", marks=pytest.mark.nightly("[exactly_once]")), "exactly_once"],
+)
 def test_a_reset_application_starts_at_the_given_offset(
     broker: Cluster, application: _Application, guarantee: str
 ) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ottla.client.table import read_table
 from ottla.testing.cluster import Cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 
 def _produce(broker: Cluster, topic: str, count: int) -> None:

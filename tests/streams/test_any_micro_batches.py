@@ -34,6 +34,8 @@ from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 from tests.streams.transcripts import NAMES
 
+pytestmark = pytest.mark.slow
+
 _ALL_TOPICS = ("in", "in-two", "other", "third")
 
 

@@ -1,25 +1,31 @@
-"""Some generated topologies, compared with Kafka Streams' test driver if Java is installed."""
-
-import random
+"""Generated inputs: recorded from Kafka Streams' test driver, and nightly played on it."""
 
 import pytest
 
-from tests.compat import java
-from tests.streams.recorded import inputs
 from tests.streams.recorded.compare import Java, Scenario, difference, smallest
+from tests.streams.recorded.generated import Recorded, scenario_of
 from tests.streams.recorded.shaped import SHAPED
 
 
+@pytest.mark.parametrize("name", sorted(SHAPED))
+def test_generated_inputs_yield_what_was_recorded_from_kafka(name: str) -> None:
+    """Each topology with parameters runs with random parameters and records from a seed."""
+    scenario = scenario_of(name)
+    assert difference(Recorded(), scenario) is None, scenario
+
+
+@pytest.mark.nightly(
+    "tests/streams/test_compared.py::test_generated_inputs_yield_what_was_recorded_from_kafka"
+)
 @pytest.mark.compat
 @pytest.mark.slow
-@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+@pytest.mark.needs("java")
 def test_generated_inputs_yield_the_same_as_in_kafka() -> None:
-    """Each topology with parameters runs with random parameters and records from a seed."""
-    seed = "test"
+    """A running Kafka Streams yields what was recorded, and so do we."""
+    recorded = Recorded()
     with Java() as kafka:
-        for name in sorted(SHAPED):
-            rng = random.Random(f"{seed} of {name}")
-            scenario = Scenario(*inputs.scenario(name, rng))
+        for scenario in map(scenario_of, sorted(SHAPED)):
+            assert kafka.play(scenario) == recorded.play(scenario)
             assert difference(kafka, scenario) is None, scenario
 
 

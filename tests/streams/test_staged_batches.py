@@ -14,6 +14,8 @@ from tests.streams.recorded.topologies import build
 from tests.streams.staged import STRINGS, StagedRun
 from tests.streams.transcripts import NAMES
 
+pytestmark = pytest.mark.slow
+
 TOPICS = {"in": 1, "in-two": 1, "other": 1, "third": 1}
 # Responses of the right side come in the next micro-batch, as they come later in Kafka.
 _ANSWERED = tuple(each for each in NAMES if each.startswith("foreign_key"))

@@ -18,7 +18,7 @@ from ottla.wire.messages.produce import ProduceRequest
 from tests.wire import samples
 
 CLASSES = samples.MESSAGES + samples.STORED
-BUDGET = 5_000
+BUDGET = 2_000
 # Half a microsecond of CPU time is usual.
 SECONDS_PER_OBJECT = 10e-6
 BYTES_PER_OBJECT = 500

@@ -52,7 +52,9 @@ def describe_cluster(
     include_authorized_operations: bool = False,
     include_fenced_brokers: bool = False,
 ) -> ClusterDescription:
-    """Return the cluster as one of its brokers describes it; controllers describe themselves."""
+    """Return the cluster's id, controller and brokers, optionally also the fenced ones.
+
+    One of the brokers describes it; controllers describe themselves."""
     endpoint_type = _CONTROLLERS if isinstance(brokers, Controllers) else _BROKERS
     request = DescribeClusterRequest(
         endpoint_type=endpoint_type,

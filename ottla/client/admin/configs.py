@@ -102,13 +102,24 @@ def describe_config(
     resource: Resource,
     *,
     names: Sequence[str] | None = None,
-    is_sorted: bool = True,
     include_synonyms: bool = False,
 ) -> list[ConfigEntry]:
-    """Return the effective options: all of them, or those in `names`.
+    """Return the effective options of a resource by name: all of them, or those in `names`.
 
-    They are sorted by name, or in the broker's order.
+    With `include_synonyms` each has all its settings, such as the default of all brokers.
     """
+    entries = read_config(brokers, resource, names=names, include_synonyms=include_synonyms)
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def read_config(
+    brokers: Brokers,
+    resource: Resource,
+    *,
+    names: Sequence[str] | None = None,
+    include_synonyms: bool = False,
+) -> list[ConfigEntry]:
+    """Return the same as `describe_config`, in the broker's order."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -129,7 +140,6 @@ def describe_config(
             response = brokers.ask(request, DescribeConfigsResponse)
         (result,) = response.results
         check(result.error_code, result.error_message)
-        rows = sorted(result.configs, key=lambda row: row.name) if is_sorted else result.configs
         return [
             ConfigEntry(
                 name=row.name,
@@ -143,7 +153,7 @@ def describe_config(
                     for synonym in row.synonyms
                 ),
             )
-            for row in rows
+            for row in result.configs
         ]
 
     return brokers.retry(attempt)
@@ -152,8 +162,8 @@ def describe_config(
 def alter_config(
     brokers: Brokers,
     resource: Resource,
-    *,
     assign: Mapping[str, ConfigValue] | None = None,
+    *,
     delete: Sequence[str] = (),
     append: Mapping[str, ConfigValue] | None = None,
     subtract: Mapping[str, ConfigValue] | None = None,

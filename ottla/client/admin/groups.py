@@ -94,10 +94,16 @@ class Group:
 
 
 def list_groups(
-    brokers: Brokers, *, states: Sequence[str] = (), types: Sequence[str] = ()
+    brokers: Brokers,
+    *,
+    states: Sequence[str] = (),
+    types: Sequence[str] = (),
+    protocol_types: Sequence[str] = (),
 ) -> list[GroupListing]:
-    """Return the groups of all brokers, by id, optionally only those in one of `states` or of one
-    of `types`.
+    """Return the groups by id, optionally only those in some states, or of some types.
+
+    The types are "classic", "consumer", "share" and "streams". The protocol type is "consumer"
+    for groups of consumers of either type, and empty for those that only store offsets.
     """
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
@@ -107,6 +113,7 @@ def list_groups(
         return [
             GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
             for row in response.groups
+            if not protocol_types or row.protocol_type in protocol_types
         ]
 
     listings = [
@@ -120,7 +127,10 @@ def list_groups(
 def describe_group(
     brokers: Brokers, group_id: str, *, include_authorized_operations: bool = False
 ) -> Group:
-    """Return a classic group or one of consumers; ApiError GROUP_ID_NOT_FOUND if there is none."""
+    """Return a classic or consumer group with its members; ApiError GROUP_ID_NOT_FOUND.
+
+    `describe_share_group` and `describe_streams_group` return groups of the other types.
+    """
     request = DescribeGroupsRequest(
         groups=[group_id], include_authorized_operations=include_authorized_operations
     )
@@ -190,7 +200,7 @@ def _consumer_group(brokers: Brokers, group_id: str, with_operations: bool) -> G
 
 
 def delete_group(brokers: Brokers, group_id: str) -> None:
-    """Delete a group and its offsets; ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+    """Delete a group of any type and its offsets; ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
     request = DeleteGroupsRequest(groups_names=[group_id])
 
     def attempt() -> None:

@@ -199,7 +199,9 @@ def _found_offsets(
     return offsets
 
 
-def delete_offsets(brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+def delete_group_offsets(
+    brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]
+) -> None:
     """Delete committed offsets of a group (KIP-496); ApiError if it is subscribed to the topic."""
     by_topic: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
     for topic, partition in partitions:

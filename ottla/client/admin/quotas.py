@@ -24,7 +24,7 @@ class Quota(NamedTuple):
     values: dict[str, float]
 
 
-def describe_quotas(
+def describe_client_quotas(
     brokers: Brokers,
     entity: Entity | None = None,
     *,
@@ -61,15 +61,17 @@ def describe_quotas(
     return brokers.retry(attempt)
 
 
-def alter_quotas(
+def alter_client_quotas(
     brokers: Brokers,
     entity: Entity,
     assign: Mapping[str, float] | None = None,
     *,
     delete: Sequence[str] = (),
-    validate_only: bool = False,
 ) -> None:
-    """Set some quotas of an entity and remove others, all or nothing; ApiError INVALID_REQUEST."""
+    """Set quotas of an entity such as {"client-id": "loader"} and remove others, all or nothing.
+
+    ApiError INVALID_REQUEST.
+    """
     operations = [
         altering.OpData(key=key, value=value, remove=False) for key, value in (assign or {}).items()
     ]
@@ -84,7 +86,7 @@ def alter_quotas(
                 ops=operations,
             )
         ],
-        validate_only=validate_only,
+        validate_only=False,
     )
 
     def attempt() -> None:

@@ -19,7 +19,7 @@ TO_THE_END = -1
 def delete_records(
     brokers: Brokers, before: Mapping[tuple[str, int], int]
 ) -> dict[tuple[str, int], int]:
-    """Delete the records before an offset in each partition; return the new log start offsets."""
+    """Delete the records before an offset (-1: all); return the new start of each partition."""
 
     def attempt() -> dict[tuple[str, int], int]:
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = defaultdict(

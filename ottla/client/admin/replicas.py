@@ -155,18 +155,18 @@ def _elect(brokers: Brokers, request: ElectLeadersRequest) -> dict[Key, ApiError
     }
 
 
-def alter_reassignments(
+def alter_partition_reassignments(
     brokers: Brokers,
     targets: Mapping[Key, Sequence[int] | None],
     *,
-    keeps_factor: bool = False,
+    allow_replication_factor_change: bool = True,
 ) -> None:
     """Move partitions to these replicas, the preferred leader first; None cancels a move.
 
-    With `keeps_factor` a partition must not get another number of replicas (KIP-860).
+    Without `allow_replication_factor_change` another number of replicas is an error (KIP-860).
     """
     request = _reassignment(brokers, targets)
-    request.allow_replication_factor_change = not keeps_factor
+    request.allow_replication_factor_change = allow_replication_factor_change
     brokers.retry(lambda: _raise_first(_reassign(brokers, request)))
 
 
@@ -176,7 +176,7 @@ def try_reassignments(
     *,
     keeps_factor: bool = False,
 ) -> dict[Key, ApiError]:
-    """Start moves as `alter_reassignments` does; return the errors of the partitions that failed.
+    """Start moves as `alter_partition_reassignments` does; return the errors by partition.
 
     With `keeps_factor` a partition must not get another number of replicas (KIP-860).
     """
@@ -214,7 +214,7 @@ def _raise_first(errors: Mapping[Key, ApiError]) -> None:
         raise ApiError(error.code, f"{topic}-{partition}: {error}")
 
 
-def list_reassignments(
+def list_partition_reassignments(
     brokers: Brokers, partitions: Iterable[Key] | None = None
 ) -> dict[Key, Reassignment]:
     """Return those of these partitions, or of all, whose replicas are being moved."""
@@ -289,13 +289,13 @@ def _log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
 
 
 def describe_replica_log_dirs(
-    brokers: Brokers, replicas: Iterable[tuple[str, int, int]]
+    brokers: Brokers, targets: Iterable[tuple[str, int, int]]
 ) -> dict[tuple[str, int, int], ReplicaLogDirs]:
     """Return the log directories of replicas: each is a topic, a partition and a broker.
 
     A replica that the broker does not have is in no directory, with a lag of -1.
     """
-    chosen = list(replicas)
+    chosen = list(targets)
     directories = {
         node_id: describe_log_dirs(brokers, node_id) for node_id in {row[2] for row in chosen}
     }

@@ -95,8 +95,10 @@ def list_topics(brokers: Brokers) -> list[Topic]:
 def describe_topic(
     brokers: Brokers, name: str | bytes, *, include_authorized_operations: bool = False
 ) -> Topic:
-    """Return one topic by its name or id; ApiError UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID
-    if it does not exist.
+    """Return a topic with leaders, replicas and ISR; ApiError UNKNOWN_TOPIC_OR_PARTITION or
+    UNKNOWN_TOPIC_ID if it does not exist.
+
+    Bytes are its id (KIP-516), which another topic of the same name does not have.
     """
     row = brokers.retry(lambda: brokers.topic(name, with_operations=include_authorized_operations))
     if not include_authorized_operations:
@@ -115,10 +117,13 @@ def create_topic(
     config: Mapping[str, ConfigValue] | None = None,
     validate_only: bool = False,
 ) -> CreatedTopic:
-    """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG…
+    """Create a topic; the broker's defaults replace numbers that are not given.
 
     `assignments` has the brokers of each partition, the preferred leader first; it replaces both
     numbers.
+
+    Raises ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG,
+    INVALID_REPLICATION_FACTOR and others.
     """
     request = CreateTopicsRequest(
         topics=[
@@ -151,7 +156,7 @@ def create_topic(
     return brokers.retry(attempt)
 
 
-def add_partitions(
+def create_partitions(
     brokers: Brokers,
     name: str,
     total: int,
@@ -159,9 +164,10 @@ def add_partitions(
     assignments: Sequence[Sequence[int]] | None = None,
     validate_only: bool = False,
 ) -> None:
-    """Increase a topic to `total` partitions; ApiError INVALID_PARTITIONS if it is not an increase.
+    """Increase a topic to `total` partitions; keys may move to other partitions.
 
-    `assignments` has the brokers of each new partition, the preferred leader first.
+    `assignments` has the brokers of each new partition, the preferred leader first. ApiError
+    INVALID_PARTITIONS if it is not an increase.
     """
     chosen = None
     if assignments is not None:

@@ -85,13 +85,29 @@ def list_transactions(
     producer_ids: Sequence[int] = (),
     min_duration_ms: int = -1,
     pattern: str | None = None,
-    is_sorted: bool = True,
 ) -> list[TransactionListing]:
     """Return the transactional ids of all coordinators, optionally only those in some states, of
     some producers, that have been open for longer, or that match a regular expression of RE2.
-
-    They are sorted, or in the order of the coordinators.
     """
+    listings = read_transactions(
+        brokers,
+        states=states,
+        producer_ids=producer_ids,
+        min_duration_ms=min_duration_ms,
+        pattern=pattern,
+    )
+    return sorted(listings, key=lambda row: row.transactional_id)
+
+
+def read_transactions(
+    brokers: Brokers,
+    *,
+    states: Sequence[str] = (),
+    producer_ids: Sequence[int] = (),
+    min_duration_ms: int = -1,
+    pattern: str | None = None,
+) -> list[TransactionListing]:
+    """Return the same as `list_transactions`, in the order of the coordinators."""
     request = ListTransactionsRequest(
         state_filters=list(states),
         producer_id_filters=list(producer_ids),
@@ -109,8 +125,7 @@ def list_transactions(
             for row in response.transaction_states
         ]
 
-    listings = [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
-    return sorted(listings, key=lambda row: row.transactional_id) if is_sorted else listings
+    return [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
 
 
 def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction:

@@ -20,11 +20,12 @@ from ottla.base.options import is_digits
 if TYPE_CHECKING:
     import ssl
     from urllib import parse
-    from urllib import request as http
+
+    from ottla.net import web_requests
 else:
     ssl = deferred_module("ssl")
     parse = deferred_module("urllib.parse")
-    http = deferred_module("urllib.request")
+    web_requests = deferred_module("ottla.net.web_requests")
 
 MECHANISM = "OAUTHBEARER"
 URL = "sasl.oauthbearer.token.endpoint.url"
@@ -43,7 +44,7 @@ _OF_KAFKA = ".OAuthBearerLoginCallbackHandler"
 _JAAS_OPTION = re.compile(r'\b(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _CLAIM = "unsecuredLoginStringClaim_"
 _TIMEOUT_S = 10.0
-_BYTES_MAX = 1 << 20
+_OK = 200
 # The part of its life after which a token is replaced, as in Kafka's and librdkafka's clients.
 _RENEWED_AT = 0.8
 _UNSECURED_SECONDS = 3600
@@ -182,34 +183,23 @@ class ClientCredentials:
         if self._scope:
             fields["scope"] = str(self._scope)
         secret = base64.b64encode(":".join(self._client).encode()).decode()
-        request = http.Request(
+        request = web_requests.WebRequest(
             self._url,
             parse.urlencode(fields).encode(),
             {"Authorization": f"Basic {secret}", "Accept": "application/json"},
         )
         try:
             context = ssl.create_default_context(cafile=self._authority)
-            opener = http.build_opener(_no_redirect(), http.HTTPSHandler(context=context))
-            with opener.open(request, timeout=_TIMEOUT_S) as response:
-                answer = json.loads(response.read(_BYTES_MAX))
+            response = web_requests.send(request, timeout_s=_TIMEOUT_S, context=context)
+            if response.status != _OK:
+                raise OSError(f"HTTP {response.status} {response.reason}")
+            answer = json.loads(response.body)
             if not isinstance(answer, dict) or not answer.get("access_token"):
                 raise ValueError("the answer has no access_token")
         except (OSError, ValueError) as error:
-            if isinstance(error, http.HTTPError):
-                error.close()
             reason = getattr(error, "reason", None) or error
             raise ApiError(
                 ErrorCode.SASL_AUTHENTICATION_FAILED,
                 f"no token from {URL}={self._url}: {reason}",
             ) from error
         return answer
-
-
-def _no_redirect() -> "http.HTTPRedirectHandler":
-    """Return a handler that does not send the secret to another address."""
-
-    class NoRedirect(http.HTTPRedirectHandler):
-        def redirect_request(self, *_arguments: Any) -> None:
-            return None
-
-    return NoRedirect()

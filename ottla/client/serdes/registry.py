@@ -15,12 +15,15 @@ from ottla.client.errors import SerializationError
 
 # Every topology imports this module, and few use a registry.
 if TYPE_CHECKING:
-    import urllib.request as http
+    from ottla.net import web_requests
 else:
-    http = deferred_module("urllib.request")
+    web_requests = deferred_module("ottla.net.web_requests")
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 10.0
+# Of the largest response: a schema with its references in one text.
+_RESPONSE_BYTES_MAX = 16 << 20
+_OK = 200
 
 
 @dataclass(frozen=True)
@@ -117,18 +120,20 @@ class SchemaRegistry:
         if self.user is not None:
             secret = base64.b64encode(f"{self.user}:{self.password or ''}".encode()).decode()
             headers["Authorization"] = f"Basic {secret}"
-        request = http.Request(self._place(path), data, headers)
+        request = web_requests.WebRequest(self._place(path), data, headers)
         try:
-            with http.urlopen(request, timeout=self.timeout_s) as response:
-                return json.load(response)
-        except http.HTTPError as error:
-            raise SerializationError(
-                f"the schema registry at {self.url} rejected {path}: {_refusal(error)}"
-            ) from None
+            response = web_requests.send(
+                request, timeout_s=self.timeout_s, bytes_max=_RESPONSE_BYTES_MAX
+            )
+            if response.status == _OK:
+                return json.loads(response.body)
         except (OSError, ValueError) as error:
             raise SerializationError(
                 f"the schema registry at {self.url} did not answer: {error}; check the address"
             ) from error
+        raise SerializationError(
+            f"the schema registry at {self.url} rejected {path}: {_refusal(response)}"
+        )
 
     def _place(self, path: str) -> str:
         if not self.url.startswith(("http://", "https://")):
@@ -142,9 +147,9 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _refusal(error: "http.HTTPError") -> str:
+def _refusal(response: "web_requests.WebResponse") -> str:
     try:
-        body = json.load(error)
+        body = json.loads(response.body)
         return f"{body['message']} (error {body['error_code']})"
     except (ValueError, KeyError, TypeError):
-        return f"HTTP {error.code}"
+        return f"HTTP {response.status}"

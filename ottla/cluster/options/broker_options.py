@@ -11,6 +11,8 @@ from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster.options import (
+    admission_options,
+    audit_options,
     authorization_options,
     coordination_options,
     coordinator_options,
@@ -572,7 +574,9 @@ ROWS = (
     *coordination_options.ROWS,
     *_NETWORK,
     *security_options.ROWS,
+    *admission_options.ROWS,
     *authorization_options.ROWS,
+    *audit_options.ROWS,
     *_TOPICS,
     *_LOG,
     *_TOPIC_DEFAULTS,

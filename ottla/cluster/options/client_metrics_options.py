@@ -25,7 +25,8 @@ CLIENT_METRICS_OPTIONS = Table(
             "match",
             OptionType.LIST,
             [],
-            "Selects the clients, as attribute=expression; a client must match all of them.",
+            "Selects the clients, as attribute=expression, with regular expressions of RE2; a client "
+            "must match all of them.",
         ),
         _row(
             "metrics",

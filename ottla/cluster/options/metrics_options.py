@@ -47,6 +47,14 @@ ROWS = (
         check=check_address,
     ),
     _row(
+        "metrics.allowed.hosts",
+        OptionType.LIST,
+        [],
+        "Ottla's own: further names in the Host header of requests to metrics.listener, such as "
+        "broker1.example.org or *.example.org; * accepts every name. Addresses, names without a dot, "
+        "and the hosts of metrics.listener and advertised.listeners are accepted without it.",
+    ),
+    _row(
         "metrics.dialects",
         OptionType.LIST,
         list(DIALECTS_DEFAULT),

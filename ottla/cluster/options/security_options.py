@@ -20,13 +20,15 @@ from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.cluster.options.security import tls_options
 from ottla.cluster.options.security.listener_values import ListenerValues, Named
-from ottla.net.tls.files import KINDS, PEM, Store, TlsFiles
+from ottla.net.tls import PEM
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
+    from ottla.net.tls import files
     from ottla.security import jaas, principal_rules
 else:
-    # Few listeners have users or rules in their options.
+    # Few listeners have TLS, or users or rules in their options.
+    files = deferred_module("ottla.net.tls.files")
     jaas = deferred_module("ottla.security.jaas")
     principal_rules = deferred_module("ottla.security.principal_rules")
 
@@ -73,15 +75,16 @@ ROWS = (
         OptionType.INT,
         100,
         "How long the broker waits before it answers and closes a connection whose client has failed "
-        "to authenticate.",
+        "to authenticate. After several failures, also the first delay before the next password "
+        "is checked; 0 disables both.",
         minimum=0,
     ),
     _SESSION_ROW,
     _broker(
         "sasl.server.max.receive.size",
         OptionType.INT,
-        524_288,
-        "The largest request of a connection that is not authenticated yet, in bytes.",
+        65_536,
+        "The largest request of a connection that is not authenticated yet, in bytes. Kafka: 524288.",
         minimum=1,
     ),
     _broker(
@@ -237,7 +240,7 @@ class BearerOptions(NamedTuple):
     principal_claim: str = ""
     keys_url: str = ""
     refresh_ms: int = 0
-    trusted: Store | None = None
+    trusted: "files.Store | None" = None
 
 
 class ListenerSecurity(NamedTuple):
@@ -249,7 +252,7 @@ class ListenerSecurity(NamedTuple):
 
     mechanisms: tuple[str, ...] = ()
     passwords: Mapping[str, str] = {}
-    tls: TlsFiles | None = None
+    tls: "files.TlsFiles | None" = None
     session_ms: Mapping[str, int] = {}
     bearer: BearerOptions | None = None
     names: "principal_rules.Rules | None" = None
@@ -378,7 +381,7 @@ class _Values(ListenerValues):
         except ValueError as error:
             raise self.refusal(name, f"cannot be read: {error}") from error
 
-    def _trusted_of_keys(self) -> Store | None:
+    def _trusted_of_keys(self) -> "files.Store | None":
         """Return the trust store for the address of the keys, which the login module names."""
         name = f"{self.prefix}oauthbearer.{_JAAS}"
         module = self._module(name) or {}
@@ -391,9 +394,11 @@ class _Values(ListenerValues):
         if path is None:
             return None
         kind = module.get("ssl.truststore.type", PEM).upper()
-        if kind not in KINDS:
-            raise self.refusal(name, f"has ssl.truststore.type={kind}: use {' or '.join(KINDS)}")
-        return Store(path, kind, module.get("ssl.truststore.password", ""))
+        if kind not in files.KINDS:
+            raise self.refusal(
+                name, f"has ssl.truststore.type={kind}: use {' or '.join(files.KINDS)}"
+            )
+        return files.Store(path, kind, module.get("ssl.truststore.password", ""))
 
     def _signed(self, url: str) -> BearerOptions:
         is_file = url.startswith("file:///")

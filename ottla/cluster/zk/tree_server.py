@@ -13,6 +13,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ottla.base.rng import Rng
 from ottla.cluster.zk import jute, stored_sessions
@@ -30,7 +31,8 @@ from ottla.cluster.zk.port import (
 )
 from ottla.cluster.zk.stored_sessions import StoredSession
 from ottla.cluster.zk.tree_login import USER
-from ottla.net.port import SYSTEM_BUFFERS, Listener, ListenerTls, Net
+from ottla.net.admission.handshakes import HandshakeOrder, Pace
+from ottla.net.port import SYSTEM_BUFFERS, Handshake, Listener, ListenerTls, Net
 from ottla.security.zookeeper.digest_md5 import AuthenticationFailed, ServerExchange
 from ottla.security.zookeeper.login import Login
 
@@ -124,12 +126,18 @@ class ServedSession(EmbeddedSession):
 class _Handshakes:
     """Admits every TLS handshake: the server is for few clients of one machine or network."""
 
-    def begin(self, host: str) -> bool:
-        """Admit a handshake."""
-        return True
+    def __init__(self) -> None:
+        self.handshake_order: HandshakeOrder[Any] = HandshakeOrder(Pace())
 
-    def end(self, host: str) -> None:
-        """Nothing was counted."""
+    def begin(self, handshake: Handshake, host: str) -> Handshake | None:
+        """Close no handshake."""
+        return None
+
+    def end(self, handshake: Handshake, host: str) -> None:
+        """Return at once: nothing was counted."""
+
+    def failed(self, host: str, reason: str) -> None:
+        """Return at once: there is no audit log."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,9 @@
 """The audit log: who changed what, when, from which address, and with which result.
 
 Every change through the console is one row, also if it failed. Rows are never changed; the oldest
-are deleted beyond the limit. Values of passwords and of records are not written.
+are deleted beyond the limit. Values of passwords and of records are not written. Users choose
+names and values: control characters and ends of lines are escaped before they are stored, so that
+neither a page nor a line of the download shows a row that was not written.
 """
 
 import json
@@ -9,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
+from ottla.base.logs import one_line
 from ottla.console.accounts.database import Database, Row
 
 MAX_ROWS = 100_000
@@ -66,14 +69,13 @@ class AuditLog:
         details: Mapping[str, str] | None = None,
         result: str = "ok",
     ) -> None:
-        """Add a row; long values of details are cut."""
-        text = json.dumps(
-            {name: value[:_MAX_VALUE] for name, value in (details or {}).items()},
-            ensure_ascii=False,
-        )
+        """Add a row; long values are cut."""
+        values = {_plain(name): _plain(value) for name, value in (details or {}).items()}
+        texts = map(_plain, (*actor, cluster, action, target))
+        row = (*texts, json.dumps(values, ensure_ascii=False), _plain(result))
         self._database.change(
             "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._clock.time_ms(), *actor, cluster, action, target, text, result[:_MAX_VALUE]),
+            (self._clock.time_ms(), *row),
         )
         self._database.change(
             "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", (MAX_ROWS,)
@@ -91,6 +93,11 @@ class AuditLog:
             (before_ms, before_ms, cluster, cluster, pattern, limit),
         )
         return [_entry(row) for row in rows]
+
+
+def _plain(text: str) -> str:
+    """Return a text that is one line and can be stored; a long one is cut."""
+    return one_line(text[:_MAX_VALUE])
 
 
 def _escaped(text: str) -> str:

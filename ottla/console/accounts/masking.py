@@ -1,11 +1,13 @@
 """Masking rules: parts of records that only admins may read. `model.messages.masking` applies them."""
 
+import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.database import Database
 from ottla.console.model.messages.masking import Masking as CompiledRules
-from ottla.console.model.messages.masking import MaskingRule
+from ottla.console.model.messages.masking import MaskingRule, applies
 
 TARGETS = ("value", "key", "header")
 _TABLE = """
@@ -63,6 +65,20 @@ class Masking:
             "INSERT INTO masking VALUES (NULL, ?, ?, ?, ?)",
             (rule.topics, rule.target, rule.path, rule.pattern),
         )
+
+    def follow(self, source: str, target: str) -> int:
+        """Add the rules of a topic for the topic that gets its records; return how many.
+
+        A rule that applies to the target already is not added again.
+        """
+        followed = [
+            replace(rule, topics=re.escape(target))
+            for rule in self.rules()
+            if applies(rule, source) and not applies(rule, target)
+        ]
+        for rule in followed:
+            self.add(rule)
+        return len(followed)
 
     def delete(self, number: int) -> None:
         """Delete a rule; ConfigError if there is none."""

@@ -12,7 +12,8 @@ import hmac
 import secrets
 import threading
 
-_COST, _BLOCK, _PARALLEL = 2**15, 8, 3
+# The parameters N, r and p of scrypt for new passwords.
+COST, BLOCK, PARALLEL = 2**15, 8, 3
 _SALT_BYTES = 16
 _MEMORY = 64 * 1024 * 1024
 MIN_LENGTH = 8
@@ -24,8 +25,8 @@ _one_at_a_time = threading.Lock()
 def hash_password(password: str) -> str:
     """Return `scrypt$N$r$p$salt$hash`; the salt is random."""
     salt = secrets.token_bytes(_SALT_BYTES)
-    digest = _scrypt(password, salt, _COST, _BLOCK, _PARALLEL)
-    numbers = f"{_COST}${_BLOCK}${_PARALLEL}"
+    digest = _scrypt(password, salt, COST, BLOCK, PARALLEL)
+    numbers = f"{COST}${BLOCK}${PARALLEL}"
     return f"scrypt${numbers}${_encode(salt)}${_encode(digest)}"
 
 

@@ -10,7 +10,7 @@ import secrets
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
-from ottla.console.accounts.database import Database
+from ottla.console.accounts.database import Database, Row
 from ottla.console.accounts.users import User, Users
 
 IDLE_MS = 12 * 3600 * 1000
@@ -63,14 +63,23 @@ class Sessions:
         )
         return token
 
-    def find(self, token: str) -> Session | None:
-        """Return the live session of a token, or None."""
-        now, key = self._clock.time_ms(), _key(token)
+    def user_of(self, key: str) -> User | None:
+        """Return the user of a live session; None after its end."""
+        row = self._live(key, self._clock.time_ms())
+        return None if row is None else self._users.find(row["user"])
+
+    def _live(self, key: str, now: int) -> Row | None:
         row = self._database.row("SELECT * FROM sessions WHERE token = ?", (key,))
         if row is None or row["used_ms"] < now - IDLE_MS or row["created_ms"] < now - LIFE_MS:
             return None
-        user = self._users.find(row["user"])
-        if user is None:
+        return row
+
+    def find(self, token: str) -> Session | None:
+        """Return the live session of a token, or None."""
+        now, key = self._clock.time_ms(), _key(token)
+        row = self._live(key, now)
+        user = None if row is None else self._users.find(row["user"])
+        if row is None or user is None:
             return None
         if row["used_ms"] < now - _USE_MS:
             self._database.change("UPDATE sessions SET used_ms = ? WHERE token = ?", (now, key))

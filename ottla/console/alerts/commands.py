@@ -17,8 +17,8 @@ from ottla.console.alerts.store import (
     StoredRule,
     StoredSilence,
 )
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterCatalogue
+from ottla.operations.changes import Change
 
 _HISTORY_MAX = 1000
 MINUTES_MAX = 7 * 24 * 60

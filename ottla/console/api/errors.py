@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
+from ottla.console.model.messages.masking import MaskedTopic
 from ottla.console.model.offsets import PlanOutdated
 from ottla.console.web.respond import NOT_AUTHORIZED, status_of
 
@@ -76,6 +77,7 @@ _KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ..
         "Check that the brokers are running, then repeat the request.",
     ),
     (Unsupported, "UNSUPPORTED", "The cluster lacks this feature: use a newer version of it."),
+    (MaskedTopic, "MASKED", "Ask an admin of the console, who may read masked fields."),
     (PlanOutdated, "PLAN_OUTDATED", "Make the plan again and check it."),
     (ConfigError, "INVALID_ARGUMENT", "Correct the argument that the message names."),
 )

@@ -12,12 +12,12 @@ from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.console.accounts.audit import Actor
+from ottla.console.accounts.reading import Reader, reader_of
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.users import User
 from ottla.console.api.errors import UNAUTHENTICATED, Denied
 from ottla.console.api.operations import Operation, change_of
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.state import Console
 from ottla.console.web.requests import Request
 from ottla.console.web.respond import find_session
@@ -27,11 +27,15 @@ _CSRF_HEADER = "x-csrf-token"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A user and the masking rules that apply to them."""
+    """A user and their rights to read records."""
 
     actor: Actor
-    role: Role
-    masking: tuple[MaskingRule, ...]
+    reader: Reader
+
+    @property
+    def role(self) -> Role:
+        """The role of the user."""
+        return self.reader.role
 
 
 def identify(console: Console, request: Request) -> Caller:
@@ -43,7 +47,7 @@ def identify(console: Console, request: Request) -> Caller:
             "Another site sent this request.",
             "Call the API from a script or from a page of the console.",
         )
-    user = _user(console, request)
+    user, session = _user(console, request)
     if user.must_change:
         raise Denied(
             403,
@@ -51,8 +55,8 @@ def identify(console: Console, request: Request) -> Caller:
             f"The password of {user.name!r} must be changed first.",
             "Log in to the console with a browser and choose a new password.",
         )
-    rules = () if user.role is Role.ADMIN else console.masking.rules()
-    return Caller(Actor(user.name, request.client), user.role, rules)
+    reader = reader_of(user, session, console.masking)
+    return Caller(Actor(user.name, request.client), reader)
 
 
 def authorize(console: Console, caller: Caller, operation: Operation, cluster: str) -> None:
@@ -89,14 +93,16 @@ def run(
     connection = console.clusters.get(cluster) if operation.has_cluster else None
     passed = {
         "connection": connection,
-        "masking": caller.masking,
+        "masking": caller.reader.rules,
+        "reader": caller.reader,
+        "caller": caller.actor.user,
+        "masks": console.masking,
         "catalogue": console.clusters,
         "history": console.history,
         "timeline": console.timeline,
         "topologies": console.topologies,
         "alerts": console.alerts,
         "queries": console.queries,
-        "caller": caller.actor.user,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)
@@ -139,10 +145,11 @@ def _audit_failure(
     )
 
 
-def _user(console: Console, request: Request) -> User:
+def _user(console: Console, request: Request) -> tuple[User, str]:
+    """Return the user and the key of the session; empty with a password."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
-        return _login(console, request, credentials)
+        return _login(console, request, credentials), ""
     session = find_session(console, request)
     if session is None:
         raise UNAUTHENTICATED
@@ -153,7 +160,7 @@ def _user(console: Console, request: Request) -> User:
             f"The header {_CSRF_HEADER} is missing or out of date.",
             "Load the page again, or use HTTP Basic authentication.",
         )
-    return session.user
+    return session.user, session.key
 
 
 def _login(console: Console, request: Request, credentials: str) -> User:

@@ -13,15 +13,16 @@ from typing import Any, get_args, get_origin, get_type_hints
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.api.values import from_json, from_text
-from ottla.console.model.changes import Change
+from ottla.operations.changes import Change
 
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Parameters of functions that the server passes, not the caller.
-# Parameters of functions that the server passes, not the caller.
 PASSED = (
     "connection",
     "masking",
+    "masks",
+    "reader",
     "caller",
     "catalogue",
     "history",
@@ -49,7 +50,7 @@ class Operation:
     """One operation.
 
     `call` is a function that may have the parameters `PASSED`: `masking` receives the rules that
-    apply to the caller, and `caller` their name; the others are objects of the console.
+    apply to the caller, and `reader` their rights; the others are objects of the console.
     `is_change` marks operations that change the cluster, which a read-only console refuses;
     `is_dry_run` those whose POST changes nothing.
     """

@@ -25,8 +25,8 @@ from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
-from ottla.console.model.changes import MASKED, Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
+from ottla.operations.changes import MASKED, Change, require_confirmation
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,

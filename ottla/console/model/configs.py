@@ -10,11 +10,11 @@ from enum import StrEnum
 from ottla.base.errors import ConfigError
 from ottla.client.admin.configs import ConfigSource, Resource, ResourceType
 from ottla.client.admin.configs import alter_config as alter
-from ottla.console.model.changes import MASKED, Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.effects import effect_of, shown_value
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.requests.options import read_options
+from ottla.operations.changes import MASKED, Change
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ottla.client.admin import groups as admin
 from ottla.client.admin import offsets as admin_offsets
 from ottla.client.admin.offsets import CommittedOffset
-from ottla.console.model.changes import Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests import groups as requests
 from ottla.console.model.requests.lag import UNKNOWN, Age, ages_of
@@ -17,6 +16,7 @@ from ottla.console.model.requests.offsets import (
     ends_of,
     read_topic_bounds,
 )
+from ottla.operations.changes import Change, require_confirmation
 
 _POINTS_MIN = 3
 _AGED_PARTITIONS = 32

@@ -11,17 +11,17 @@ from ottla.client.admin.offsets import (
     CommittedOffset,
     commit_offsets,
     committed_offsets,
-    delete_offsets,
+    delete_group_offsets,
 )
 from ottla.client.config.durations import parse_duration
 from ottla.client.resets import Bounds as PartitionBounds
 from ottla.client.resets import Move, Target, plan_moves
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key as Key
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.requests.offsets import Bounds, bounds_of, find_offsets
 from ottla.console.numbers import INT_MAX, natural_number, whole_number
+from ottla.operations.changes import Change
 
 
 class Strategy(StrEnum):
@@ -158,7 +158,7 @@ def execute(connection: ClusterConnection, plan: OffsetPlan) -> Change:
             commit_offsets(brokers, plan.group_id, committed)
         deleted = [(row.topic, row.partition) for row in changed if row.after is None]
         if deleted:
-            delete_offsets(brokers, plan.group_id, deleted)
+            delete_group_offsets(brokers, plan.group_id, deleted)
     connection.forget()
     return Change(
         connection.name,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import replicas
 from ottla.client.admin.topics import Partition, Topic
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.directories import (
     Directory,
@@ -16,6 +15,7 @@ from ottla.console.model.requests.directories import (
 from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
 from ottla.console.model.requests.offsets import Bounds, bounds_of
 from ottla.console.model.requests.options import read_topic_options
+from ottla.operations.changes import Change
 
 _MIN_ISR = "min.insync.replicas"
 # The cache of all topics: its key, and for how many seconds it is new. The option rarely changes,
@@ -256,7 +256,7 @@ def moving_partitions(connection: ClusterConnection) -> frozenset[Key] | None:
     def load() -> frozenset[Key] | None:
         try:
             with connection.brokers() as brokers:
-                return frozenset(replicas.list_reassignments(brokers))
+                return frozenset(replicas.list_partition_reassignments(brokers))
         except ApiError as error:
             if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 raise

@@ -10,7 +10,6 @@ from enum import StrEnum
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import replicas as admin
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.partitions import BrokerLoad, min_isr_of_all, skew
 from ottla.console.model.placement import goals, throttles
@@ -18,6 +17,7 @@ from ottla.console.model.placement.goals import Assignment, Layout
 from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
 from ottla.console.model.requests.metadata import Key as Key
 from ottla.console.model.requests.metadata import Metadata, read_metadata
+from ottla.operations.changes import Change
 
 
 class Goal(StrEnum):
@@ -163,7 +163,7 @@ def execute(
         current = {(move.topic, move.partition): move.before for move in moves}
         throttles.limit(connection, targets, current, throttle_bytes_per_s)
     with connection.brokers() as brokers:
-        admin.alter_reassignments(brokers, targets)
+        admin.alter_partition_reassignments(brokers, targets)
     connection.forget()
     limit = "none" if throttle_bytes_per_s is None else f"{throttle_bytes_per_s} bytes/s"
     return Change(
@@ -179,7 +179,7 @@ def execute(
 def list_running(connection: ClusterConnection) -> list[RunningMove]:
     """Return the reassignments in progress with the bytes that have been copied."""
     with connection.brokers() as brokers:
-        running = admin.list_reassignments(brokers)
+        running = admin.list_partition_reassignments(brokers)
     if not running:
         return []
     directories = read_directories(connection, is_fresh=True)
@@ -210,10 +210,10 @@ def cancel(connection: ClusterConnection, partitions: Sequence[Key] | None = Non
     ApiError NO_REASSIGNMENT_IN_PROGRESS if one of the partitions is not being moved.
     """
     with connection.brokers() as brokers:
-        running = admin.list_reassignments(brokers)
+        running = admin.list_partition_reassignments(brokers)
         keys = list(running) if partitions is None else list(partitions)
         if keys:
-            admin.alter_reassignments(brokers, dict.fromkeys(keys))
+            admin.alter_partition_reassignments(brokers, dict.fromkeys(keys))
     connection.forget()
     return Change(
         connection.name,

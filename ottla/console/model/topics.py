@@ -10,9 +10,7 @@ from ottla.client.admin import records
 from ottla.client.admin import topics as admin
 from ottla.client.admin.configs import ConfigSource, ResourceType
 from ottla.client.admin.records import TO_THE_END
-from ottla.console.model.changes import MASKED, Change, require_confirmation
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.messages.copying import copy_topic as copy_topic
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
 from ottla.console.model.messages.statistics import read_statistics as read_statistics
 from ottla.console.model.requests.directories import (
@@ -29,6 +27,7 @@ from ottla.console.model.requests.offsets import (
 )
 from ottla.console.model.requests.options import read_options
 from ottla.console.numbers import INT_MAX
+from ottla.operations.changes import MASKED, Change, require_confirmation
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 # The time that a new topic may take to appear, and the pause between two requests.
@@ -188,7 +187,7 @@ def add_partitions(connection: ClusterConnection, name: str, total: int) -> Chan
     _check_number("partitions", total, INT_MAX)
     before = len(read_topic(connection, name).partitions)
     with connection.brokers() as brokers:
-        admin.add_partitions(brokers, name, total)
+        admin.create_partitions(brokers, name, total)
     connection.forget()
     return Change(
         connection.name,

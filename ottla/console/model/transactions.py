@@ -7,12 +7,12 @@ from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
 from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.groups import find_transaction_coordinator
 from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
 from ottla.console.model.requests.nodes import ask_nodes
 from ottla.console.model.requests.producers import read_producers
+from ottla.operations.changes import Change
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,

@@ -16,7 +16,7 @@ from ottla.security.zookeeper.connection import log_in
 _log = logging.getLogger(__name__)
 
 # As cluster.secured_znodes: nodes that only the user of the brokers may read, also below a chroot.
-_SECRET = ("/config/brokers/", "/config/users/", "/delegation_token/", "/ottla/broker_secret/")
+_SECRET = ("/config/brokers/", "/config/users/", "/delegation_token/", "/ottla/")
 _HIDDEN = "••••••".encode()
 
 

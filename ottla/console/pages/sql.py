@@ -8,7 +8,7 @@ from ottla.console.accounts.roles import Role
 from ottla.console.page import Action, Done, Download, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
 from ottla.console.sql.queries import is_available
-from ottla.console.sql.values import Column, QueryResult, StoredResult
+from ottla.console.sql.values import Column, QueryRejected, QueryResult, StoredResult
 
 EXAMPLE = "SELECT * FROM {topic} WHERE _time > now() - INTERVAL 1 HOUR LIMIT 100"
 _SHOWN = 1000
@@ -22,7 +22,7 @@ _TIMES = ("TIMESTAMP", "DATE")
 def show(view: View) -> Mapping[str, Any]:
     """Return the form, and the user's last result on request."""
     user = view.actor.user
-    stored = view.console.queries.last(user) if view.query.is_checked("last") else None
+    stored = view.console.queries.last(view.reader) if view.query.is_checked("last") else None
     return {
         "is_available": is_available(),
         "sql": view.form.get("sql") or view.query.text("sql"),
@@ -30,16 +30,18 @@ def show(view: View) -> Mapping[str, Any]:
         "running_id": view.console.queries.running_id(user),
         "limits": view.console.queries.limits,
         "example": EXAMPLE.format(topic=view.query.text("topic") or "orders"),
-        **_shown(stored),
+        **_shown(None if stored is None else stored.result),
     }
 
 
 def run(view: View) -> Done:
     """Run the statement and show its result."""
-    queries, user = view.console.queries, view.actor.user
+    queries, reader = view.console.queries, view.reader
     sql, query_id = view.form.get("sql", ""), view.form.text("query_id")
-    queries.run(view.cluster, user, sql, view.masking, query_id=query_id)
-    return Done(data=_shown(queries.last(user)))
+    result = queries.run(view.cluster, reader, sql, query_id=query_id)
+    if not view.may_still_read(reader):
+        raise QueryRejected("your rights have changed while the query was running: run it again")
+    return Done(data=_shown(result))
 
 
 def cancel(view: View) -> Done:
@@ -69,16 +71,15 @@ def download_parquet(view: View) -> Download:
 
 
 def _last(view: View) -> StoredResult:
-    stored = view.console.queries.last(view.actor.user)
+    stored = view.console.queries.last(view.reader)
     if stored is None:
         raise NotFound("the result is no longer kept: run the query again")
     return stored
 
 
-def _shown(stored: StoredResult | None) -> dict[str, Any]:
-    if stored is None:
+def _shown(result: QueryResult | None) -> dict[str, Any]:
+    if result is None:
         return {"result": None}
-    result = stored.result
     return {
         "sql": result.sql,
         "result": result,

@@ -5,7 +5,6 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
-from ottla.console.model.changes import require_confirmation
 from ottla.console.model.transactions import (
     TransactionRow,
     abort_hanging,
@@ -17,6 +16,7 @@ from ottla.console.model.transactions import (
 from ottla.console.numbers import INT_MAX
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.tables import arrange
+from ottla.operations.changes import require_confirmation
 
 _SORTS = {
     "id": lambda row: row.transactional_id,

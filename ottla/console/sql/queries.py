@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ottla.base.clock import Clock
+from ottla.console.accounts.reading import Reader
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.topics import list_topics
@@ -82,18 +83,18 @@ class Queries:
         self._running: dict[str, _Running] = {}
         # By user: the query that was cancelled before it began, or after its end.
         self._cancelled: dict[str, str] = {}
+        # By session.
         self._results: OrderedDict[str, StoredResult] = OrderedDict()
 
     def run(
         self,
         connection: ClusterConnection,
-        user: str,
+        reader: Reader,
         sql: str,
-        masking: tuple[MaskingRule, ...] = (),
         *,
         query_id: str = "",
     ) -> QueryResult:
-        """Run a statement and keep its result for downloads.
+        """Run a statement, and keep its result for downloads in the session of the reader.
 
         `query_id`, which the caller chooses, names the query to `cancel`. QueryBusy if another one
         of the user runs, QueryRejected if it cannot be run or is cancelled.
@@ -101,7 +102,7 @@ class Queries:
         self._check(sql)
         if len(query_id) > _ID_LENGTH:
             raise QueryRejected(f"the id of a query has {_ID_LENGTH} characters at most")
-        running = _Running(sql, query_id)
+        running, user = _Running(sql, query_id), reader.user
         with self._lock:
             if query_id and self._cancelled.get(user) == query_id:
                 raise QueryRejected(_CANCELLED)
@@ -114,12 +115,12 @@ class Queries:
         timer.daemon = True
         timer.start()
         try:
-            stored = self._execute(connection, running, masking)
+            stored = self._execute(connection, running, reader)
         finally:
             timer.cancel()
             with self._lock:
                 del self._running[user]
-        self._keep(user, stored)
+        self._keep(stored)
         return stored.result
 
     def cancel(self, user: str, query_id: str = "") -> bool:
@@ -149,10 +150,16 @@ class Queries:
             running = self._running.get(user)
         return running.query_id if running else ""
 
-    def last(self, user: str) -> StoredResult | None:
-        """Return the last result of a user, if it is still kept."""
+    def last(self, reader: Reader) -> StoredResult | None:
+        """Return the last result of a session, if it is still kept and the user has the rights
+        with which it was read.
+        """
         with self._lock:
-            return self._results.get(user)
+            stored = self._results.get(reader.session)
+            if stored is not None and stored.reader != reader:
+                del self._results[reader.session]
+                return None
+            return stored
 
     def close(self) -> None:
         """Cancel all queries."""
@@ -169,15 +176,19 @@ class Queries:
         if len(sql) > self.limits.sql_length:
             raise QueryRejected(f"a statement has {self.limits.sql_length} characters at most")
 
-    def _keep(self, user: str, stored: StoredResult) -> None:
+    def _keep(self, stored: StoredResult) -> None:
+        session = stored.reader.session
+        if not session:
+            # A request with a password has its result already.
+            return
         with self._lock:
-            self._results.pop(user, None)
-            self._results[user] = stored
+            self._results.pop(session, None)
+            self._results[session] = stored
             while len(self._results) > _RESULTS_MAX:
                 self._results.popitem(last=False)
 
     def _execute(
-        self, connection: ClusterConnection, running: _Running, masking: tuple[MaskingRule, ...]
+        self, connection: ClusterConnection, running: _Running, reader: Reader
     ) -> StoredResult:
         started = self._clock.monotonic()
         with tempfile.TemporaryDirectory(prefix="ottla-sql-") as folder:
@@ -190,7 +201,7 @@ class Queries:
             )
             running.attach(process)
             try:
-                answer, topics = self._talk(process, connection, running, masking, path)
+                answer, topics = self._talk(process, connection, running, reader.rules, path)
             finally:
                 process.kill()
                 process.communicate()
@@ -203,7 +214,7 @@ class Queries:
             tuple(topics),
             self._clock.monotonic() - started,
         )
-        return StoredResult(result, parquet)
+        return StoredResult(reader, result, parquet)
 
     def _talk(
         self,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.console.accounts.reading import Reader
 
 MIB = 1 << 20
 
@@ -73,7 +74,8 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result that can be downloaded."""
+    """A result that can be downloaded, with the rights with which it was read."""
 
+    reader: Reader
     result: QueryResult
     parquet: bytes = field(repr=False)

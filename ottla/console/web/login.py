@@ -1,7 +1,7 @@
 """Login, logout, language and theme: the addresses that need no page of a cluster.
 
 Not done: OIDC, LDAP; the address of a user behind a proxy, so that failed logins through a proxy
-make all of its users wait.
+make its other users wait, too: for the same name, and after many for all names.
 """
 
 import math
@@ -37,7 +37,7 @@ def show_login(console: Console, request: Request) -> Reply:
 
 
 def login(console: Console, request: Request) -> Reply:
-    """Check name and password; failures are counted by address and by name, and slow down."""
+    """Check name and password; failures of a name at an address slow down."""
     form = Fields(request.body.decode("utf-8", "replace"))
     name, password = form.text("user"), form.get("password", "")
     say = language_of(request).say

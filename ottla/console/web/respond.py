@@ -1,7 +1,7 @@
 """The rules of every request: session, role, CSRF, read-only mode, audit log, and error pages."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -9,12 +9,14 @@ from urllib.parse import quote, urlencode
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.console.accounts.audit import Actor
+from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.accounts.users import AccountError
 from ottla.console.fields import Fields
 from ottla.console.formats import as_json
 from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
+from ottla.console.model.messages.masking import MaskedTopic
 from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language, language, preferred
@@ -26,6 +28,9 @@ _log = logging.getLogger(__name__)
 
 ACCOUNT_PATH = "/account"
 _RETRY_S = 3
+# How often a stream checks the rights of its user.
+_RIGHTS_S = 1.0
+_RIGHTS_CHANGED = "Your rights have changed: load the page again."
 # The fields of a query that name the subject of a page; the others are typed in its form.
 _ENTITY_FIELDS = ("id",)
 _NO_SUCH = frozenset(
@@ -97,17 +102,22 @@ def respond_with_data(console: Console, source: Source, request: Request) -> Rep
     try:
         _check_may_see(source.role, view)
         _connect(view, source.is_global)
+        reader = view.reader
         value = source.read(view)
     except Refused as error:
         return _json_reply({"error": view.say(str(error))}, error.status)
     except (OttlaError, OSError) as error:
         return _json_reply({"error": str(error)}, status_of(error))
     if isinstance(value, Events):
-        return Reply(200, _event_stream(view, value), "text/event-stream", stop=value.stop)
+        events = _event_stream(view, value, _allowed(view, reader))
+        return Reply(200, events, "text/event-stream", stop=value.stop)
     if isinstance(value, Download):
         disposition = f"attachment; filename*=UTF-8''{quote(value.name, safe='')}"
         return Reply(
-            200, value.chunks, value.media_type, headers={"content-disposition": disposition}
+            200,
+            _download(value, _allowed(view, reader)),
+            value.media_type,
+            headers={"content-disposition": disposition},
         )
     return _json_reply(value, 200)
 
@@ -154,6 +164,8 @@ def status_of(error: Exception) -> int:
     if isinstance(error, ApiError):
         is_denied = error.code in NOT_AUTHORIZED
         return 403 if is_denied else 404 if error.code in _NO_SUCH else 409
+    if isinstance(error, MaskedTopic):
+        return 403
     if isinstance(error, ConfigError | AccountError):
         return 400
     # The rest are outdated forms and plans: another user changed the same thing.
@@ -313,10 +325,42 @@ def _error_page(
     return Reply(status, render(template, context), headers=headers)
 
 
-def _event_stream(view: View, stream: Events) -> Iterator[bytes]:
+def _allowed(view: View, reader: Reader) -> Callable[[], bool]:
+    """Return the function that is True while the user has the rights with which a stream began.
+
+    It reads the rights once a second.
+    """
+    clock = view.console.clock
+    checked_at = clock.monotonic()
+
+    def is_allowed() -> bool:
+        nonlocal checked_at
+        now = clock.monotonic()
+        if now - checked_at < _RIGHTS_S:
+            return True
+        checked_at = now
+        return view.may_still_read(reader)
+
+    return is_allowed
+
+
+def _download(download: Download, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the chunks of a file; the connection breaks if the rights of the user have changed."""
+    for chunk in download.chunks:
+        if not is_allowed():
+            raise Refused(403, _RIGHTS_CHANGED)
+        yield chunk
+
+
+def _event_stream(view: View, stream: Events, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
     """Yield events in the format of Server-Sent Events; a template's text is the field `html`."""
     context = layout.context(view, "", 0) | {"error": "", "notice": ""}
     for name, value in stream.events:
+        if not is_allowed():
+            stream.stop()
+            reason = {"reason": view.say(_RIGHTS_CHANGED)}
+            yield f"event: failed\ndata: {as_json(reason)}\n\n".encode()
+            return
         data = value
         if isinstance(value, Mapping) and "template" in value:
             html = render(value["template"], context | dict(value))

@@ -3,7 +3,7 @@
 Handlers translate wire requests into these values; tests and internal topics create them directly.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
@@ -13,6 +13,15 @@ from ottla.base.errors import ApiError
 from ottla.base.uuids import ZERO_UUID
 
 BY_DEFAULT = -1
+Admit = Callable[[str, int], ApiError | None]
+"""Counts the new partitions of a topic that could be created; returns the error if it may not.
+
+A plan that is made again, because the tree has changed, asks again for the same topic.
+"""
+
+
+def admit_all(_topic: str, _partitions: int) -> None:
+    """Admit every topic."""
 
 
 class TopicRequest(NamedTuple):

@@ -116,7 +116,7 @@ class GroupCoordinator:
         self._options = options
         self._image = image
         self._settings_of: tuple[Snapshot | None, GroupSettings] = (None, GroupSettings())
-        self._runtime = CoordinatorRuntime(
+        self.runtime = CoordinatorRuntime(
             OFFSETS_TOPIC,
             self._new_shard,
             writer=writer,
@@ -172,27 +172,27 @@ class GroupCoordinator:
         Requests fail with COORDINATOR_LOAD_IN_PROGRESS until it is loaded; a partition without
         records is ready on return.
         """
-        self._runtime.load(partition, leader_epoch)
+        self.runtime.load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """Stop coordinating a partition; waiting requests fail with NOT_COORDINATOR."""
-        self._runtime.unload(partition, leader_epoch)
+        self.runtime.unload(partition, leader_epoch)
 
     def topics_deleted(self, topics: Iterable[str]) -> None:
         """Remove the offsets of deleted topics."""
         names = frozenset(topics)
         if names:
-            for _, shard in self._runtime.every_shard():
+            for _, shard in self.runtime.every_shard():
                 shard.forget_topics(names)
 
     @property
     def skipped_count(self) -> int:
         """Records of __consumer_offsets that could not be read and were skipped while loading."""
-        return self._runtime.skipped_count
+        return self.runtime.skipped_count
 
     def close(self) -> None:
         """Unload every partition."""
-        self._runtime.close()
+        self.runtime.close()
 
     # -- where a group is
 
@@ -211,7 +211,7 @@ class GroupCoordinator:
         return NO_LEADER if partition is None else partition.leader
 
     def _find_shard(self, group_id: str) -> "shards.GroupShard | ErrorCode":
-        return self._runtime.find(self.partition_for(group_id))
+        return self.runtime.find(self.partition_for(group_id))
 
     # -- offsets
 
@@ -219,7 +219,7 @@ class GroupCoordinator:
         self, request: OffsetCommitRequest, *, api_version: int
     ) -> Reply[OffsetCommitResponse]:
         """Store offsets; topics are identified by name."""
-        return self._runtime.decide(
+        return self.runtime.decide(
             self.partition_for(request.group_id),
             lambda shard: commits.commit(shard, request, api_version),
             lambda code: commits.refused_commit(request, commit_error(code)),
@@ -231,7 +231,7 @@ class GroupCoordinator:
         """Store offsets that take effect when the producer's transaction is committed."""
         if not request.group_id:
             return transactional.refused(request, ErrorCode.INVALID_GROUP_ID)
-        return self._runtime.decide(
+        return self.runtime.decide(
             self.partition_for(request.group_id),
             lambda shard: transactional.commit(shard, request),
             lambda code: transactional.refused(request, commit_error(code)),
@@ -241,13 +241,13 @@ class GroupCoordinator:
         """Write a marker to a partition of __consumer_offsets: its offsets take effect or are
         dropped.
         """
-        return self._runtime.end_transaction(partition, marker)
+        return self.runtime.end_transaction(partition, marker)
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> Reply[OffsetFetchResponseGroup]:
         """Return the offsets of one group; topics are identified by name, None means all."""
-        return self._runtime.read(
+        return self.runtime.read(
             self.partition_for(request.group_id),
             lambda shard: commits.fetch(shard, request, require_stable=require_stable),
             lambda code: OffsetFetchResponseGroup(
@@ -259,7 +259,7 @@ class GroupCoordinator:
         self,
     ) -> "Iterator[tuple[str, Mapping[TopicPartition, CommittedOffset]]]":
         """Iterate over the offsets of every group, including those not yet committed to the log."""
-        for _, shard in self._runtime.shards():
+        for _, shard in self.runtime.shards():
             for group_id in shard.offsets.groups():
                 yield group_id, shard.offsets.of_group(group_id)
 
@@ -273,7 +273,7 @@ class GroupCoordinator:
 
         if not group_id:
             return refuse(ErrorCode.INVALID_GROUP_ID)
-        return self._runtime.read(
+        return self.runtime.read(
             self.partition_for(group_id),
             lambda shard: consumers.describe(shard, group_id),
             refuse,
@@ -295,9 +295,9 @@ class GroupCoordinator:
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
         """List this broker's groups; an error code reports if partitions are still being loaded."""
         listed: list[ListedGroup] = []
-        for _, shard in self._runtime.shards():
+        for _, shard in self.runtime.shards():
             listed.extend(queries.listed(shard, request.states_filter, request.types_filter))
-        is_loading = self._runtime.is_loading()
+        is_loading = self.runtime.is_loading()
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE
         return ListGroupsResponse(error_code=code, groups=listed)
 
@@ -307,7 +307,7 @@ class GroupCoordinator:
         return gathered(replies, lambda results: DeleteGroupsResponse(results=results))
 
     def _delete(self, group_id: str) -> Reply[DeletableGroupResult]:
-        return self._runtime.decide(
+        return self.runtime.decide(
             self.partition_for(group_id),
             lambda shard: queries.delete(shard, group_id),
             lambda code: DeletableGroupResult(group_id=group_id, error_code=group_error(code)),
@@ -321,7 +321,7 @@ class GroupCoordinator:
 
         if not request.group_id:
             return refuse(ErrorCode.INVALID_GROUP_ID)
-        return self._runtime.decide(
+        return self.runtime.decide(
             self.partition_for(request.group_id),
             lambda shard: queries.delete_offsets(shard, request),
             refuse,

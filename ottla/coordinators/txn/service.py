@@ -70,7 +70,7 @@ class TransactionCoordinator:
             None,
             TransactionSettings(),
         )
-        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+        self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             STATE_TOPIC,
             lambda host: TransactionShard(host, clock, self.settings, dependencies),
             writer=writer,
@@ -101,20 +101,20 @@ class TransactionCoordinator:
         Requests fail with COORDINATOR_LOAD_IN_PROGRESS until it is loaded. Transactions with a
         decided outcome are then completed.
         """
-        self._runtime.load(partition, leader_epoch)
+        self.runtime.load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """Stop coordinating a partition."""
-        self._runtime.unload(partition, leader_epoch)
+        self.runtime.unload(partition, leader_epoch)
 
     @property
     def skipped_count(self) -> int:
         """Records of __transaction_state that could not be read and were skipped while loading."""
-        return self._runtime.skipped_count
+        return self.runtime.skipped_count
 
     def close(self) -> None:
         """Unload every partition."""
-        self._runtime.close()
+        self.runtime.close()
 
     # -- where an id is
 
@@ -135,7 +135,7 @@ class TransactionCoordinator:
     # -- a transaction
 
     def _latest(self, transactional_id: str) -> Transaction | ErrorCode | None:
-        shard = self._runtime.find(self.partition_for(transactional_id))
+        shard = self.runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
 
     async def init_producer_id(
@@ -239,7 +239,7 @@ class TransactionCoordinator:
         """Return a future that is done when all markers of the id's decided transaction are
         written. None if the id has no decided transaction.
         """
-        shard = self._runtime.find(self.partition_for(transactional_id))
+        shard = self.runtime.find(self.partition_for(transactional_id))
         return None if isinstance(shard, ErrorCode) else shard.ended(transactional_id)
 
     def verify(
@@ -255,7 +255,7 @@ class TransactionCoordinator:
 
         `is_committed`: the addition of the partition is known to be committed.
         """
-        shard = self._runtime.find(self.partition_for(transactional_id))
+        shard = self.runtime.find(self.partition_for(transactional_id))
         if isinstance(shard, ErrorCode):
             return shard
         if not is_committed and shard.is_uncommitted(transactional_id):
@@ -265,7 +265,7 @@ class TransactionCoordinator:
         )
 
     def _decide(self, transactional_id: str, query: Query) -> Reply[TransitionResult]:
-        shard = self._runtime.find(self.partition_for(transactional_id))
+        shard = self.runtime.find(self.partition_for(transactional_id))
         if isinstance(shard, ErrorCode):
             return TransitionResult(shard)
         return shard.decide(transactional_id, query)
@@ -274,20 +274,20 @@ class TransactionCoordinator:
 
     def find(self, transactional_id: str) -> Transaction | ErrorCode | None:
         """Return the committed state of an id; an error code if this broker does not have it."""
-        shard = self._runtime.find(self.partition_for(transactional_id))
+        shard = self.runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.committed(transactional_id)
 
     def transactions(self) -> Iterator[Transaction]:
         """Iterate over the committed states of all ids; those of partitions being loaded are
         missing.
         """
-        for _, shard in self._runtime.shards():
+        for _, shard in self.runtime.shards():
             states = (shard.committed(transactional_id) for transactional_id in shard.transactions)
             yield from (state for state in states if state is not None)
 
     def is_loading(self) -> bool:
         """Return True if any partition is being loaded."""
-        return self._runtime.is_loading()
+        return self.runtime.is_loading()
 
     def is_long(self, transaction: Transaction, duration_ms: int) -> bool:
         """Return True if a transaction began more than `duration_ms` ago."""

@@ -2,6 +2,10 @@
 
 import asyncio
 
+PEM = "PEM"
+"""The format of key stores by default."""
+VERSION_NAMES = ("TLSv1.2", "TLSv1.3")
+"""The versions of TLS, the oldest one first; OpenSSL 3 has disabled those before."""
 HANDSHAKE_SECONDS = 10.0
 """A peer that has not completed the handshake by then is disconnected."""
 

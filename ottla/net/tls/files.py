@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-PEM, PKCS12 = "PEM", "PKCS12"
+from ottla.net.tls import PEM, VERSION_NAMES
+
+PKCS12 = "PKCS12"
 KINDS = (PEM, PKCS12)
 """The formats that can be read, by their names in Kafka's options."""
 JAVA_KINDS = ("JKS", "JCEKS", "BCFKS")
 """Formats that only Java's libraries read."""
-VERSION_NAMES = ("TLSv1.2", "TLSv1.3")
-"""The versions of TLS, the oldest one first; OpenSSL 3 has disabled those before."""
 
 
 class Store(NamedTuple):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem, private_copy
 from ottla.base.loading import deferred_module
-from ottla.net.tls.files import JAVA_KINDS, PEM, Store, conversion
+from ottla.net.tls import PEM
+from ottla.net.tls.files import JAVA_KINDS, Store, conversion
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives import serialization

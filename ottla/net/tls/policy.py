@@ -12,7 +12,8 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 
-from ottla.net.tls.files import VERSION_NAMES, Policy
+from ottla.net.tls import VERSION_NAMES
+from ottla.net.tls.files import Policy
 
 VERSIONS: Mapping[str, ssl.TLSVersion] = dict(
     zip(VERSION_NAMES, (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3), strict=True)

@@ -3,7 +3,6 @@
 Only brokers with OAUTHBEARER import this module, and only those with signed tokens import joserfc.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem
 from ottla.base.loading import deferred_module
+from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.security_options import BearerOptions, ListenerSecurity
 from ottla.security import oauth
@@ -25,7 +25,7 @@ else:
     key_endpoint = deferred_module("ottla.server.authentication.key_endpoint")
     signed_tokens = deferred_module("ottla.security.signed_tokens")
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 _OPTION = "unsecuredValidator"
 

@@ -3,6 +3,9 @@
 A connection whose session ends stays at the gate, which closes it if a request arrives after that
 time (KIP-368). Clients before Kafka 1.0 send the messages of the exchange as they are (version 0 of
 SaslHandshake).
+
+After several failed logins a password is checked later, and the connection is muted until then. The
+time comes before the check, so that a right password is answered no faster than a wrong one.
 """
 
 import asyncio
@@ -12,17 +15,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.base.errors import ProtocolError
 from ottla.base.loading import deferred_module
 from ottla.cluster.options.security_options import ListenerSecurity
+from ottla.net.admission.attempts import Attempts
+from ottla.net.admission.origins import origin_of
 from ottla.net.connection import Connection, FrameHandler
-from ottla.security.exchanges import AuthenticationFailed
+from ottla.security.exchanges import OAUTHBEARER, PLAIN, AuthenticationFailed
+from ottla.server.authentication.claims import claimed_user
 from ottla.server.authentication.identity import (
     CertificateUser,
     ClientLogin,
+    FailedLogin,
     LoginCounts,
     is_known,
     session_of,
 )
 from ottla.server.quotas.entities import ANONYMOUS
+from ottla.wire import headers, schema
 from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 
 if TYPE_CHECKING:
     from ottla.security import certificates, principal_rules
@@ -34,6 +43,7 @@ else:
 _BEFORE = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _IN_A_RENEWAL = frozenset({ApiKey.SASL_AUTHENTICATE})
 _KEY_BYTES = 2
+_TOO_MANY = "Authentication failed: too many failed logins, try again later"
 
 
 class Limits(NamedTuple):
@@ -49,7 +59,8 @@ class Limits(NamedTuple):
 class Gate:
     """The FrameHandler of connections whose client is not known yet, or not for ever.
 
-    `now` returns the time of the monotonic clock in seconds.
+    `now` returns the time of the monotonic clock in seconds. `report` is called with a login that
+    has failed at the gate.
     """
 
     def __init__(
@@ -59,8 +70,12 @@ class Gate:
         limits: Limits,
         now: Callable[[], float],
         counts: LoginCounts,
+        report: Callable[[Connection, FailedLogin], None],
+        attempts: Attempts | None = None,
     ) -> None:
         self._counts = counts
+        self._report = report
+        self._attempts = attempts
         self._dispatcher = dispatcher
         self._now = now
         self._has_sasl = bool(security.mechanisms)
@@ -75,36 +90,93 @@ class Gate:
             self._dispatcher.frame(connection, frame)
             return
         if not self._has_sasl:
-            connection.identity = CertificateUser(self._user(connection.certificate))
+            connection.identity = CertificateUser(self._user(connection))
             self._admit(connection)
             self._dispatcher.frame(connection, frame)
             return
         if len(frame) > self._limits.bytes_before:
             raise ProtocolError(f"a request of {len(frame)} bytes before authentication")
         login = connection.identity
-        if isinstance(login, ClientLogin) and login.is_raw:
-            self._step(connection, login, bytes(frame))
+        if isinstance(login, ClientLogin):
+            self._continue(connection, login, frame)
         else:
-            is_renewal = isinstance(login, ClientLogin) and login.renewal is not None
-            self._check(frame, _IN_A_RENEWAL if is_renewal else _BEFORE)
+            self._check(frame, _BEFORE)
             self._dispatcher.frame(connection, frame)
         if is_known(connection):
             self._admit(connection)
 
-    def _user(self, certificate: bytes | None) -> str:
+    def _continue(self, connection: Connection, login: ClientLogin, frame: memoryview) -> None:
+        """Handle a message of a client's exchange, perhaps later."""
+        is_step = login.is_raw
+        if not is_step:
+            self._check(frame, _BEFORE if login.renewal is None else _IN_A_RENEWAL)
+            is_step = _key(frame) == ApiKey.SASL_AUTHENTICATE
+        attempts = self._attempts
+        is_paced = is_step and attempts is not None and login.mechanism != OAUTHBEARER
+        if is_paced and not login.has_turn and not self._has_turn(connection, login, frame):
+            return
+        if login.is_raw:
+            self._step(connection, login, bytes(frame))
+        else:
+            self._dispatcher.frame(connection, frame)
+        if login.claimed is not None and login.session is not None and attempts is not None:
+            origin = origin_of(connection.peer_address[0])
+            attempts.succeeded(origin, login.claimed, self._now())
+
+    def _has_turn(self, connection: Connection, login: ClientLogin, frame: memoryview) -> bool:
+        """Return True if a message may be handled now; False if it is handled later.
+
+        The first message of SCRAM has no proof of the password yet.
+        """
+        if login.claimed is None:
+            message = bytes(frame) if login.is_raw else _message_of(frame)
+            login.claimed = claimed_user(login.mechanism, message)
+            if login.mechanism != PLAIN:
+                return True
+        assert self._attempts is not None
+        origin = origin_of(connection.peer_address[0])
+        wait = self._attempts.ask(origin, login.claimed, self._now())
+        login.has_turn = True
+        if wait is None:
+            self._counts.refused += 1
+            login.refusal = _TOO_MANY
+        if not wait:
+            return True
+        self._counts.delayed += 1
+        loop = asyncio.get_running_loop()
+        loop.call_later(wait, self._come_back, connection, bytes(frame))
+        connection.mute(wait)
+        return False
+
+    def _come_back(self, connection: Connection, frame: bytes) -> None:
+        """Handle a frame whose turn has come."""
+        if connection.is_closed:
+            return
+        try:
+            self.frame(connection, memoryview(bytearray(frame)))
+        except ProtocolError as error:
+            connection.close(str(error))
+
+    def _user(self, connection: Connection) -> str:
         """Return the user of a certificate; ProtocolError if it has none, as in Kafka."""
+        certificate = connection.certificate
         try:
             subject = "" if certificate is None else certificates.subject_of(certificate)
         except ValueError as error:
-            raise ProtocolError(f"a certificate that cannot be read: {error}") from error
+            raise self._refusal(
+                connection, f"a certificate that cannot be read: {error}"
+            ) from error
         if not subject:
             return ANONYMOUS
         user = subject if self._names is None else principal_rules.name_of(self._names, subject)
         if not user:
-            raise ProtocolError(
-                f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
-            )
+            reason = f"no rule of ssl.principal.mapping.rules returns a user for {subject!r}"
+            raise self._refusal(connection, reason, subject)
         return user
+
+    def _refusal(self, connection: Connection, reason: str, subject: str = "") -> ProtocolError:
+        self._report(connection, FailedLogin("certificate", subject, reason))
+        return ProtocolError(reason)
 
     def _admit(self, connection: Connection) -> None:
         session = session_of(connection)
@@ -130,11 +202,20 @@ class Gate:
         except AuthenticationFailed as error:
             # Kafka closes the connection, too: these clients expect no error code.
             reason = str(error)
+            self._report(connection, login.failure(error))
             connection.defer()
             loop = asyncio.get_running_loop()
             loop.call_later(self._limits.failure_seconds, connection.close, reason)
             return
         connection.send((reply,))
+
+
+def _message_of(frame: memoryview) -> bytes:
+    """Return the message of a SaslAuthenticate request; raises ProtocolError."""
+    version = int.from_bytes(frame[_KEY_BYTES : 2 * _KEY_BYTES], "big")
+    position = headers.decode_request_header(frame).body_position
+    request, _ = schema.decode(SaslAuthenticateRequest, version, frame, position)
+    return bytes(request.auth_bytes)
 
 
 def _key(frame: memoryview) -> int:

@@ -24,6 +24,14 @@ class CertificateUser(NamedTuple):
     user: str
 
 
+class FailedLogin(NamedTuple):
+    """A login that has failed: its mechanism, the user that the client claims, and the reason."""
+
+    mechanism: str
+    user: str
+    reason: str
+
+
 class Terms(NamedTuple):
     """The mechanism of an exchange, and the longest session in milliseconds; 0 without a limit.
 
@@ -71,10 +79,15 @@ class Latency:
 class LoginCounts:
     """The logins of a listener since the start: Kafka's metrics of its Selector and SocketServer."""
 
-    __slots__ = ("expired", "failed", "failed_renewals", "latency_ms", "renewed", "succeeded")
+    __slots__ = (
+        *("delayed", "expired", "failed", "failed_renewals", "latency_ms", "refused", "renewed"),
+        "succeeded",
+    )
 
     def __init__(self) -> None:
         self.succeeded = self.failed = 0
+        # Passwords that were checked late because of earlier failures, and not checked at all.
+        self.delayed = self.refused = 0
         self.renewed = self.failed_renewals = 0
         # Connections that were closed because their session had ended.
         self.expired = 0
@@ -117,9 +130,20 @@ class ClientLogin:
         self.renewal = renewal
         self.session: Session | None = None
         self.has_failed = False
+        # The user that the client claims to be; None before its first message.
+        self.claimed: str | None = None
+        # True if its password may be checked: it has waited for its turn.
+        self.has_turn = False
+        # Why the client is refused, whatever its password is.
+        self.refusal = ""
         self._terms = terms
         self._clock = clock
         self._counts = counts
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism of the exchange."""
+        return self._terms.mechanism
 
     @property
     def user(self) -> str:
@@ -127,6 +151,12 @@ class ClientLogin:
         if self.session is not None:
             return self.session.user
         return "" if self.renewal is None else self.renewal.session.user
+
+    def failure(self, error: Exception) -> FailedLogin:
+        """Return the failure of the exchange, for the audit log."""
+        # The exchange has not seen a password that is refused whatever it is.
+        claimed = self.exchange.claimed or self.claimed or ""
+        return FailedLogin(self._terms.mechanism, claimed, str(error))
 
     def step(self, message: bytes) -> bytes:
         """Return the reply; raises AuthenticationFailed, and so does any later message."""
@@ -141,6 +171,8 @@ class ClientLogin:
 
     def _step(self, message: bytes) -> bytes:
         terms, exchange, clock = self._terms, self.exchange, self._clock
+        if self.refusal:
+            raise AuthenticationFailed(self.refusal)
         if self.renewal is not None:
             self.renewal.check_mechanism(terms.mechanism)
         reply = exchange.step(message)

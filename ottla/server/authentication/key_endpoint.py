@@ -6,13 +6,12 @@ not known. Otherwise than there, the broker starts without them, and refuses tok
 
 import asyncio
 import logging
-import urllib.request
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from ottla.base.clock import Clock
 from ottla.net.tls.contexts import peer_context
 from ottla.net.tls.files import Store
+from ottla.net.web_requests import WebRequest, send
 from ottla.security import signed_tokens
 from ottla.security.oauth import TokenRefused
 
@@ -20,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 TRUST_STORE = "ssl.truststore.location in oauthbearer.sasl.jaas.config"
 _TIMEOUT_SECONDS = 10.0
-_BYTES_MAX = 1 << 20
+_OK = 200
 # Between two attempts after a failure: doubled each time.
 _RETRY_SECONDS_MIN, _RETRY_SECONDS_MAX = 0.1, 10.0
 # Clients without a valid token can cause one fetch in this time.
@@ -30,29 +29,20 @@ Fetch = Callable[[], Awaitable[bytes]]
 """Returns the document; raises OSError or ValueError."""
 
 
-class _EncryptedRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to addresses with https only: others could replace the keys on the way."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        if not newurl.lower().startswith("https://"):
-            raise ValueError(f"it redirects to {newurl}, which has no https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
 def get(url: str, trusted: Store | None = None) -> bytes:
-    """Return the document at an address, in a thread; raises OSError or ValueError.
+    """Return the document at an address, in a thread; raises OSError or ConfigError.
 
-    The certificates of `trusted` count, and no others; without it, those of the system.
+    The certificates of `trusted` count, and no others; without it, those of the system. Redirects
+    lead to addresses with https only: others could replace the keys on the way.
     """
-    context = peer_context(trusted, TRUST_STORE)
-    opener = urllib.request.build_opener(
-        urllib.request.HTTPSHandler(context=context), _EncryptedRedirects
+    response = send(
+        WebRequest(url, redirects_need_https=True),
+        timeout_s=_TIMEOUT_SECONDS,
+        context=peer_context(trusted, TRUST_STORE),
     )
-    with opener.open(url, timeout=_TIMEOUT_SECONDS) as response:
-        data: bytes = response.read(_BYTES_MAX)
-    return data
+    if response.status != _OK:
+        raise OSError(f"{url} answers {response.status}")
+    return response.body
 
 
 class KeyEndpoint:

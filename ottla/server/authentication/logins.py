@@ -1,14 +1,13 @@
 """Begins the exchanges of clients: the mechanisms of each listener, and the passwords of users."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
 from ottla.cluster.options.security_options import ListenerSecurity
-from ottla.cluster.znodes import ConfigNode
 from ottla.net.connection import Connection
 from ottla.security.exchanges import (
     OAUTHBEARER,
@@ -17,7 +16,7 @@ from ottla.security.exchanges import (
     PlainExchange,
     ScramExchange,
 )
-from ottla.security.scram import ScramCredential, ScramMechanism, parse_credential
+from ottla.security.scram import ScramMechanism
 from ottla.security.sessions import Renewal
 from ottla.server.authentication.identity import (
     ClientLogin,
@@ -28,24 +27,24 @@ from ottla.server.authentication.identity import (
 
 if TYPE_CHECKING:
     from ottla.server.authentication.bearers import Bearers
+    from ottla.server.authentication.scram_users import ScramUsers
     from ottla.server.authentication.tokens import DelegationTokens
 
 _NONCE_BYTES = 24
-_PEPPER_BYTES = 32
 
 
 class Logins:
     """Begins the exchanges of the listeners with SASL.
 
-    `users` returns the settings of users by their path in the tree. `tokens` is None if the broker
-    issues no delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the
-    listeners by name.
+    `users` are those of SCRAM; None if no listener has it. `tokens` is None if the broker issues no
+    delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the listeners
+    by name.
     """
 
     def __init__(
         self,
         listeners: Mapping[str, ListenerSecurity],
-        users: Callable[[], Mapping[str, Mapping[str, str]]],
+        users: "ScramUsers | None",
         rng: Rng,
         clock: Clock,
         tokens: "DelegationTokens | None" = None,
@@ -59,10 +58,6 @@ class Logins:
         self._users = users
         self._rng = rng
         self._clock = clock
-
-    @functools.cached_property
-    def _pepper(self) -> bytes:
-        return self._rng.random_bytes(_PEPPER_BYTES)
 
     def tokens_for(self, connection: Connection) -> "DelegationTokens":
         """Return the tokens; ApiError if the client may not request them, or none are issued."""
@@ -98,20 +93,11 @@ class Logins:
             return self._bearers.begin(listener)
         chosen = ScramMechanism[mechanism.replace("-", "_")]
         nonce = self._rng.random_bytes(_NONCE_BYTES).hex()
-        tokens = self.tokens
+        users, tokens = self._users, self.tokens
+        assert users is not None, "a listener has SCRAM"
         return ScramExchange(
             chosen,
-            lambda user: self._credential(user, chosen),
+            functools.partial(users.find, chosen),
             nonce=nonce,
-            pepper=self._pepper,
-            token_of=None if tokens is None else functools.partial(tokens.login, chosen),
+            find_token=None if tokens is None else functools.partial(tokens.login, chosen),
         )
-
-    def _credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        settings = self._users().get(ConfigNode.sanitize(user), {})
-        text = settings.get(mechanism.mechanism_name)
-        try:
-            return None if text is None else parse_credential(text)
-        except ValueError:
-            # Damaged by another program: no password matches it.
-            return None

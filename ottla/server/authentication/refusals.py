@@ -4,9 +4,9 @@ Follows Kafka's Selector.maybeDelayCloseOnAuthenticationFailure.
 """
 
 import asyncio
-import logging
 from typing import TypeVar
 
+from ottla.base.logs import provoked_logger
 from ottla.net.connection import Connection
 
 R = TypeVar("R")
@@ -16,7 +16,7 @@ DELAY = "connection.failed.authentication.delay.ms"
 # The client may have chosen a part of the text.
 _REASON_MAX = 200
 
-_log = logging.getLogger(__name__)
+_log = provoked_logger(__name__)
 
 
 def answer_late(

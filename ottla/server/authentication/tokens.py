@@ -31,9 +31,10 @@ from ottla.cluster.zk.port import (
 )
 from ottla.cluster.znodes import DelegationTokensNode, UnreadableNode
 from ottla.security import tokens
-from ottla.security.exchanges import TokenLogin
+from ottla.security.exchanges import ScramLogin
+from ottla.security.mock_credentials import mock
 from ottla.security.principal import Principal
-from ottla.security.scram import ScramCredential, ScramMechanism
+from ottla.security.scram import ITERATIONS_MIN, ScramCredential, ScramMechanism
 from ottla.security.tokens import Lifetimes, Token
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,6 @@ _log = logging.getLogger(__name__)
 # How long a notification stays for brokers that have not read it.
 NOTIFICATION_SECONDS = 15 * 60.0
 _CHECK_SECONDS_MAX = 1e9
-_SALT_BYTES = 16
 
 
 class Settings(NamedTuple):
@@ -146,16 +146,25 @@ class DelegationTokens:
             if principals is None or any(map(token.concerns, principals))
         ]
 
-    def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
-        """Return what a client proves that logs in with a token; None if there is no such token."""
+    def id_of(self, hmac: bytes) -> str:
+        """Return the id of the token with an HMAC; empty if there is none."""
+        return self._ids.get(hmac, "")
+
+    def login(self, mechanism: ScramMechanism, token_id: str) -> ScramLogin:
+        """Return the login by the id of a token, with a mock credential if the id is unknown.
+
+        The first login with a token takes longer than one with an unknown id. That does not help
+        clients to find ids, which are random.
+        """
         token = self._tokens.get(token_id)
-        if token is None:
-            return None
+        salt = tokens.salt_of(self._settings.secret_key, mechanism, token_id)
+        if token is None or not token.owner.is_user:
+            return ScramLogin("", mock(mechanism, salt, ITERATIONS_MIN))
         key = token_id, mechanism
         if key not in self._credentials:
-            hmac, salt = self._hmac(token_id), self._rng.random_bytes(_SALT_BYTES)
+            hmac = self._hmac(token_id)
             self._credentials[key] = tokens.scram_credential(mechanism, hmac, salt)
-        return TokenLogin(token.owner.name, token.expiry_ms, self._credentials[key])
+        return ScramLogin(token.owner.name, self._credentials[key], token.expiry_ms)
 
     # -- values in memory -------------------------------------------------------------------------
 
@@ -257,12 +266,17 @@ class DelegationTokens:
         path = TokenNode.path(token_id)
         try:
             data, _ = await session.get(path)
-            self._keep(TokenNode.decode(path, data))
+            token = TokenNode.decode(path, data)
         except NoNode:
             self._forget(token_id)
         except UnreadableNode as error:
             self._forget(token_id)
             _log.error("delegation token ignored path=%s error=%s", path, error)
+        else:
+            if not token.owner.is_user:
+                # Another program has written it. It can be described and removed, not used.
+                _log.error("no login with delegation token path=%s owner=%s", path, token.owner)
+            self._keep(token)
 
     def _session_changed(self, state: SessionState) -> None:
         # An earlier read may have been interrupted after its watch had fired.

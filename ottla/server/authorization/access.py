@@ -13,6 +13,7 @@ from ottla.security.authorization import Requester
 from ottla.security.broker_proof import ProofToPeer
 from ottla.server.authentication.identity import is_known, principal_of
 from ottla.server.authorization.authorizer import Authorizer
+from ottla.server.authorization.trace import Trace
 from ottla.server.current import Current
 
 P = TypeVar("P")
@@ -44,7 +45,7 @@ class Sender:
         identity = self.identity = connection.identity
         self.is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
         self.requester = Requester(
-            principal_of(connection).text(), host_address(connection.peer_address[0])
+            principal_of(connection), host_address(connection.peer_address[0])
         )
         # Operations on topics that this generation of the authorizer's lists allows.
         self._allowed: set[tuple[int, str]] = set()
@@ -76,13 +77,36 @@ def sender_of(connection: Connection) -> Sender:
 
 
 class Access:
-    """The rights of the sender of a request."""
+    """The rights of the sender of a request.
 
-    __slots__ = ("_current", "_is_broker", "authorizer", "connection", "requester", "version")
+    Refusals are reported with the API and the client id of the request. Without an API they are
+    not, because the handler asks again. `trace` has the decisions about a request that is audited.
+    """
+
+    __slots__ = (
+        "_current",
+        "_is_broker",
+        "api_key",
+        "authorizer",
+        "client_id",
+        "connection",
+        "requester",
+        "trace",
+        "version",
+    )
 
     def __init__(
-        self, authorizer: Authorizer, connection: Connection, version: int, current: Current
+        self,
+        authorizer: Authorizer,
+        connection: Connection,
+        version: int,
+        current: Current,
+        api_key: int | None = None,
+        client_id: str | None = None,
     ) -> None:
+        self.api_key = api_key
+        self.client_id = client_id
+        self.trace: Trace | None = None
         sender = sender_of(connection)
         self._is_broker = sender.is_broker
         self._current = current
@@ -102,15 +126,37 @@ class Access:
         return self._current.options.boolean("auto.create.topics.enable")
 
     def may(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-        """Return True if the sender may do the operation to the resource."""
-        return self._is_broker or self.authorizer.allows(
-            self.requester, operation, resource_type, name
+        """Return True if the sender may do the operation to the resource; report a refusal."""
+        return (
+            self._is_broker
+            or self._allows(operation, resource_type, name)
+            or self._refuse(operation, resource_type, name)
         )
 
+    def _allows(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        if self.trace is None:
+            return self.authorizer.allows(self.requester, operation, resource_type, name)
+        decision = self.authorizer.decide(self.requester, operation, resource_type, name)
+        self.trace.add(operation, resource_type, name, decision)
+        return decision.is_allowed
+
+    def _refuse(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Report a refusal and return False."""
+        report = self.authorizer.on_denial
+        if report is not None and self.api_key is not None:
+            report(self, operation, resource_type, name)
+        return False
+
+    def rule(self, operation: AclOperation, resource_type: ResourceType, name: str) -> str:
+        """Return the rule that allows or denies an operation, for the audit log."""
+        return self.authorizer.decide(self.requester, operation, resource_type, name).rule
+
     def may_some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Return True if the sender may do the operation to some resource of the type."""
-        return self._is_broker or self.authorizer.allows_any(
-            self.requester, operation, resource_type
+        """Return True if the sender may do the operation to some resource; report a refusal."""
+        return (
+            self._is_broker
+            or self.authorizer.allows_any(self.requester, operation, resource_type)
+            or self._refuse(operation, resource_type, "")
         )
 
     def shows(
@@ -120,9 +166,7 @@ class Access:
         operation: AclOperation = AclOperation.DESCRIBE,
     ) -> bool:
         """Return True if a response may contain the resource, which the sender did not name."""
-        return self._is_broker or self.authorizer.allows(
-            self.requester, operation, resource_type, name, is_logged=False
-        )
+        return self._is_broker or self._allows(operation, resource_type, name)
 
     def shows_topic(self, name: str) -> bool:
         """Return True if a response may contain the topic, which the sender did not name."""
@@ -137,7 +181,7 @@ class Access:
         return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def has_cluster_right(self, operation: AclOperation) -> bool:
-        """Return the same without a line in the log, because another right may suffice."""
+        """Return the same without a report of a refusal, because another right may suffice."""
         return self.shows(ResourceType.CLUSTER, CLUSTER_NAME, operation)
 
     def require(

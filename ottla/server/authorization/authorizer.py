@@ -1,32 +1,34 @@
 """The authorizer of a broker: decisions, remembered until a list changes, and changes of lists."""
 
-import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import (
     CLUSTER_NAME,
+    AccessControlEntry,
     AclBinding,
     AclOperation,
     ResourcePattern,
     ResourceType,
+    effective,
     entry_matches,
     exact_patterns,
     pattern_matches,
 )
-from ottla.security.authorization import Entries, Requester, Rules
+from ottla.security.authorization import Decision, Entries, Requester, Rules
 from ottla.security.principal import Principal
 from ottla.server.authorization.store import AclStore
 
-_log = logging.getLogger(__name__)
-
 _DECISIONS_MAX = 100_000
-# Names of topics are shorter. Clients choose longer ones, of which the log has the beginning.
+# Names of topics are shorter. Clients choose longer ones, about which nothing is remembered.
 _NAME_MAX = 249
 _ANY_NAME = None
 
 _Question = tuple[Requester, AclOperation, ResourceType, str | None]
+# Called with the rights of the sender (Access), the operation and the resource.
+OnDenial = Callable[[Any, AclOperation, ResourceType, str], None]
 
 
 class Authorizer:
@@ -39,17 +41,13 @@ class Authorizer:
         self._rules = rules
         # Forgotten when a list changes, or when there are too many.
         self._decisions: dict[_Question, bool] = {}
-        # The refusals that the log has.
-        self._logged: set[_Question] = set()
+        # Reports the refusals of requests to the audit log.
+        self.on_denial: OnDenial | None = None
         store.on_change.append(self._changed)
 
     def _changed(self) -> None:
         self.generation += 1
-        self._forget()
-
-    def _forget(self) -> None:
         self._decisions.clear()
-        self._logged.clear()
 
     def allows(
         self,
@@ -57,21 +55,24 @@ class Authorizer:
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
-        *,
-        is_logged: bool = True,
     ) -> bool:
-        """Return True if the requester may do the operation to the resource.
-
-        A refusal is logged once, unless the requester did not name the resource.
-        """
+        """Return True if the requester may do the operation to the resource."""
         question = (requester, operation, resource_type, name)
         decision = self._decisions.get(question)
         if decision is None:
             decision = self.store.lists.allow(self._rules, *question)
             self._remember(question, decision)
-        if is_logged and not decision:
-            self._log(question)
         return decision
+
+    def decide(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> Decision:
+        """Return the same with the rule that decides it, for the audit log."""
+        return self.store.lists.decide(self._rules, requester, operation, resource_type, name)
 
     def allows_any(
         self, requester: Requester, operation: AclOperation, resource_type: ResourceType
@@ -88,26 +89,8 @@ class Authorizer:
         if len(question[-1] or "") > _NAME_MAX:
             return
         if len(self._decisions) >= _DECISIONS_MAX:
-            self._forget()
+            self._decisions.clear()
         self._decisions[question] = decision
-
-    def _log(self, question: _Question) -> None:
-        requester, operation, resource_type, name = question
-        name = (name or "")[:_NAME_MAX]
-        shortened = (requester, operation, resource_type, name)
-        if shortened in self._logged:
-            return
-        if len(self._logged) >= _DECISIONS_MAX:
-            self._logged.clear()
-        self._logged.add(shortened)
-        _log.info(
-            "denied principal=%s host=%s operation=%s resource=%s:%s",
-            requester.principal,
-            requester.host,
-            operation.name,
-            resource_type.name,
-            name,
-        )
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[ApiError | None]:
         """Add entries; return the error of each binding."""
@@ -145,30 +128,46 @@ class Authorizer:
             ]
             if not matching:
                 continue
-            deleted: dict[AclBinding, int] = {}
+            deleted: dict[AccessControlEntry, int] = {}
 
             def without(
                 entries: Entries,
-                pattern: ResourcePattern = pattern,
                 matching: Sequence[tuple[int, AclBinding]] = matching,
-                deleted: dict[AclBinding, int] = deleted,
+                deleted: dict[AccessControlEntry, int] = deleted,
             ) -> Entries:
                 deleted.clear()
-                for entry in sorted(entries):
-                    for number, wanted in matching:
-                        if entry_matches(wanted.entry, entry):
-                            deleted[AclBinding(pattern, entry)] = number
-                            break
-                return entries - {binding.entry for binding in deleted}
+                kept, removed = _without(entries, matching)
+                deleted |= removed
+                return kept
 
             failure = None
             try:
                 await self.store.update(pattern, without)
             except ApiError as error:
                 failure = error
-            for binding, number in deleted.items():
-                results[number].append((binding, failure))
+            for entry, number in deleted.items():
+                results[number].append((AclBinding(pattern, entry), failure))
         return results
+
+
+def _without(
+    entries: Entries, matching: Iterable[tuple[int, AclBinding]]
+) -> tuple[Entries, dict[AccessControlEntry, int]]:
+    """Return the entries that no filter matches, and the number of the filter for the others.
+
+    An entry that does nothing, because its values are not known, is removed without a number.
+    """
+    kept = set(entries)
+    deleted: dict[AccessControlEntry, int] = {}
+    for entry in sorted(entries):
+        applied = effective(entry)
+        for number, wanted in matching:
+            if entry_matches(wanted.entry, applied or entry):
+                kept.discard(entry)
+                if applied is not None:
+                    deleted.setdefault(applied, number)
+                break
+    return frozenset(kept), deleted
 
 
 def _problem(binding: AclBinding) -> ApiError | None:
@@ -182,6 +181,9 @@ def _problem(binding: AclBinding) -> ApiError | None:
         reason = "Invalid empty resource name"
     elif "/" in name:
         reason = f"ACL binding contains invalid resource name: {name}"
+    elif not binding.entry.host:
+        # Kafka stores such an entry, which concerns no host.
+        reason = "Invalid empty host"
     else:
         try:
             Principal.parse(binding.entry.principal or "")

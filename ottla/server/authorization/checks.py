@@ -47,9 +47,7 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: records.check_add_partitions,
     ApiKey.ADD_OFFSETS_TO_TXN: records.check_add_offsets,
     ApiKey.END_TXN: records.transaction(_WRITE),
-    ApiKey.WRITE_TXN_MARKERS: cluster.cluster(
-        _ALTER, AclOperation.CLUSTER_ACTION, refuse=cluster.refuse_markers
-    ),
+    ApiKey.WRITE_TXN_MARKERS: cluster.cluster(_ALTER, AclOperation.CLUSTER_ACTION),
     ApiKey.TXN_OFFSET_COMMIT: records.check_txn_offset_commit,
     ApiKey.DESCRIBE_ACLS: cluster.cluster(_DESCRIBE),
     ApiKey.CREATE_ACLS: cluster.cluster(_ALTER, refuse=cluster.refuse_acls),

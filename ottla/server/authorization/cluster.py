@@ -23,7 +23,6 @@ from ottla.wire.messages import (
     describe_log_dirs,
     elect_leaders,
     incremental_alter_configs,
-    write_txn_markers,
 )
 
 _ERROR = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -47,8 +46,12 @@ def cluster(*operations: AclOperation, refuse: Callable[[Any], Any] | None = Non
     `refuse` returns the response of a refused request if that has no error of its own.
     """
 
+    *others, last = operations
+
     def check(access: Access, request: Any) -> Verdict:
-        if any(access.may_cluster(operation) for operation in operations):
+        if any(access.has_cluster_right(operation) for operation in others):
+            return None
+        if access.may_cluster(last):
             return None
         if refuse is None:
             raise _ERROR
@@ -116,33 +119,6 @@ def refuse_moves(
             )
             for directory in request.dirs
             for topic in directory.topics
-        ]
-    )
-
-
-def refuse_markers(
-    request: write_txn_markers.WriteTxnMarkersRequest,
-) -> write_txn_markers.WriteTxnMarkersResponse:
-    """Refuse each partition of each marker."""
-    rows = write_txn_markers
-    return rows.WriteTxnMarkersResponse(
-        markers=[
-            rows.WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    rows.WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            rows.WritableTxnMarkerPartitionResult(
-                                partition_index=number, error_code=_FAILED
-                            )
-                            for number in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
         ]
     )
 

@@ -14,6 +14,7 @@ from ottla.net.connection import Connection
 from ottla.security.acls import AclOperation
 from ottla.server.authorization.access import Access, sender_of
 from ottla.server.authorization.authorizer import Authorizer
+from ottla.server.authorization.trace import Trace
 from ottla.server.current import Current
 
 Complete = Callable[[Any], Any]
@@ -35,8 +36,18 @@ class Checked(Protocol):
         ...
 
     @property
+    def api_key(self) -> int:
+        """The key of the API."""
+        ...
+
+    @property
     def api_version(self) -> int:
         """The version of the request."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id in the header of the request."""
         ...
 
 
@@ -73,12 +84,31 @@ def identity_key(connection: Connection) -> tuple[Any, ...]:
     return sender.requester, sender.is_broker
 
 
-def guarded(handle: Handle, check: Check, authorizer: Authorizer, current: Current) -> Handle:
-    """Return `handle` with the check; the dispatcher calls the result as it would call `handle`."""
+def guarded(
+    handle: Handle,
+    check: Check,
+    authorizer: Authorizer,
+    current: Current,
+    *,
+    is_traced: bool = False,
+) -> Handle:
+    """Return `handle` with the check; the dispatcher calls the result as it would call `handle`.
+
+    If `is_traced`, the access has the decisions about each request, for the audit log.
+    """
 
     def judge(context: Checked, request: Any) -> Verdict:
-        context.access = Access(authorizer, context.connection, context.api_version, current)
-        return check(context.access, request)
+        access = context.access = Access(
+            authorizer,
+            context.connection,
+            context.api_version,
+            current,
+            context.api_key,
+            context.client_id,
+        )
+        if is_traced:
+            access.trace = Trace()
+        return check(access, request)
 
     async def checked_later(context: Checked, request: Any) -> Any:
         verdict = judge(context, request)

@@ -8,11 +8,11 @@ lists of the pattern again.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.acl_znodes import ACL_PATHS, AclChangeNode, AclEntry, AclNode
 from ottla.cluster.zk.port import (
@@ -31,12 +31,14 @@ from ottla.cluster.zk.port import (
 )
 from ottla.cluster.znodes import UnreadableNode
 from ottla.security.acls import (
+    UNREADABLE,
     AccessControlEntry,
     AclOperation,
     PatternType,
     PermissionType,
     ResourcePattern,
     ResourceType,
+    effective,
 )
 from ottla.security.authorization import AccessLists, Entries
 
@@ -71,7 +73,10 @@ class AclStore:
         self._order = asyncio.Lock()
 
     async def start(self, session: Coordination) -> None:
-        """Read every list and follow changes; raises ConnectionSuspended or SessionLost."""
+        """Read every list and follow changes; raises ConnectionSuspended or SessionLost.
+
+        The first start raises ConfigError for lists that this version cannot enforce.
+        """
         self._session = session
         session.on_session(self._session_changed)
         for path in ACL_PATHS:
@@ -81,10 +86,12 @@ class AclStore:
             changes = await session.children(parent, partial(self._changed, parent))
             self._last_changes[parent] = max(changes, default="")
         patterns = set(self.lists.patterns())
+        await self._check_pattern_types(session)
         for name, pattern_type in _PATTERN_TYPES.items():
             for resource_type in await session.children(AclNode.root(name)):
                 if resource_type not in _TYPES:
-                    _log.warning("access control lists ignored resource_type=%s", resource_type)
+                    # No request of this version concerns such a resource.
+                    _log.error("access control lists ignored resource_type=%s", resource_type)
                     continue
                 parent = f"{AclNode.root(name)}/{resource_type}"
                 for resource in await session.children(parent):
@@ -94,6 +101,23 @@ class AclStore:
         if not self._expires:
             self._expires = True
             self._tasks.supervise(self._expire, "old notifications of access control lists")
+
+    async def _check_pattern_types(self, session: Coordination) -> None:
+        """Raise ConfigError at the first start if there are patterns of an unknown type.
+
+        Nothing is known about the resources that their entries deny, so none would be closed.
+        """
+        names = await session.children(AclNode.EXTENDED_ROOT)
+        unknown = ", ".join(sorted({*names} - _PATTERN_TYPES.keys()))
+        if not unknown:
+            return
+        problem = (
+            f"{AclNode.EXTENDED_ROOT} in the coordination tree has access control lists of a "
+            f"type that this version does not know: {unknown}. It cannot enforce them"
+        )
+        if not self._expires:
+            raise ConfigError(f"{problem}: remove them, or start a version that does.")
+        _log.error("access control lists ignored error=%s", problem)
 
     # -- following changes ------------------------------------------------------------------------
 
@@ -135,19 +159,23 @@ class AclStore:
         except NoNode:
             return
         except (UnreadableNode, KeyError, UnicodeDecodeError) as error:
-            _log.warning("notification ignored path=%s error=%r", path, error)
+            _log.error("notification ignored path=%s error=%r", path, error)
             return
         await self._refresh(session, pattern)
 
     async def _refresh(self, session: Coordination, pattern: ResourcePattern) -> None:
         async with self._order:
-            entries, _ = await _read(session, pattern)
-            self._apply(pattern, entries)
+            rows, _ = await _read(session, pattern)
+            if self._apply(pattern, frozenset(rows)):
+                _report_unknown(pattern, rows)
 
-    def _apply(self, pattern: ResourcePattern, entries: Entries) -> None:
-        if self.lists.replace(pattern, entries):
+    def _apply(self, pattern: ResourcePattern, entries: Entries) -> bool:
+        """Replace the entries of a pattern; return True if they have changed."""
+        has_changed = self.lists.replace(pattern, entries)
+        if has_changed:
             for notify in self.on_change:
                 notify()
+        return has_changed
 
     async def _expire(self) -> None:
         """Remove notifications that were there at the last look, too."""
@@ -192,9 +220,17 @@ def pascal_case(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+# The values that stored entries have; any other one is unknown, also those of filters.
 _TYPES = {pascal_case(kind.name): kind for kind in ResourceType if kind > ResourceType.ANY}
-_OPERATIONS = {pascal_case(item.name).upper(): item for item in AclOperation}
-_PERMISSIONS = {pascal_case(item.name).upper(): item for item in PermissionType}
+_OPERATIONS = {
+    pascal_case(item.name).upper(): item for item in AclOperation if item > AclOperation.ANY
+}
+_PERMISSIONS = {
+    pascal_case(item.name).upper(): item for item in PermissionType if item > PermissionType.ANY
+}
+
+# The entries of a pattern as they were read, each with the strings of its node.
+_Rows = Mapping[AccessControlEntry, AclEntry]
 
 
 def _path(pattern: ResourcePattern) -> str:
@@ -205,14 +241,20 @@ def _path(pattern: ResourcePattern) -> str:
     )
 
 
-async def _read(session: Coordination, pattern: ResourcePattern) -> tuple[Entries, int]:
-    """Return the entries of a pattern in the tree, and the version of its node."""
+async def _read(session: Coordination, pattern: ResourcePattern) -> tuple[_Rows, int]:
+    """Return the entries of a pattern in the tree, and the version of its node.
+
+    A node that cannot be read has one entry, which denies everything.
+    """
     path = _path(pattern)
     try:
         data, stat = await session.get(path)
     except NoNode:
-        return frozenset(), _MISSING
-    return frozenset(map(_entry, AclNode.decode(path, data))), stat.version
+        return {}, _MISSING
+    try:
+        return {_entry(row): row for row in AclNode.decode(path, data)}, stat.version
+    except UnreadableNode:
+        return {UNREADABLE: _row(UNREADABLE)}, stat.version
 
 
 def _entry(stored: AclEntry) -> AccessControlEntry:
@@ -225,18 +267,39 @@ def _entry(stored: AclEntry) -> AccessControlEntry:
     )
 
 
-def _operations(pattern: ResourcePattern, entries: Entries, version: int) -> list[Operation]:
-    """Return the operations that replace the entries of a pattern and notify the brokers."""
-    path, kind = _path(pattern), pattern.pattern_type.name.lower()
-    data = AclNode.encode(
-        AclEntry(
-            entry.principal or "",
-            pascal_case(entry.permission_type.name),
-            entry.host or "",
-            pascal_case(entry.operation.name),
-        )
-        for entry in sorted(entries)
+def _row(entry: AccessControlEntry) -> AclEntry:
+    """Return the strings of a new entry; if its values are not known, those of its effect."""
+    written = effective(entry) or entry
+    return AclEntry(
+        written.principal or "",
+        pascal_case(written.permission_type.name),
+        written.host or "",
+        pascal_case(written.operation.name),
     )
+
+
+def _report_unknown(pattern: ResourcePattern, rows: _Rows) -> None:
+    for entry, row in rows.items():
+        applied = effective(entry)
+        if applied != entry:
+            effect = "none" if applied is None else f"deny {applied.operation.name}"
+            _log.error(
+                "access control entry not known path=%s entry=%r effect=%r",
+                _path(pattern),
+                tuple(row),
+                effect,
+            )
+
+
+def _operations(
+    pattern: ResourcePattern, entries: Entries, rows: _Rows, version: int
+) -> list[Operation]:
+    """Return the operations that replace the entries of a pattern and notify the brokers.
+
+    Entries that were there before keep their strings.
+    """
+    path, kind = _path(pattern), pattern.pattern_type.name.lower()
+    data = AclNode.encode(rows.get(entry) or _row(entry) for entry in sorted(entries))
     is_literal = pattern.pattern_type is PatternType.LITERAL
     prefix = AclChangeNode.LITERAL_PREFIX if is_literal else AclChangeNode.EXTENDED_PREFIX
     change = AclChangeNode.encode(kind, pattern.resource_type.name, pattern.name or "")
@@ -256,12 +319,13 @@ async def _replace(session: Coordination, pattern: ResourcePattern, change: Chan
     Another broker may change the pattern meanwhile: then it is read again.
     """
     for _ in range(_ATTEMPTS_MAX):
-        entries, version = await _read(session, pattern)
+        rows, version = await _read(session, pattern)
+        entries = frozenset(rows)
         changed = change(entries)
         if changed == entries:
             return entries
         with contextlib.suppress(BadVersion, NodeExists, NoNode):
-            await session.multi(_operations(pattern, changed, version))
+            await session.multi(_operations(pattern, changed, rows, version))
             return changed
     raise ApiError(
         ErrorCode.UNKNOWN_SERVER_ERROR,

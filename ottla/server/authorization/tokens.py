@@ -5,6 +5,7 @@ Owners and renewers need no permission, and the handlers check who may renew and
 
 from ottla.base.errors import ErrorCode
 from ottla.security.acls import AclOperation, ResourceType
+from ottla.security.principal import Principal
 from ottla.server.authentication.identity import may_request_tokens
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.guarding import Verdict
@@ -15,20 +16,24 @@ def check_create_token(
     access: Access, request: create_delegation_token.CreateDelegationTokenRequest
 ) -> Verdict:
     """CREATE_TOKENS of the owner if that is another principal."""
-    is_refused_anyway = not may_request_tokens(access.connection)
-    if not request.owner_principal_name or not request.owner_principal_type or is_refused_anyway:
+    kind, name = request.owner_principal_type, request.owner_principal_name
+    if not name or kind is None or not may_request_tokens(access.connection):
+        # The requester is the owner, or the handler refuses the request.
         return None
-    owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
-    requester = access.requester.principal
-    if owner == requester or access.may(AclOperation.CREATE_TOKENS, ResourceType.USER, owner):
+    requester, owner = access.requester.principal, Principal(kind, name)
+    code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    if not owner.is_user:
+        code = ErrorCode.INVALID_PRINCIPAL_TYPE
+    elif owner == requester or access.may(
+        AclOperation.CREATE_TOKENS, ResourceType.USER, owner.text()
+    ):
         return None
-    kind, _, name = requester.partition(":")
     return create_delegation_token.CreateDelegationTokenResponse(
-        error_code=int(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED),
-        principal_type=request.owner_principal_type,
-        principal_name=request.owner_principal_name,
-        token_requester_principal_type=kind,
-        token_requester_principal_name=name,
+        error_code=int(code),
+        principal_type=owner.kind,
+        principal_name=owner.name,
+        token_requester_principal_type=requester.kind,
+        token_requester_principal_name=requester.name,
         issue_timestamp_ms=-1,
         expiry_timestamp_ms=-1,
         max_timestamp_ms=-1,
@@ -50,11 +55,17 @@ def check_describe_tokens(
 
 
 def _may_see(access: Access, token: describe_delegation_token.DescribedDelegationToken) -> bool:
-    owner = f"{token.principal_type}:{token.principal_name}"
-    requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
-    renewers = {f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers}
+    owner = Principal(token.principal_type, token.principal_name)
+    concerned = {
+        owner,
+        Principal(token.token_requester_principal_type, token.token_requester_principal_name),
+        *(Principal(row.principal_type, row.principal_name) for row in token.renewers),
+    }
     return (
-        access.requester.principal in {owner, requester, *renewers}
+        access.requester.principal in concerned
         or access.shows(ResourceType.DELEGATION_TOKEN, token.token_id)
-        or access.shows(ResourceType.USER, owner, AclOperation.DESCRIBE_TOKENS)
+        or (
+            owner.is_user
+            and access.shows(ResourceType.USER, owner.text(), AclOperation.DESCRIBE_TOKENS)
+        )
     )

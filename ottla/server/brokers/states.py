@@ -37,6 +37,7 @@ INTRODUCTION = 65
 
 # The codes of org.apache.kafka.common.security.auth.SecurityProtocol.
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_RECOVERED, _RECOVERING = 0, 1
 
 
 def leader_states(
@@ -88,7 +89,7 @@ def partition_states(topics: Sequence[LeaderAndIsrTopicState]) -> list[Partition
             partition_epoch=state.partition_epoch,
             adding_replicas=tuple(state.adding_replicas),
             removing_replicas=tuple(state.removing_replicas),
-            is_recovering=state.leader_recovery_state == 1,
+            is_recovering=is_recovering(state.leader_recovery_state),
         )
         for topic in topics
         for state in topic.partition_states
@@ -290,4 +291,18 @@ def _broker(state: UpdateMetadataBroker) -> BrokerImage:
 
 
 def _protocol(code: int) -> str:
-    return _PROTOCOLS[code] if 0 <= code < len(_PROTOCOLS) else _PROTOCOLS[0]
+    if not 0 <= code < len(_PROTOCOLS):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown security protocol {code}")
+    return _PROTOCOLS[code]
+
+
+def is_recovering(leader_recovery_state: int) -> bool:
+    """Return True for the state of a leader after an unclean election (KIP-704).
+
+    Raises ApiError INVALID_REQUEST for an unknown state.
+    """
+    if leader_recovery_state not in (_RECOVERED, _RECOVERING):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Unknown leader recovery state {leader_recovery_state}"
+        )
+    return leader_recovery_state == _RECOVERING

@@ -31,9 +31,10 @@ class TopicsElsewhere:
         self._link = link
         self._notices = notices
 
-    async def ensure(self, topic: TopicRequest) -> None:
+    async def ensure(self, topic: TopicRequest) -> bool:
         """Create a topic unless it exists, and wait until this broker knows it.
 
+        Returns True if the controller has created it for this request.
         ApiError LEADER_NOT_AVAILABLE if the controller cannot be reached, or with the reason.
         """
         request = CreateTopicsRequest(
@@ -65,3 +66,4 @@ class TopicsElsewhere:
                 await self._notices.wait_for_topic(topic.name)
         except TimeoutError as error:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE) from error
+        return code is ErrorCode.NONE

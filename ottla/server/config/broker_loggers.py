@@ -1,7 +1,8 @@
 """The broker's loggers as a config resource (type 8, KIP-412): read levels, change them at once.
 
 Names are those of Ottla's modules; `root` is the logger that all others inherit from. Levels are
-log4j's. Nothing is stored: a broker that stops restores the levels that the process had before.
+log4j's. The level of the audit log can be set when the broker starts only: otherwise a client could
+silence it. Nothing is stored: a broker that stops restores the levels that the process had before.
 Follows kafka.utils.LoggingController and ConfigAdminManager.
 """
 
@@ -9,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.logs import TRACE
+from ottla.base.logs import AUDIT, TRACE
 from ottla.controller.planning.requests import Alteration, ConfigChange
 
 ROOT = "root"
@@ -40,7 +41,7 @@ def check_broker(name: str, node_id: int) -> None:
 def levels() -> dict[str, str]:
     """Return the current level of each logger by name, its own or an inherited one."""
     loggers = logging.getLogger().manager.loggerDict
-    names = sorted(name for name in list(loggers) if name.startswith(f"{_TOP}."))
+    names = sorted(name for name in list(loggers) if name.startswith(f"{_TOP}.") and name != AUDIT)
     return {ROOT: _level_of(_TOP)} | {name: _level_of(name) for name in names}
 
 

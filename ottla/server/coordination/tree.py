@@ -17,7 +17,6 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.cluster.options.roles import refuse_separate_cluster
 from ottla.cluster.options.security.exposure import reached
-from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
@@ -25,10 +24,13 @@ from ottla.net.port import Net
 from ottla.server.coordination.directory import tree_directory
 
 if TYPE_CHECKING:
-    from ottla.cluster.zk import standby, tls, tree_login
+    from ottla.cluster import secured_znodes
+    from ottla.cluster.zk import live, standby, tls, tree_login
     from ottla.security.zookeeper.login import Login
 else:
     # Only a broker that shares its tree, or one on a ZooKeeper, needs them.
+    live = deferred_module("ottla.cluster.zk.live")
+    secured_znodes = deferred_module("ottla.cluster.secured_znodes")
     standby = deferred_module("ottla.cluster.zk.standby")
     tls = deferred_module("ottla.cluster.zk.tls")
     tree_login = deferred_module("ottla.cluster.zk.tree_login")
@@ -148,14 +150,11 @@ class BrokerCoordination:
     async def _new_session(self) -> Coordination:
         if self._tree is not None:
             return self._tree.session(self._timeout_ms)
-        # Imported here: a broker that keeps the tree itself does not need a client of ZooKeeper.
-        from ottla.cluster.zk.live import LiveSession
-
-        return await LiveSession.begin(
+        return await live.LiveSession.begin(
             self._servers,
             timeout_ms=self._timeout_ms,
             connect_timeout_ms=self._connect_timeout_ms,
-            acl_of=acl_of(self._options),
+            acl_of=secured_znodes.acl_of(self._options),
             tls_options=tls.options_of(self._options),
             login=self._login,
         )
@@ -178,7 +177,7 @@ def _servers(options: Snapshot) -> str:
 
 def _check_acls(options: Snapshot, servers: str) -> None:
     """Raise ConfigError if the nodes are to have access control lists and cannot have them."""
-    if acl_of(options) is None:
+    if not options.boolean("zookeeper.set.acl"):
         return
     if not servers:
         raise ConfigError(

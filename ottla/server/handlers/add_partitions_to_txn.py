@@ -3,6 +3,9 @@
 v2: PRODUCER_FENCED. v3: flexible. v4: several transactions, and verify_only, which only checks that
 the partitions are already part of it; for brokers (KIP-890). v5: TRANSACTION_ABORTABLE.
 
+From version 4 on, only a broker that has proven its identity is served:
+CLUSTER_AUTHORIZATION_FAILED.
+
 Not done: nothing.
 """
 
@@ -10,6 +13,7 @@ from ottla.base.errors import ErrorCode
 from ottla.cluster.names import is_internal
 from ottla.coordinators.replies import Reply, gathered, shaped
 from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -29,6 +33,8 @@ MAX_VERSION = 5
 _FENCED_VERSION = 2
 _MANY_TRANSACTIONS_VERSION = 4
 _ABORTABLE_VERSION = 5
+
+PROPERTIES = ApiProperties(needs_proof=True, proof_since=_MANY_TRANSACTIONS_VERSION)
 
 _Place = tuple[str, int]
 

@@ -3,7 +3,8 @@ addresses (KIP-546, KIP-599, KIP-612).
 
 v1: flexible. Each entity is changed as a whole or not at all. An entity that is named twice is
 INVALID_REQUEST, and only its first entry counts. When the response is sent, this broker already
-applies the change. Values must be above 0, as in Kafka 4.x.
+applies the change. Values must be above 0, as in Kafka 4.x. Only quotas are changed: a credential
+of a user is INVALID_REQUEST, and a removal of any other key changes nothing, as in Kafka.
 
 Not done: an ip is an address; host names are not resolved (INVALID_REQUEST).
 """
@@ -12,8 +13,15 @@ from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
-from ottla.server.quotas.entities import Entity, checked_text, entity_of, tree_path
+from ottla.server.quotas.entities import (
+    Entity,
+    checked_text,
+    entity_of,
+    is_removable,
+    tree_path,
+)
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -27,6 +35,7 @@ from ottla.wire.messages.alter_client_quotas import (
 API = ApiKey.ALTER_CLIENT_QUOTAS
 MIN_VERSION = 0
 MAX_VERSION = 1
+PROPERTIES = ApiProperties(is_administrative=True)
 
 # In the order of Kafka's responses.
 Names = dict[str, str | None]
@@ -77,7 +86,8 @@ def _changes(entity: Entity, operations: Iterable[OpData]) -> tuple[ConfigChange
         if key in changes:
             raise _duplicate(f"quota {key}")
         if operation.remove:
-            changes[key] = ConfigChange(key, Alteration.DELETE)
+            if is_removable(entity, key):
+                changes[key] = ConfigChange(key, Alteration.DELETE)
         else:
             text = checked_text(entity, key, operation.value)
             changes[key] = ConfigChange(key, Alteration.SET, text)

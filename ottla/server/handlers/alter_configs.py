@@ -13,6 +13,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError
 from ottla.controller.planning.requests import Alteration, ConfigChange
+from ottla.server.api_properties import ApiProperties
 from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -25,6 +26,7 @@ from ottla.wire.messages.alter_configs import (
 API = ApiKey.ALTER_CONFIGS
 MIN_VERSION = 0
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:

@@ -11,6 +11,7 @@ Not done: versions 0-1, which name topics instead of ids, of brokers before Apac
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.server.api_properties import ApiProperties
+from ottla.server.brokers import states
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition import (
@@ -26,7 +27,6 @@ MIN_VERSION = 2
 MAX_VERSION = 3
 PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
-_RECOVERING = 1
 _UNKNOWN_EPOCH = -1
 
 
@@ -34,12 +34,12 @@ async def handle(context: RequestContext, request: AlterPartitionRequest) -> Alt
     """Have the controller decide about each partition."""
     if not context.speaks_for(request.broker_id):
         return AlterPartitionResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    proposals = [
-        _proposal(bytes(topic.topic_id), partition)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
     try:
+        proposals = [
+            _proposal(bytes(topic.topic_id), partition)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
         results = await context.broker.controller.alter_partitions(
             request.broker_id, request.broker_epoch, proposals
         )
@@ -62,7 +62,7 @@ def _proposal(topic_id: bytes, partition: PartitionData) -> IsrRequest:
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         isr=tuple(epochs or [(broker_id, _UNKNOWN_EPOCH) for broker_id in partition.new_isr]),
-        is_recovering=partition.leader_recovery_state == _RECOVERING,
+        is_recovering=states.is_recovering(partition.leader_recovery_state),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ottla.base.errors import ApiError
 from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition_reassignments import (
@@ -24,6 +25,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 API = ApiKey.ALTER_PARTITION_REASSIGNMENTS
 MIN_VERSION = 0
 MAX_VERSION = 1
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 async def handle(

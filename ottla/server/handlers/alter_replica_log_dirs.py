@@ -9,6 +9,7 @@ Not done: nothing.
 """
 
 from ottla.base.slices import Slices
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_replica_log_dirs import (
@@ -21,6 +22,7 @@ from ottla.wire.messages.alter_replica_log_dirs import (
 API = ApiKey.ALTER_REPLICA_LOG_DIRS
 MIN_VERSION = 1
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 async def handle(

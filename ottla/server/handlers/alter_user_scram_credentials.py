@@ -4,13 +4,14 @@ The tree keeps keys that are derived from the salted password, as Apache Kafka 3
 /config/users. Each user is changed once in a request: a second change is DUPLICATE_RESOURCE, and
 then neither is made. Follows Kafka's ScramControlManager.
 
-Not done: nothing. No listener has SASL yet, so that credentials are kept but not asked for.
+Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism, credential_of
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_user_scram_credentials import (
@@ -24,6 +25,7 @@ from ottla.wire.messages.alter_user_scram_credentials import (
 API = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
 MIN_VERSION = 0
 MAX_VERSION = 0
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _Row = ScramCredentialDeletion | ScramCredentialUpsertion
 

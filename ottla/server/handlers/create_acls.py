@@ -8,6 +8,7 @@ Not done: nothing.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import AclBinding
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_acls import (
@@ -20,6 +21,7 @@ from ottla.wire.messages.create_acls import (
 API = ApiKey.CREATE_ACLS
 MIN_VERSION = 1
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:

@@ -3,12 +3,15 @@
 v2: flexible. v3: the owner of the token, by default the requester (KIP-373). As in Kafka, only a
 client that has authenticated, and not with a token, is issued one: otherwise the error is
 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. Without a secret key it is DELEGATION_TOKEN_AUTH_DISABLED.
+Owner and renewers are users: another type is INVALID_PRINCIPAL_TYPE, which Kafka's broker does not
+check for owners.
 
 Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.security.principal import USER, Principal
+from ottla.security.principal import Principal, check_users
+from ottla.server.api_properties import ApiProperties
 from ottla.server.authentication.identity import may_request_tokens, principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -20,6 +23,7 @@ from ottla.wire.messages.create_delegation_token import (
 API = ApiKey.CREATE_DELEGATION_TOKEN
 MIN_VERSION = 1
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_WITH_REQUESTER = 3
 _NO_TIME = -1
@@ -64,8 +68,7 @@ async def _create(
     if not may_request_tokens(connection):
         raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     renewers = [Principal(row.principal_type, row.principal_name) for row in request.renewers]
-    if any(renewer.kind != USER for renewer in renewers):
-        raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+    check_users([owner, *renewers])
     if tokens is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     requester = principal_of(connection)

@@ -14,6 +14,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import PartitionsRequest
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey
@@ -27,6 +28,7 @@ from ottla.wire.messages.create_partitions import (
 API = ApiKey.CREATE_PARTITIONS
 MIN_VERSION = 0
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_STRICT_VERSION = 3
 
@@ -41,45 +43,22 @@ async def handle(
     errors: dict[str, ApiError | None] = {
         name: twice for name, count in occurrences.items() if count > 1
     }
-    if requested and mutations.are_limited(context):
-        refused = await _refused(context, request, requested)
-        errors |= refused
-        requested = [topic for topic in requested if topic.name not in refused]
     if requested:
-        errors |= await _create(context, request, requested, validate_only=request.validate_only)
+        errors |= await _create(context, request, requested)
     return CreatePartitionsResponse(results=[_result(name, errors[name]) for name in occurrences])
-
-
-async def _refused(
-    context: RequestContext,
-    request: CreatePartitionsRequest,
-    requested: list[CreatePartitionsTopic],
-) -> dict[str, ApiError | None]:
-    """Return the topics refused by the quota of mutations; invalid requests do not count."""
-    errors = await _create(context, request, requested, validate_only=True)
-    refused: dict[str, ApiError | None] = {}
-    for topic in requested:
-        image = context.broker.image.topic(topic.name)
-        if errors[topic.name] is None and image is not None:
-            added_count = topic.count - len(image.partitions)
-            error = mutations.refusal(context, added_count, strict_since=_FIRST_STRICT_VERSION)
-            if error is not None:
-                refused[topic.name] = error
-    return refused
 
 
 async def _create(
     context: RequestContext,
     request: CreatePartitionsRequest,
     requested: list[CreatePartitionsTopic],
-    *,
-    validate_only: bool,
 ) -> dict[str, ApiError | None]:
     try:
         results = await context.broker.controller.create_partitions(
             [_partitions_request(topic) for topic in requested],
-            validate_only=validate_only,
+            validate_only=request.validate_only,
             timeout_ms=request.timeout_ms,
+            admit=mutations.admission(context, strict_since=_FIRST_STRICT_VERSION),
         )
     except ApiError as error:
         return {topic.name: error for topic in requested}

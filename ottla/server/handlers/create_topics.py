@@ -15,6 +15,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import TopicRequest, TopicResult
+from ottla.server.api_properties import ApiProperties
 from ottla.server.config.store import ConfigStore, Described
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
@@ -30,6 +31,7 @@ from ottla.wire.messages.create_topics import (
 API = ApiKey.CREATE_TOPICS
 MIN_VERSION = 2
 MAX_VERSION = 7
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_VERSION_WITH_CONFIGS = 5
 _FIRST_STRICT_VERSION = 6
@@ -44,10 +46,6 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         for name, count in occurrences.items()
         if count > 1
     }
-    if requested and mutations.are_limited(context):
-        refused = await _refused(context, request, requested)
-        results |= refused
-        requested = {name: topic for name, topic in requested.items() if name not in refused}
     if requested:
         results |= await _create(context, request, requested)
     return CreateTopicsResponse(topics=[results[name] for name in occurrences])
@@ -61,36 +59,13 @@ async def _create(
             [_topic_request(topic) for topic in requested.values()],
             validate_only=request.validate_only,
             timeout_ms=request.timeout_ms,
+            admit=mutations.admission(context, strict_since=_FIRST_STRICT_VERSION),
         )
     except ApiError as error:
         return {name: _failure(name, error) for name in requested}
     with_configs = context.api_version >= _FIRST_VERSION_WITH_CONFIGS
     configs = context.broker.configs if with_configs else None
     return {result.name: _answer(result, configs) for result in results}
-
-
-async def _refused(
-    context: RequestContext, request: CreateTopicsRequest, requested: dict[str, CreatableTopic]
-) -> dict[str, CreatableTopicResult]:
-    """Return the topics refused by the quota of mutations; only topics that could be created count."""
-    try:
-        validated = await context.broker.controller.create_topics(
-            [_topic_request(topic) for topic in requested.values()],
-            validate_only=True,
-            timeout_ms=request.timeout_ms,
-        )
-    except ApiError:
-        # The real attempt fails with the same error.
-        return {}
-    refused = {}
-    for result in validated:
-        if result.error is None:
-            error = mutations.refusal(
-                context, result.partitions, strict_since=_FIRST_STRICT_VERSION
-            )
-            if error is not None:
-                refused[result.name] = _failure(result.name, error)
-    return refused
 
 
 def _topic_request(topic: CreatableTopic) -> TopicRequest:

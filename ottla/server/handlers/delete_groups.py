@@ -6,6 +6,7 @@ Not done: nothing.
 """
 
 from ottla.coordinators.replies import Reply
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -13,6 +14,7 @@ from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsR
 API = ApiKey.DELETE_GROUPS
 MIN_VERSION = 0
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 def handle(context: RequestContext, request: DeleteGroupsRequest) -> Reply[DeleteGroupsResponse]:

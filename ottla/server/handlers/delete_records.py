@@ -15,6 +15,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import is_internal
 from ottla.replication import leading
 from ottla.replication.partition import Partition
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
@@ -29,6 +30,7 @@ from ottla.wire.messages.delete_records import (
 API = ApiKey.DELETE_RECORDS
 MIN_VERSION = 0
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _NO_LOW_WATERMARK = -1
 

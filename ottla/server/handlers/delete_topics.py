@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey
@@ -32,6 +33,7 @@ from ottla.wire.messages.delete_topics import (
 API = ApiKey.DELETE_TOPICS
 MIN_VERSION = 1
 MAX_VERSION = 6
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_VERSION_WITH_STATES = 6
 _FIRST_VERSION_WITH_DISABLED = 3

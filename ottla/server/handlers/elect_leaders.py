@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.elections import ElectionType
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.elect_leaders import (
@@ -25,6 +26,7 @@ from ottla.wire.messages.elect_leaders import (
 API = ApiKey.ELECT_LEADERS
 MIN_VERSION = 0
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _FIRST_VERSION_WITH_ERROR = 1
 

@@ -10,16 +10,24 @@ plug-in that receives metrics; Ottla keeps the latest payload of each client.)
 Not done: nothing.
 """
 
+from typing import TYPE_CHECKING
+
 from ottla.base.errors import ApiError
+from ottla.base.loading import deferred_module
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
-from ottla.server.telemetry import attributes
 from ottla.server.telemetry.clients import ACCEPTED_CODECS
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
+
+if TYPE_CHECKING:
+    from ottla.server.telemetry import attributes
+else:
+    # Only brokers with subscriptions to client metrics need it.
+    attributes = deferred_module("ottla.server.telemetry.attributes")
 
 API = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
 MIN_VERSION = 0

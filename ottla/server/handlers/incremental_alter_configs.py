@@ -13,6 +13,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import Alteration, ConfigChange
+from ottla.server.api_properties import ApiProperties
 from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -27,6 +28,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 API = ApiKey.INCREMENTAL_ALTER_CONFIGS
 MIN_VERSION = 0
 MAX_VERSION = 1
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 async def handle(

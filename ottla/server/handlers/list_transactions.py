@@ -7,8 +7,10 @@ the whole id, which is a regular expression (KIP-1152).
 Not done: nothing.
 """
 
+from typing import TYPE_CHECKING
+
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.consumer.regex.patterns import Pattern
+from ottla.base.loading import deferred_module
 from ottla.coordinators.txn.state import STATE_OF_NAME, Transaction
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -17,6 +19,12 @@ from ottla.wire.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
+
+if TYPE_CHECKING:
+    from ottla.coordinators.consumer.regex import patterns
+else:
+    # Few requests have a pattern.
+    patterns = deferred_module("ottla.coordinators.consumer.regex.patterns")
 
 API = ApiKey.LIST_TRANSACTIONS
 MIN_VERSION = 0
@@ -30,7 +38,7 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     text = request.transactional_id_pattern
     try:
-        pattern = Pattern(text) if text else None
+        pattern = patterns.Pattern(text) if text else None
     except ApiError as error:
         return ListTransactionsResponse(error_code=error.code)
     states = {STATE_OF_NAME[name] for name in request.state_filters if name in STATE_OF_NAME}

@@ -170,7 +170,8 @@ async def _create_and_answer(
 async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
     try:
         validate_topic_name(name)
-        await context.broker.controller.ensure_topic(name)
+        if await context.broker.controller.ensure_topic(name):
+            context.broker.audit.topic_created(context, name)
         topic = context.broker.image.topic(name)
         if topic is not None:
             mutations.count(context, len(topic.partitions))

@@ -6,6 +6,7 @@ Not done: nothing.
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.coordinators.replies import Reply, shaped
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.offset_delete import (
@@ -19,6 +20,7 @@ from ottla.wire.messages.offset_delete import (
 API = ApiKey.OFFSET_DELETE
 MIN_VERSION = 0
 MAX_VERSION = 0
+PROPERTIES = ApiProperties(is_administrative=True)
 
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> Reply[OffsetDeleteResponse]:

@@ -11,13 +11,21 @@ The latest payload of each client is kept (32 MiB in all). The HTTP port of the 
 Not done: metrics are not forwarded to another system.
 """
 
+from typing import TYPE_CHECKING
+
 from ottla.base.errors import ApiError
+from ottla.base.loading import deferred_module
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
-from ottla.server.telemetry import attributes
 from ottla.server.telemetry.clients import Push
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+if TYPE_CHECKING:
+    from ottla.server.telemetry import attributes
+else:
+    # Only brokers with subscriptions to client metrics need it.
+    attributes = deferred_module("ottla.server.telemetry.attributes")
 
 API = ApiKey.PUSH_TELEMETRY
 MIN_VERSION = 0

@@ -9,6 +9,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError
+from ottla.server.api_properties import ApiProperties
 from ottla.server.authentication.identity import principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -20,6 +21,7 @@ from ottla.wire.messages.renew_delegation_token import (
 API = ApiKey.RENEW_DELEGATION_TOKEN
 MIN_VERSION = 1
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _NO_TIME = -1
 

@@ -9,18 +9,25 @@ Not done: nothing.
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
-from ottla.base.errors import ErrorCode
-from ottla.security.broker_proof import ProofError, ProofToPeer
+from ottla.base.errors import ErrorCode, ProtocolError
+from ottla.base.loading import deferred_module
+from ottla.security.broker_proof import MECHANISM, ProofError, ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed
-from ottla.server.authentication.identity import ClientLogin
-from ottla.server.authentication.refusals import DELAY, answer_late
+from ottla.server.authentication.identity import ClientLogin, FailedLogin
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
+
+if TYPE_CHECKING:
+    from ottla.server.authentication import refusals
+else:
+    # Only failed logins need it.
+    refusals = deferred_module("ottla.server.authentication.refusals")
 
 API = ApiKey.SASL_AUTHENTICATE
 MIN_VERSION = 0
@@ -36,12 +43,20 @@ def handle(
     if isinstance(exchange, ClientLogin) and exchange.session is None:
         try:
             reply = exchange.step(message)
-        except AuthenticationFailed as error:
+        except (AuthenticationFailed, ProtocolError) as error:
+            context.broker.audit.login_failed(
+                context.connection, context.client_id, exchange.failure(error)
+            )
+            if isinstance(error, ProtocolError):
+                raise
             refusal = SaslAuthenticateResponse(
                 error_code=int(ErrorCode.SASL_AUTHENTICATION_FAILED), error_message=str(error)
             )
-            return answer_late(
-                context.connection, refusal, str(error), context.broker.options.integer(DELAY)
+            return refusals.answer_late(
+                context.connection,
+                refusal,
+                str(error),
+                context.broker.options.integer(refusals.DELAY),
             )
         lifetime_ms = 0 if exchange.session is None else exchange.session.lifetime_ms
         return SaslAuthenticateResponse(
@@ -55,11 +70,15 @@ def handle(
     try:
         reply = exchange.step(message)
     except ProofError as error:
+        failed = FailedLogin(MECHANISM, "", str(error))
+        context.broker.audit.login_failed(context.connection, context.client_id, failed)
         context.connection.identity = exchange.former
         refusal = SaslAuthenticateResponse(
             error_code=int(ErrorCode.SASL_AUTHENTICATION_FAILED),
             error_message="The proof of identity is wrong.",
         )
-        delay_ms = context.broker.options.integer(DELAY)
-        return answer_late(context.connection, refusal, f"broker not accepted: {error}", delay_ms)
+        delay_ms = context.broker.options.integer(refusals.DELAY)
+        return refusals.answer_late(
+            context.connection, refusal, f"broker not accepted: {error}", delay_ms
+        )
     return SaslAuthenticateResponse(auth_bytes=reply)

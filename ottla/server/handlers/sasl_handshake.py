@@ -15,15 +15,22 @@ Not done: nothing.
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ErrorCode, ProtocolError
+from ottla.base.loading import deferred_module
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofToPeer
 from ottla.security.sessions import Renewal
-from ottla.server.authentication.identity import certificate_user, session_of
-from ottla.server.authentication.refusals import DELAY, answer_late
+from ottla.server.authentication.identity import FailedLogin, certificate_user, session_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from ottla.server.authentication import refusals
+else:
+    # Only failed logins need it.
+    refusals = deferred_module("ottla.server.authentication.refusals")
 
 API = ApiKey.SASL_HANDSHAKE
 MIN_VERSION = 0
@@ -54,11 +61,14 @@ def handle(
             error_code=int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), mechanisms=list(mechanisms)
         )
         logins.refuse(listener)
-        return answer_late(
+        reason = f"unsupported SASL mechanism {request.mechanism!r}"
+        failed = FailedLogin(request.mechanism, "", reason)
+        context.broker.audit.login_failed(connection, context.client_id, failed)
+        return refusals.answer_late(
             context.connection,
             refusal,
-            f"unsupported SASL mechanism {request.mechanism!r}",
-            context.broker.options.integer(DELAY),
+            reason,
+            context.broker.options.integer(refusals.DELAY),
         )
     connection.identity = logins.begin(
         listener,

@@ -8,6 +8,7 @@ later.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.features import Update
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.update_features import (
@@ -19,6 +20,7 @@ from ottla.wire.messages.update_features import (
 API = ApiKey.UPDATE_FEATURES
 MIN_VERSION = 0
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_administrative=True)
 
 _LAST_VERSION_WITH_RESULTS = 1
 

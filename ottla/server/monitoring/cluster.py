@@ -9,6 +9,7 @@ from ottla.metrics.beans import NONE, Bean, Beans, Measurement, Properties, dist
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.server.audit.record import Event
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
@@ -50,6 +51,8 @@ def own(node: Sources) -> list[Family]:
         ),
         *_descriptors(node),
         *_certificates(node),
+        *_strangers(node.endpoints),
+        *_slow_logins(node.logins),
     ]
 
 
@@ -157,6 +160,67 @@ def _descriptors(node: Sources) -> Iterator[Family]:
     )
 
 
+def _strangers(endpoints: Sequence[Endpoint]) -> Iterator[Family]:
+    if not endpoints:
+        return
+    # All listeners share them.
+    rooms = endpoints[0].rooms
+    yield gauge(
+        "ottla_unauthenticated_connections",
+        "Connections whose clients are not known yet.",
+        rooms.connections.count(),
+    )
+    yield counter(
+        "ottla_authentications_timed_out_total",
+        "Connections that were closed because their client was not known in time.",
+        rooms.timed_out_count,
+    )
+    yield counter(
+        "ottla_unauthenticated_connections_refused_total",
+        "Connections and TLS handshakes that were refused because there were too many strangers.",
+        rooms.connections.refused_count + rooms.handshakes.refused_count,
+    )
+    yield counter(
+        "ottla_unauthenticated_connections_displaced_total",
+        "Connections and TLS handshakes that were closed for one from an address with fewer.",
+        rooms.connections.displaced_count + rooms.handshakes.displaced_count,
+    )
+    orders = [
+        (labels(listener=endpoint.name), endpoint.handshake_order)
+        for endpoint in endpoints
+        if endpoint.handshake_order is not None
+    ]
+    yield gauge(
+        "ottla_tls_handshakes_waiting",
+        "TLS handshakes that wait for their turn.",
+        [(listener, order.waiting_count) for listener, order in orders],
+    )
+    yield counter(
+        "ottla_tls_handshakes_total",
+        "TLS handshakes that have begun.",
+        [(listener, order.begun_count) for listener, order in orders],
+    )
+    yield counter(
+        "ottla_tls_handshakes_given_up_total",
+        "Connections that were closed because they sent no TLS hello, or blocked the handshakes of others.",
+        [(listener, order.silent_count + order.abandoned_count) for listener, order in orders],
+    )
+
+
+def _slow_logins(logins: Mapping[str, LoginCounts]) -> Iterator[Family]:
+    rows = [(labels(listener=name), counts) for name, counts in logins.items()]
+    yield counter(
+        "ottla_logins_delayed_total",
+        "Passwords that were checked late because of failed logins.",
+        [(listener, counts.delayed) for listener, counts in rows],
+    )
+    yield counter(
+        "ottla_logins_refused_total",
+        "Logins that were refused without a check because of failed logins.",
+        [(listener, counts.refused) for listener, counts in rows],
+    )
+
+
 _ACTIVE = _controller.gauge("ActiveControllerCount", "This broker is the controller.")
 _OFFLINE = _controller.gauge("OfflinePartitionsCount", "Partitions without leader.")
 _IMBALANCE = _controller.gauge(
@@ -251,6 +315,28 @@ def own_controller(broker: Broker) -> list[Family]:
         [("", broker.image.controller_epoch)] if broker.controller.is_active else []
     )
     return [gauge("ottla_controller_epoch", "Epoch of this controller.", epoch)]
+
+
+def audit(broker: Broker) -> list[Family]:
+    """Return Ottla's own figures of the audit log."""
+    log = broker.audit
+    return [
+        counter(
+            "ottla_audit_records_total",
+            "Records of the audit log.",
+            [(labels(event=event.value), log.counts[event]) for event in Event],
+        ),
+        counter(
+            "ottla_audit_suppressed_records_total",
+            "Records that were counted instead of written, because clients provoke too many.",
+            log.suppressed_count,
+        ),
+        counter(
+            "ottla_audit_lost_records_total",
+            "Records that could not be written to audit.log.file.",
+            log.lost_count,
+        ),
+    ]
 
 
 def coordinators(broker: Broker) -> list[Family]:

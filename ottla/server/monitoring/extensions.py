@@ -1,13 +1,9 @@
-"""/search and /lag: the checks of a request, the limit of searches, and errors before the first row
-(docs/http.md).
-"""
+"""/search and /lag: the limit of searches, and errors before the first row (docs/http.md)."""
 
-import ipaddress
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.cluster.options.metrics_options import parse_address
 from ottla.server.context import Broker
 from ottla.server.monitoring.http import HttpResponse, Request, Stream, plain
 from ottla.server.monitoring.sources import Sources
@@ -35,7 +31,7 @@ class Extensions:
 
     async def search(self, request: Request) -> HttpResponse | Stream:
         """Return the stream of a search, or the reason why there is none."""
-        refusal = self._refusal(request)
+        refusal = self._refusal()
         if refusal is not None:
             return refusal
         node = self._node
@@ -56,7 +52,7 @@ class Extensions:
 
     async def lag(self, request: Request) -> HttpResponse | Stream:
         """Return the stream of a report of lags, or the reason why there is none."""
-        refusal = self._refusal(request)
+        refusal = self._refusal()
         if refusal is not None:
             return refusal
         try:
@@ -75,26 +71,7 @@ class Extensions:
         finally:
             self._searches -= 1
 
-    def _refusal(self, request: Request) -> HttpResponse | None:
+    def _refusal(self) -> HttpResponse | None:
         if self._node.running_broker is None:
             return plain(503, "The broker is not running yet, or stops.")
-        if request.host is not None and not self._is_own_name(request.host):
-            return plain(
-                403, f"The host {request.host!r} is not a name of this broker: use its address."
-            )
         return None
-
-    def _is_own_name(self, host: str) -> bool:
-        """Return True for addresses and the broker's own names: a web page cannot choose these."""
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-        name = name.strip("[]").lower()
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            pass
-        else:
-            return True
-        broker = self._broker
-        own = {"localhost", *(address[0].lower() for address in broker.advertised.values())}
-        address = parse_address(broker.options.text("metrics.listener"))
-        return name in own or (address is not None and name == address[0].lower())

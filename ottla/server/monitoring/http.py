@@ -3,6 +3,10 @@
 Prometheus, curl, browsers and load balancers need no more. Only the first line of a request (its
 path and the parameters of its query) and its Host header are evaluated. Bytes that
 are not a request get a 400, and the connection is closed. Every limit is finite.
+
+A connection that has not sent its request, or has its response, is idle. If there are too many
+connections, of all addresses or of one, a new one takes the place of the oldest idle one: half
+requests cannot keep others out.
 """
 
 import asyncio
@@ -14,9 +18,12 @@ from urllib.parse import parse_qsl, unquote
 from ottla.base.errors import ConfigError
 from ottla.base.tasks import Tasks
 from ottla.net import port
+from ottla.net.transports import LOST
 
 REQUEST_BYTES_MAX = 16 * 1024
 CONNECTIONS_MAX = 64
+# Of one address, so that it cannot use up the others' with requests that take long.
+ADDRESS_CONNECTIONS_MAX = 16
 REQUEST_SECONDS = 10.0
 # Seconds from the request to the last byte of the response.
 ANSWER_SECONDS = 60.0
@@ -83,10 +90,15 @@ def _request(target: str, head: list[bytes]) -> Request:
 class HttpServer:
     """Listens from `open` to `close` on one event loop."""
 
-    def __init__(self, pages: Pages, tasks: Tasks) -> None:
+    def __init__(
+        self, pages: Pages, tasks: Tasks, is_own_name: Callable[[str], bool] = lambda _: True
+    ) -> None:
         self.pages = pages
         self.tasks = tasks
-        self.connections: set[HttpConnection] = set()
+        # In the order of their arrival.
+        self.connections: dict[HttpConnection, None] = {}
+        # Returns True if a Host header has a name of this server.
+        self._is_own_name = is_own_name
         self._listener: port.Listener | None = None
 
     async def open(self, net: port.Net, host: str, port_number: int) -> None:
@@ -113,12 +125,37 @@ class HttpServer:
         for connection in list(self.connections):
             connection.abort()
 
+    def admit(self, connection: "HttpConnection") -> bool:
+        """Add a connection, in place of the oldest idle one if there are too many."""
+        same = [other for other in self.connections if other.peer == connection.peer]
+        for group, most in (
+            (same, ADDRESS_CONNECTIONS_MAX),
+            (list(self.connections), CONNECTIONS_MAX),
+        ):
+            if len(group) >= most:
+                idle = next((other for other in group if other.is_idle), None)
+                if idle is None:
+                    return False
+                self.forget(idle)
+                idle.abort()
+        self.connections[connection] = None
+        return True
+
+    def forget(self, connection: "HttpConnection") -> None:
+        """Remove a connection."""
+        self.connections.pop(connection, None)
+
     async def answer(self, head: list[bytes]) -> tuple[HttpResponse | Stream, bool]:
         """Return the response to a request, and whether its body is to be sent."""
         request_line = head[0].split() if head else []
         if len(request_line) != 3 or not request_line[2].startswith(b"HTTP/1."):
             return plain(400, "This is the metrics port; it uses HTTP."), True
         method, request = request_line[0], _request(request_line[1].decode("latin-1"), head)
+        if request.host is not None and not self._is_own_name(request.host):
+            reason = (
+                f"The host {request.host!r} is not a name of this broker: use its address, or add"
+            )
+            return plain(403, f"{reason} the name to metrics.allowed.hosts."), method == b"GET"
         if method not in (b"GET", b"HEAD"):
             return plain(405, "Only GET and HEAD are supported."), True
         page = self.pages.get(request.path) or self._page_above(request.path)
@@ -155,14 +192,20 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._may_write.set()
         self._timer: asyncio.TimerHandle | None = None
         self._streaming: asyncio.Task[None] | None = None
+        self.peer = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """True before the request is complete, and after the response was sent."""
+        return self._is_sent or not self._is_answering
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._server.connections) >= CONNECTIONS_MAX:
+        self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._server.admit(self):
             self._transport.abort()
             return
-        self._server.connections.add(self)
         self._end_after(REQUEST_SECONDS)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -203,12 +246,13 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the server."""
-        self._server.connections.discard(self)
+        self._server.forget(self)
         self._may_write.set()
         if self._streaming is not None:
             self._streaming.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        self._transport = LOST
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -103,6 +103,7 @@ def own_families(node: Sources) -> list[Family]:
     families += coordination.tree(node.tree_size())
     if broker is not None:
         families += [*cluster.own_controller(broker), *cluster.coordinators(broker)]
+        families += cluster.audit(broker)
         families += cluster.own_directories(broker)
         if node.cleaner is not None:
             families += cluster.own_log_cleaner(node.cleaner)

@@ -1,10 +1,14 @@
 """The monitoring port of a node: opened first and closed last, so that a long start is observable."""
 
 import json
+import platform
 from collections.abc import Sequence
 
+from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
+from ottla.cluster.options import metrics_options, option_tables
 from ottla.metrics.exposition import CONTENT_TYPE, render
+from ottla.metrics.host_names import HostNames
 from ottla.net.port import Net
 from ottla.server.monitoring.extensions import Extensions
 from ottla.server.monitoring.health import health
@@ -22,7 +26,7 @@ _CLIENT_SAMPLES_MAX = 100_000
 class MonitoringService:
     """Serves the pages from `open` to `close` on the broker's loop."""
 
-    def __init__(self, node: Sources, tasks: Tasks) -> None:
+    def __init__(self, node: Sources, tasks: Tasks, options: Snapshot) -> None:
         self._node = node
         self.scraper = Scraper(node, tasks)
         jmx, extensions = JmxPages(node), Extensions(node)
@@ -38,6 +42,7 @@ class MonitoringService:
                 "/lag": extensions.lag,
             },
             tasks,
+            _names(options).have,
         )
 
     async def open(self, net: Net, host: str, port: int) -> None:
@@ -93,3 +98,12 @@ class MonitoringService:
 
     async def _health(self, _: Request) -> HttpResponse:
         return health(self._node)
+
+
+def _names(options: Snapshot) -> HostNames:
+    """Return the names of the port of a broker with these options: also that of the machine."""
+    listener = metrics_options.parse_address(options.text("metrics.listener"))
+    advertised = option_tables.parse_listeners(options, "advertised.listeners")
+    own = [platform.node(), *(item.host for item in advertised)]
+    own += [listener[0]] if listener else []
+    return HostNames(own, options.strings("metrics.allowed.hosts"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
 from ottla.cluster.znodes import ConfigNode
+from ottla.security.scram import ScramMechanism
 
 if TYPE_CHECKING:
     import decimal
@@ -38,6 +39,7 @@ _CLIENT_KEYS: Mapping[str, int | None] = {
     CONTROLLER_MUTATION_RATE: None,
 }
 _IP_KEYS: Mapping[str, int | None] = {CONNECTION_CREATION_RATE: 2**31 - 1}
+_CREDENTIALS = frozenset(mechanism.mechanism_name for mechanism in ScramMechanism)
 _FRACTION = 1e-6
 _CLIENTS_OF_USER = f"/{ConfigNode.CLIENTS}/"
 # Java writes doubles with an exponent from the first bound on, and below the second.
@@ -94,6 +96,18 @@ def checked_text(entity: Entity, key: str, value: float) -> str:
     if value % 1.0 > _FRACTION:
         raise _invalid(f"The quota {key} must be a whole number.")
     return str(min(int(value), largest))
+
+
+def is_removable(entity: Entity, key: str) -> bool:
+    """Return True if the entity can have a quota with this key.
+
+    As in Kafka, removing any other key changes nothing. It must not: a user's quotas are stored
+    beside the credentials, which another right protects. To name one is an ApiError
+    INVALID_REQUEST.
+    """
+    if key in _CREDENTIALS:
+        raise _invalid(f"{key} is not a quota but a credential: use AlterUserScramCredentials.")
+    return key in keys_of(entity)
 
 
 def keys_of(entity: Entity) -> Mapping[str, int | None]:

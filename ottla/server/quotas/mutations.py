@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.planning.requests import Admit, admit_all
 from ottla.server.quotas.clients import RequestUsage
 
 _NEVER = 2**15
@@ -52,6 +53,20 @@ def refusal(context: MutatingRequest, partitions: int, *, strict_since: int) -> 
         is_strict=context.api_version >= strict_since,
     )
     return None if is_taken else ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+
+def admission(context: MutatingRequest, *, strict_since: int) -> Admit:
+    """Return how the controller counts the new partitions of each topic of a request, once."""
+    if not are_limited(context):
+        return admit_all
+    decided: dict[str, ApiError | None] = {}
+
+    def admit(topic: str, partitions: int) -> ApiError | None:
+        if topic not in decided:
+            decided[topic] = refusal(context, partitions, strict_since=strict_since)
+        return decided[topic]
+
+    return admit
 
 
 def count(context: MutatingRequest, partitions: int) -> None:

@@ -1,7 +1,7 @@
 """The parameters of /search and /lag. Pure; a ConfigError names the parameter that is wrong."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import parse_qs
@@ -28,6 +28,11 @@ class Anchor(Enum):
     TAIL = "tail"
     # The first record at or after a time in ms.
     TIME = "time"
+
+
+# A time, a count of the last records, or an offset, by the character before the number.
+_POSITION = re.compile(r"([@-]?)([0-9]{1,18})")
+_ANCHORS = {"@": Anchor.TIME, "-": Anchor.TAIL, "": Anchor.OFFSET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +129,9 @@ def _choice(name: str, text: str, choices: Mapping[str, bool]) -> bool:
 def _position(name: str, text: str) -> Position:
     if text in (Anchor.BEGINNING.value, Anchor.END.value):
         return Position(Anchor(text))
-    forms: tuple[tuple[str, Callable[[int], Position]], ...] = (
-        (r"@([0-9]{1,18})", lambda value: Position(Anchor.TIME, value)),
-        (r"-([0-9]{1,18})", lambda value: Position(Anchor.TAIL, value)),
-        (r"([0-9]{1,18})", lambda value: Position(Anchor.OFFSET, value)),
-    )
-    for form, build in forms:
-        match = re.fullmatch(form, text)
-        if match is not None:
-            return build(int(match.group(1)))
+    match = _POSITION.fullmatch(text)
+    if match is not None:
+        return Position(_ANCHORS[match[1]], int(match[2]))
     raise ConfigError(
         f"{name} {text!r} is not a position: use beginning, end, an offset (42), the last ten "
         "records (-10), or a time in milliseconds (@1767225600000)"

@@ -1,17 +1,24 @@
 """Subscriptions to metrics of clients: their settings, and the clients they apply to. Pure.
 
 A subscription is a config resource of type 16: `metrics` are prefixes of names (`*` for all),
-`match` are regular expressions, all of which a client must match. Follows
-org.apache.kafka.server.metrics.ClientMetricsConfigs and ClientMetricsInstanceMetadata.
+`match` are regular expressions of RE2, all of which a client must match. Follows
+org.apache.kafka.server.metrics.ClientMetricsConfigs and ClientMetricsInstanceMetadata, which use
+java.util.regex: look-around and back references are refused.
 """
 
-import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType
 from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
+
+if TYPE_CHECKING:
+    from ottla.base.text import patterns
+else:
+    # Only subscriptions with patterns need it.
+    patterns = deferred_module("ottla.base.text.patterns")
 
 ALL_METRICS = "*"
 _METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
@@ -24,7 +31,7 @@ ATTRIBUTES = (
     "client_source_address",
     "client_source_port",
 )
-# Longer attributes match nothing: clients choose them, and a regular expression may be slow.
+# Longer attributes match nothing: clients choose them.
 _ATTRIBUTE_MAX = 256
 
 
@@ -33,7 +40,7 @@ class Subscription(NamedTuple):
 
     metrics: tuple[str, ...]
     interval_ms: int
-    match: Mapping[str, re.Pattern[str]]
+    match: Mapping[str, "patterns.Pattern"]
 
     def is_for(self, attributes: Mapping[str, str | None]) -> bool:
         """Return True if a client with these attributes matches; without patterns all clients do."""
@@ -71,24 +78,24 @@ def subscription_of(settings: Mapping[str, str]) -> Subscription:
     )
 
 
-def _patterns(text: str) -> dict[str, re.Pattern[str]]:
-    patterns = {}
+def _patterns(text: str) -> "dict[str, patterns.Pattern]":
+    match: dict[str, patterns.Pattern] = {}
     for pattern_text in filter(None, (part.strip() for part in text.split(","))):
         name, _, expression = (part.strip() for part in pattern_text.partition("="))
         try:
             if name not in ATTRIBUTES or not expression or "=" in expression:
                 raise ValueError(pattern_text)
-            patterns[name] = re.compile(expression)
-        except (ValueError, re.error) as error:
+            match[name] = patterns.compiled(expression)
+        except ValueError as error:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"Invalid pattern {pattern_text} of {_MATCH}: it must be attribute=expression, with one of "
                 f"{', '.join(ATTRIBUTES)}.",
             ) from error
-    return patterns
+    return match
 
 
-def _matches(pattern: re.Pattern[str], attribute: str | None) -> bool:
+def _matches(pattern: "patterns.Pattern", attribute: str | None) -> bool:
     if attribute is None or len(attribute) > _ATTRIBUTE_MAX:
         return False
     return pattern.fullmatch(attribute) is not None

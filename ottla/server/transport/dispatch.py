@@ -29,7 +29,11 @@ from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsag
 from ottla.server.quotas.steps import Timed
 from ottla.server.shortcuts import RouteParts
 from ottla.server.transport.apis import ROWS, Row
-from ottla.server.transport.brokers_only import for_brokers_only
+from ottla.server.transport.brokers_only import (
+    for_brokers_only,
+    is_for_brokers,
+    refused_in_parts,
+)
 from ottla.server.transport.cached_responses import CachedResponses
 from ottla.server.transport.informed import once_informed
 from ottla.server.transport.request_probe import ApiProbe
@@ -38,10 +42,14 @@ from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from ottla.server.audit import apis as audit_apis
+    from ottla.server.audit import auditing
     from ottla.server.authorization import checks, guarding
     from ottla.server.authorization.authorizer import Authorizer
 else:
-    # Only brokers with an authorizer need them.
+    # Only administrative requests need these, and only brokers with an authorizer the others.
+    audit_apis = deferred_module("ottla.server.audit.apis")
+    auditing = deferred_module("ottla.server.audit.auditing")
     checks = deferred_module("ottla.server.authorization.checks")
     guarding = deferred_module("ottla.server.authorization.guarding")
 
@@ -93,9 +101,16 @@ class Route:
         self.is_async = inspect.iscoroutinefunction(self.handle)
         if authorizer is not None:
             check = checks.CHECKS[row.handler.API]
-            self.handle = guarding.guarded(self.handle, check, authorizer, broker.current)
-        if row.needs_proof:
+            self.handle = guarding.guarded(
+                self.handle, check, authorizer, broker.current, is_traced=row.is_administrative
+            )
+        if row.is_administrative:
+            audited_api = audit_apis.AUDITED[row.handler.API]
+            self.handle = auditing.audited(self.handle, row.handler.API, audited_api)
+        if is_for_brokers(row, version, is_authorized=authorizer is not None):
             self.handle = for_brokers_only(self.handle)
+        if row.refuse is not None:
+            self.handle = refused_in_parts(self.handle, row.refuse)
         if row.needs_metadata:
             self.handle = once_informed(self.handle)
         self.is_plain = not (self.is_async or row.is_cached)
@@ -198,7 +213,7 @@ class Dispatcher:
         if len(frame) < _PREFIX_BYTES:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id = _PREFIX.unpack_from(frame)
-        route = self._routes.get(key << 16 | version) or self._add_route(key, version)
+        route = self._routes.get(key << 16 | version) or self.add_route(key, version)
         if route is None:
             connection.send(_fallback(correlation_id, self._rows[key]))
             return
@@ -342,7 +357,12 @@ class Dispatcher:
         if context.started_at:
             route.probe.took(context.started_at, self._now())
 
-    def _add_route(self, key: int, version: int) -> Route | None:
+    def add_route(self, key: int, version: int) -> Route | None:
+        """Create the route of an API and version on its first use.
+
+        Returns None for an unknown version of ApiVersions. Raises ProtocolError for other unknown
+        versions, and for an API that is not served.
+        """
         row = self._rows.get(key)
         if row is None:
             raise ProtocolError(f"API {key} is not served")

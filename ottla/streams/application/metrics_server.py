@@ -1,21 +1,35 @@
 """Serves the metrics of an application at `/metrics` in Prometheus' text format, and reads them."""
 
+import platform
 import re
 import socket
 import threading
-import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred_module
 from ottla.base.options import is_port
 from ottla.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, labels, render
+from ottla.metrics.host_names import HostNames
 from ottla.streams.application.progress import Progress
+
+if TYPE_CHECKING:
+    from ottla.net import web_requests
+else:
+    # Only a command that asks another instance needs it.
+    web_requests = deferred_module("ottla.net.web_requests")
 
 # The name that jmx_exporter uses for Kafka's stream-task-metrics:dropped-records-total.
 DROPPED = "kafka_streams_stream_task_metrics_dropped_records_total"
 _SAMPLE = re.compile(rf'{DROPPED}{{application_id="[^"]*",task_id="([^"]+)"}} (\d+)')
 _TIMEOUT_S = 5.0
+_OK = 200
+_BYTES_MAX = 16 << 20
+_CONNECTIONS_MAX = 16
+_CONNECTION_S = 30.0
 
 
 def families(application_id: str, progress: Progress) -> Iterator[Family]:
@@ -45,8 +59,11 @@ def families(application_id: str, progress: Progress) -> Iterator[Family]:
 
 def read_dropped(address: str) -> dict[str, int]:
     """Return the number of dropped records by task, read from host:port. Raises OSError on failure."""
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as response:
-        text = response.read().decode()
+    request = web_requests.WebRequest(f"http://{address}/metrics")
+    response = web_requests.send(request, timeout_s=_TIMEOUT_S, bytes_max=_BYTES_MAX)
+    if response.status != _OK:
+        raise OSError(f"{request.url} answers {response.status} {response.reason}")
+    text = response.body.decode("utf-8", "replace")
     return {task: int(count) for task, count in _SAMPLE.findall(text)}
 
 
@@ -63,6 +80,7 @@ class MetricsServer:
         if not host or not is_port(port):
             raise ConfigError(f"metrics_listener cannot be {listener!r}: write it as host:port.")
         self._listener = host.strip("[]"), int(port)
+        self._names = HostNames([self._listener[0], platform.node()], [])
         self._application_id = application_id
         self._progress = progress
         self._server: ThreadingHTTPServer | None = None
@@ -70,9 +88,9 @@ class MetricsServer:
     def start(self) -> str:
         """Start to listen and return host:port. Raises ConfigError if the address cannot be used."""
         host, port = self._listener
-        kind = _Server6 if ":" in host else ThreadingHTTPServer
+        kind = _Server6 if ":" in host else _Server
         try:
-            server = kind((host, port), _handler(self._text))
+            server = kind((host, port), _handler(self._text, self._names))
         except OSError as error:
             reason = error.strerror or error
             raise ConfigError(
@@ -94,11 +112,45 @@ class MetricsServer:
         return "".join(render(families(self._application_id, self._progress())))
 
 
-class _Server6(ThreadingHTTPServer):
+class _Server(ThreadingHTTPServer):
+    """Serves a few connections at once, each for a bounded time; further ones are closed."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._free = threading.BoundedSemaphore(_CONNECTIONS_MAX)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection; single bytes that arrive again and again do not prolong it."""
+        timer = threading.Timer(_CONNECTION_S, _break, (request,))
+        timer.daemon = True
+        timer.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            timer.cancel()
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore the errors of connections that have ended."""
+
+
+class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
-def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+def _break(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _handler(text: Callable[[], str], names: HostNames) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """Handles GET /metrics."""
 
@@ -106,7 +158,11 @@ def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
         timeout = _TIMEOUT_S
 
         def do_GET(self) -> None:
-            """Send the metrics; 404 for other paths."""
+            """Send the metrics; 404 for other paths, 403 for the name of a web page."""
+            host = self.headers.get("Host")
+            if host is not None and not names.have(host):
+                self.send_error(403, "the host is not a name of this application: use its address")
+                return
             if self.path != "/metrics":
                 self.send_error(404)
                 return

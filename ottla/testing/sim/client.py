@@ -76,6 +76,10 @@ class SimConnection(asyncio.BufferedProtocol):
                 waiting.future.set_exception(ConnectionResetError("the broker is gone"))
         self._waiting.clear()
 
+    def send_frame(self, data: bytes) -> None:
+        """Send bytes that have no header of a request."""
+        self._transport.write(_SIZE.pack(len(data)) + data)
+
     def send(self, message: Message, version: int) -> "asyncio.Future[Message]":
         """Send a request; the future returns its response, or raises ConnectionError (in doubt)."""
         loop = asyncio.get_running_loop()

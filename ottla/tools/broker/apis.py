@@ -2,15 +2,14 @@
 
 import click
 
-from ottla.base.loading import deferred
 from ottla.client.admin.cluster import describe_apis
 from ottla.client.brokers import Brokers
 from ottla.tools import options
+from ottla.tools.broker.api_ranges import apis_of
 from ottla.tools.broker_ids import broker_option, running_brokers
 from ottla.tools.output import Output
 
 _COLUMNS = ("broker", "key", "api", "min", "max", "usable")
-_apis_of = deferred("ottla.tools.scripts.admin.api_versions", "apis_of")
 
 
 @click.command("apis")
@@ -27,7 +26,7 @@ def command(brokers: Brokers, output: Output, broker_ids: tuple[int, ...]) -> No
     """
     rows = []
     for broker in running_brokers(brokers, broker_ids):
-        for api in _apis_of(describe_apis(brokers, broker.node_id)):
+        for api in apis_of(describe_apis(brokers, broker.node_id)):
             low, high = api.versions or (None, None)
             rows.append(
                 {

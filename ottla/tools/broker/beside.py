@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import OttlaError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.security.zookeeper.login import Login
 
 CLUSTER_NAME = "local"
+_CONFIGURATION = "ottla.console.configuration"
 _MODULE = "ottla.tools.console.running"
 
 
@@ -44,6 +46,7 @@ class Companion:
     data: str
     host: str
     is_read_only: bool
+    is_insecure: bool
     output: Output
     # The name of the brokers' listener that it uses, and its options of a client there.
     broker_listener: str
@@ -78,7 +81,9 @@ class Companion:
             http_urls=facts.http_urls,
         )
         self._console = load(_MODULE, "ConsoleBeside")(
-            options(self.listener, self.data, self.host, self.is_read_only), self.output, cluster
+            options(self.listener, self.data, self.host, self.is_read_only, self.is_insecure),
+            self.output,
+            cluster,
         )
         self._console.start()
 
@@ -88,13 +93,18 @@ def open_companion(
 ) -> Companion | None:
     """Return the console that the options ask for, listening already, or None.
 
-    OttlaError if its port is taken, or if it can use no listener of brokers with these `settings`:
-    the brokers are not started then.
+    OttlaError if its port is taken, if others can reach its address and that is not allowed, or if
+    it can use no listener of brokers with these `settings`: the brokers are not started then.
     """
     if not options["console"]:
         return None
     chosen = load("ottla.tools.console.listener", "choose")(settings)
     host, port = options["console_host"], options["console_port"]
+    is_insecure = options["console_insecure"]
+    configuration = load(_CONFIGURATION, "read_configuration")(Path(data))
+    load(_CONFIGURATION, "check_address")(
+        host, allows_insecure=is_insecure or configuration.allows_insecure
+    )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
@@ -104,7 +114,9 @@ def open_companion(
             "with --console-port"
         ) from error
     is_read_only = options["console_read_only"]
-    return Companion(listener, data, host, is_read_only, output, chosen.name, chosen.options)
+    return Companion(
+        listener, data, host, is_read_only, is_insecure, output, chosen.name, chosen.options
+    )
 
 
 def facts_of(companion: Companion, nodes: Sequence[Node], zookeeper: str | None) -> ClusterFacts:

@@ -8,12 +8,22 @@ sequence, and ids begin above `reserved.broker.max.id`, below which people choos
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.cluster.options.option_tables import parse_broker_settings
-from ottla.cluster.secured_znodes import acl_of
 from ottla.cluster.znodes import BrokerSequenceIdNode
 from ottla.storage.files.checkpoints import META_PROPERTIES_FILE, parse_properties
+
+# Most brokers need no client of ZooKeeper.
+if TYPE_CHECKING:
+    from ottla.cluster import secured_znodes
+    from ottla.cluster.zk import live, tls
+else:
+    live = deferred_module("ottla.cluster.zk.live")
+    secured_znodes = deferred_module("ottla.cluster.secured_znodes")
+    tls = deferred_module("ottla.cluster.zk.tls")
 
 
 def with_identity(settings: Mapping[str, str]) -> dict[str, str]:
@@ -42,17 +52,13 @@ def _stored_id(directories: list[str]) -> str | None:
 
 
 async def _next_id(options: Snapshot) -> int:
-    # Imported here: most brokers need no client of ZooKeeper.
-    from ottla.cluster.zk.live import LiveSession
-    from ottla.cluster.zk.tls import options_of
-
     timeout_ms = options.integer("zookeeper.session.timeout.ms")
-    session = await LiveSession.begin(
+    session = await live.LiveSession.begin(
         options.text("zookeeper.connect"),
         timeout_ms=timeout_ms,
         connect_timeout_ms=timeout_ms,
-        acl_of=acl_of(options),
-        tls_options=options_of(options),
+        acl_of=secured_znodes.acl_of(options),
+        tls_options=tls.options_of(options),
     )
     try:
         await session.ensure(BrokerSequenceIdNode.PATH)

@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla.base.loading import deferred
+from ottla.base.loading import deferred, deferred_module
 from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
@@ -22,6 +22,12 @@ from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_sett
 from ottla.tools.output import Output, StatusLine, note
 from ottla.tools.text_files import read_text
 
+# One broker needs neither this nor the tree that several share.
+if TYPE_CHECKING:
+    from ottla.server import local_cluster
+else:
+    local_cluster = deferred_module("ottla.server.local_cluster")
+
 _run_apart = deferred("ottla.tools.broker.processes", "run")
 
 
@@ -29,7 +35,10 @@ def up(
     output: Output, settings: Mapping[str, str], config: str | None, **option_values: Any
 ) -> None:
     """Run the brokers of `ottla up`; `option_values` are its other options, by name."""
-    line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
+    # On the terminal of a developer the audit log needs --log-level info.
+    line = serving.configure_logs(
+        output, option_values["log_levels"], option_values["log_format"], is_audited=False
+    )
     file = {} if config is None else parse_properties(read_text(config), config)
     serving.report_unknown(file)
     up_options = UpOptions(
@@ -60,7 +69,12 @@ def start(
     output: Output, config: str, settings: Mapping[str, str], supervised: bool, **option_values: Any
 ) -> None:
     """Run the broker of `ottla broker start`; it stops with its standard input if `supervised`."""
-    line = serving.configure_logs(output, option_values["log_levels"], option_values["log_format"])
+    line = serving.configure_logs(
+        output,
+        option_values["log_levels"],
+        option_values["log_format"],
+        is_audited=not supervised,
+    )
     refuse_unknown_names(settings)
     file = parse_properties(read_text(config), config)
     serving.report_unknown(file)
@@ -147,10 +161,7 @@ def _run_cluster(
     data, count = up_options.data or DEFAULT_DATA, option_values["brokers"]
     settings = cluster_settings(up_options, count)
     layout.check_cluster(data, count)
-    # Imported here: one broker needs neither this nor the tree that several share.
-    from ottla.server.local_cluster import LocalCluster
-
-    cluster = LocalCluster(settings, layout.coordination(data))
+    cluster = local_cluster.LocalCluster(settings, layout.coordination(data))
     companion = open_companion(option_values, data, output, settings[0])
     with _in_new_folders([data], companion, None) as on_ready:
         serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)

@@ -47,6 +47,12 @@ def properties(data: str, number: int) -> Path:
     return Path(f"{data}/broker{number}.properties")
 
 
+def numbered_file(path: str, number: int) -> str:
+    """Return the path of a broker's own file, from one that was set for all brokers."""
+    whole = Path(path)
+    return str(whole.with_name(f"{whole.stem}-{number}{whole.suffix}"))
+
+
 def refuse_cluster(data: str) -> None:
     """Raise ConfigError if the folder holds a cluster of several brokers."""
     folder = Path(data)

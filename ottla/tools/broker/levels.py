@@ -1,15 +1,17 @@
-"""`--log-level`: the log level of the broker, and of single loggers."""
+"""`--log-level` and `--log-format`: the log of the commands that run brokers."""
 
 import logging
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import click
+
+from ottla.base import logs
 from ottla.base.errors import ConfigError
-from ottla.base.logs import TRACE
 
 # Python's names and those of Kafka's log4j.
 LEVELS = {
-    "trace": TRACE,
+    "trace": logs.TRACE,
     "debug": logging.DEBUG,
     "info": logging.INFO,
     "warn": logging.WARNING,
@@ -18,6 +20,23 @@ LEVELS = {
     "fatal": logging.CRITICAL,
 }
 DEFAULT = "warning"
+_OPTIONS = (
+    click.option(
+        "--log-level",
+        "log_levels",
+        multiple=True,
+        metavar="[LOGGER=]LEVEL",
+        help="Log level on standard error: trace, debug, info, warning, error or fatal; may be "
+        "repeated with levels of single loggers, like ottla.controller=debug.  [default: warning]",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice([logs.TEXT, logs.JSON]),
+        default=logs.TEXT,
+        show_default=True,
+        help="The log format: text lines, or one JSON object per line.",
+    ),
+)
 
 
 class Levels(NamedTuple):
@@ -25,6 +44,13 @@ class Levels(NamedTuple):
 
     level: int
     single: dict[str, int]
+
+
+def logging_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --log-level and --log-format to a command."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
 
 
 def parse_levels(texts: Sequence[str]) -> Levels:

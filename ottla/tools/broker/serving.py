@@ -15,13 +15,18 @@ from ottla.tools.broker.live import LiveLine
 from ottla.tools.output import Output, StatusLine, note
 
 
-def configure_logs(output: Output, log_levels: Sequence[str], log_format: str) -> StatusLine | None:
-    """Set up logging on standard error; return the status line if that is a terminal."""
+def configure_logs(
+    output: Output, log_levels: Sequence[str], log_format: str, *, is_audited: bool
+) -> StatusLine | None:
+    """Set up logging on standard error; return the status line if that is a terminal.
+
+    If `is_audited`, the audit log is written at any level of the other lines, unless the operator
+    sets the level of its logger.
+    """
     levels = parse_levels(log_levels)
+    single = {logs.AUDIT: logging.INFO} | levels.single if is_audited else levels.single
     line = StatusLine(sys.stderr) if sys.stderr.isatty() and not output.is_json else None
-    logs.configure(
-        line or sys.stderr, level=levels.level, levels=levels.single, log_format=log_format
-    )
+    logs.configure(line or sys.stderr, level=levels.level, levels=single, log_format=log_format)
     return line
 
 

@@ -99,6 +99,8 @@ def cluster_settings(command_line: UpOptions, count: int) -> list[dict[str, str]
         if command_line.metrics_port is not None:
             first = command_line.metrics_port
             own["metrics.listener"] = f"{DEFAULT_HOST}:{first + number - 1 if first else 0}"
+        if common.get("audit.log.file"):
+            own["audit.log.file"] = layout.numbered_file(common["audit.log.file"], number)
         settings.append({**common, **own})
     return settings
 

@@ -6,7 +6,7 @@ import click
 
 from ottla.base.loading import deferred
 from ottla.tools import options
-from ottla.tools.broker.logging_options import logging_options
+from ottla.tools.broker.levels import logging_options
 from ottla.tools.output import Output
 
 _start = deferred("ottla.tools.broker.launch", "start")
@@ -26,7 +26,7 @@ _start = deferred("ottla.tools.broker.launch", "start")
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="A broker option with Kafka's name, which has precedence over the file; may be repeated. "
     "An unknown name is an error.",
 )

@@ -7,7 +7,7 @@ import click
 from ottla.base.loading import deferred
 from ottla.tools import options
 from ottla.tools.broker.defaults import CONSOLE_PORT, DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
-from ottla.tools.broker.logging_options import logging_options
+from ottla.tools.broker.levels import logging_options
 from ottla.tools.output import Output
 
 _up = deferred("ottla.tools.broker.launch", "up")
@@ -31,7 +31,7 @@ _up = deferred("ottla.tools.broker.launch", "up")
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="A broker option with Kafka's name, like num.partitions=3; may be repeated. Has precedence "
     "over --config. An unknown name is an error, and so is an option that --port, --host, --data "
     "or --metrics-port sets, too.",
@@ -50,7 +50,10 @@ _up = deferred("ottla.tools.broker.launch", "up")
 @click.option("--console-port", type=click.IntRange(0, 65535), default=CONSOLE_PORT, metavar="PORT",
               show_default=True, help="The port of the console; 0 for any free port.")  # fmt: skip
 @click.option("--console-host", default=DEFAULT_HOST, metavar="HOST", show_default=True,
-              help="The address of the console; 0.0.0.0 for all.")  # fmt: skip
+              help="The address of the console; any other than loopback needs --console-insecure.")  # fmt: skip
+@click.option("--console-insecure", is_flag=True,
+              help="Let the console listen on an address that others can reach, although it does not "
+                   "encrypt.")  # fmt: skip
 @click.option("--console-read-only", is_flag=True,
               help="Let no user of the console change the cluster.")  # fmt: skip
 @logging_options

@@ -102,7 +102,9 @@ def _show(brokers: Brokers, output: Output) -> None:
             "adding": list(move.adding),
             "removing": list(move.removing),
         }
-        for (topic, partition), move in sorted(replicas.list_reassignments(brokers).items())
+        for (topic, partition), move in sorted(
+            replicas.list_partition_reassignments(brokers).items()
+        )
     ]
     output.rows(rows, _STATUS_COLUMNS, empty="No replicas are moving.")
 

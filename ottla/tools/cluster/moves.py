@@ -119,13 +119,13 @@ def execute_moves(brokers: Brokers, plan: Plan, bytes_per_second: int | None) ->
         return
     moved = {key: row for key, row in plan.targets.items() if row != plan.current[key]}
     if bytes_per_second is not None:
-        moves = replicas.list_reassignments(brokers)
+        moves = replicas.list_partition_reassignments(brokers)
         live = brokers.node_ids()
         throttles.throttle(brokers, moved, plan.current, moves, bytes_per_second, live=live)
         nodes = (replica.broker for replica in plan.directories)
         throttles.throttle_moves(brokers, nodes, bytes_per_second)
     if moved:
-        replicas.alter_reassignments(brokers, moved)
+        replicas.alter_partition_reassignments(brokers, moved)
     if plan.directories:
         log_dir_moves.move(brokers, plan.directories, _DIRECTORIES_TIMEOUT_MS, _ignore)
 

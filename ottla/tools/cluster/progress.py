@@ -18,7 +18,7 @@ def show_progress(brokers: Brokers, output: Output, plan: Plan, *, execute: bool
 
     With `execute`, the limits of traffic are removed if nothing moves any more in the cluster.
     """
-    moves = replicas.list_reassignments(brokers)
+    moves = replicas.list_partition_reassignments(brokers)
     directories = _directories(brokers, plan)
     rows = []
     for key, present in states(brokers, plan.targets, moves).items():
@@ -46,11 +46,11 @@ def show_progress(brokers: Brokers, output: Output, plan: Plan, *, execute: bool
 
 def cancel_moves(brokers: Brokers, output: Output, plan: Plan, *, execute: bool) -> None:
     """Cancel the moves of a plan's partitions that are under way, and remove their limits."""
-    moves = replicas.list_reassignments(brokers)
+    moves = replicas.list_partition_reassignments(brokers)
     keys = [key for key in plan.targets if key in moves]
     back = log_dir_moves.ways_back(plan.directories, _directories(brokers, plan))
     if execute and keys:
-        replicas.alter_reassignments(brokers, dict.fromkeys(keys))
+        replicas.alter_partition_reassignments(brokers, dict.fromkeys(keys))
     if execute:
         move_back(brokers, back)
     touched = dict.fromkeys([*keys, *((row.topic, row.partition) for row in back)])
@@ -68,7 +68,7 @@ def cancel_moves(brokers: Brokers, output: Output, plan: Plan, *, execute: bool)
     output.rows(rows, ("topic", "partition", "from"), empty="These partitions are not moving.")
     if rows and not execute:
         note("Dry run, nothing was changed: add --execute.")
-    if execute and rows and not replicas.list_reassignments(brokers):
+    if execute and rows and not replicas.list_partition_reassignments(brokers):
         _remove_limits(brokers, plan)
 
 

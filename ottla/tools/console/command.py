@@ -11,7 +11,6 @@ from ottla.tools.output import Output
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 DEFAULT_DATA = "./ottla-console"
-PASSWORD_VARIABLE = "OTTLA_CONSOLE_PASSWORD"  # noqa: S105 - the name of a variable
 
 _run = deferred("ottla.tools.console.running", "run")
 
@@ -32,7 +31,10 @@ _run = deferred("ottla.tools.console.running", "run")
 @click.option("--console-port", "port", type=click.IntRange(0, 65535), default=DEFAULT_PORT,
               show_default=True, metavar="PORT", help="The port to listen on; 0 for any free port.")  # fmt: skip
 @click.option("--console-host", "host", default=DEFAULT_HOST, show_default=True, metavar="HOST",
-              help="The address to listen on. Put a proxy with TLS in front of any other than loopback.")  # fmt: skip
+              help="The address to listen on. Any other than loopback needs --insecure.")  # fmt: skip
+@click.option("--insecure", "is_insecure", is_flag=True,
+              help="Listen on an address that others can reach, although the console does not encrypt: "
+                   "for a proxy with TLS on another machine, or a trusted network.")  # fmt: skip
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False), default=DEFAULT_DATA,
               show_default=True, help="The folder for users, audit log and history.")  # fmt: skip
 @click.option("--read-only", "is_read_only", is_flag=True,

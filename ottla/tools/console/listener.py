@@ -16,7 +16,8 @@ from ottla.cluster.options.option_tables import (
     parse_listeners,
 )
 from ottla.cluster.options.security_options import ListenerSecurity, security_of
-from ottla.net.tls.files import PEM, TlsFiles
+from ottla.net.tls import PEM
+from ottla.net.tls.files import TlsFiles
 from ottla.net.tls.key_stores import certificates_pem, own_pem
 from ottla.security import jaas
 

@@ -17,15 +17,16 @@ from ottla.console.accounts.database import FILE_NAME, Database
 from ottla.console.accounts.passwords import one_time_password
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import FIRST_USER, Users
-from ottla.console.configuration import read_allowed_networks
+from ottla.console.configuration import read_configuration
 from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.tools import profiles
-from ottla.tools.console.command import PASSWORD_VARIABLE
+from ottla.tools.connection.client_config import read_options
 from ottla.tools.output import Output, note
-from ottla.tools.profile.client_config import read_options
 from ottla.tools.text_files import is_number
+
+_PASSWORD_VARIABLE = "OTTLA_CONSOLE_PASSWORD"  # noqa: S105 - the name of a variable
 
 
 def run(
@@ -42,6 +43,7 @@ def run(
     if reset_password is not None:
         _reset_password(output, data, reset_password)
         return
+    configuration = read_configuration(Path(data))
     server = ConsoleServer(
         ConsoleSettings(
             clusters_of(clusters, zookeepers, http_urls, client_configs),
@@ -49,8 +51,9 @@ def run(
             option_values["host"],
             option_values["port"],
             option_values["is_read_only"],
-            os.environ.get(PASSWORD_VARIABLE),
-            allowed_networks=read_allowed_networks(Path(data)),
+            os.environ.get(_PASSWORD_VARIABLE),
+            allowed_networks=configuration.allowed_networks,
+            allows_insecure=option_values["is_insecure"] or configuration.allows_insecure,
         )
     )
     stopped = threading.Event()
@@ -128,6 +131,8 @@ def _check_name(option: str, name: str, names: Container[str]) -> None:
 
 def announce(output: Output, server: ConsoleServer) -> None:
     """Print the address, and the one-time password of a first start."""
+    if server.warning:
+        note(f"Warning: {server.warning}.")
     facts = {"console": server.url}
     sentence = f"The console is on {server.url}"
     password = server.console.one_time_password
@@ -147,6 +152,7 @@ class BesideOptions:
     data: str
     host: str
     is_read_only: bool
+    is_insecure: bool
 
 
 @dataclass(slots=True)
@@ -161,14 +167,16 @@ class ConsoleBeside:
     def start(self) -> None:
         """Start and print the address; a failure is printed, and the brokers continue."""
         try:
+            configuration = read_configuration(Path(self.options.data))
             settings = ConsoleSettings(
                 (self.cluster,),
                 Path(self.options.data) / FILE_NAME,
                 self.options.host,
                 self.options.listener.getsockname()[1],
                 self.options.is_read_only,
-                os.environ.get(PASSWORD_VARIABLE),
-                allowed_networks=read_allowed_networks(Path(self.options.data)),
+                os.environ.get(_PASSWORD_VARIABLE),
+                allowed_networks=configuration.allowed_networks,
+                allows_insecure=self.options.is_insecure or configuration.allows_insecure,
             )
             server = ConsoleServer(settings)
             server.start(self.options.listener)

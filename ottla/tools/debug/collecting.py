@@ -157,7 +157,7 @@ def _transactions(brokers: Brokers) -> list[Any]:
 
 
 def _reassignments(brokers: Brokers) -> dict[str, Any]:
-    moves = replicas.list_reassignments(brokers)
+    moves = replicas.list_partition_reassignments(brokers)
     return {f"{key[0]}-{key[1]}": _plain(row) for key, row in moves.items()}
 
 

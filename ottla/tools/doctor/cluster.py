@@ -13,7 +13,7 @@ from ottla.client.admin import topics
 from ottla.client.admin.answers import check_leader
 from ottla.client.admin.cluster import Broker, ClusterDescription, describe_cluster
 from ottla.client.bootstrap import Address
-from ottla.client.brokers import Brokers
+from ottla.client.brokers import Brokers, LeaderError
 from ottla.client.connection import OnRequest
 from ottla.client.errors import ClientError
 from ottla.client.security.options import Security
@@ -262,7 +262,7 @@ def _stamp(brokers: Brokers, topic: str) -> int:
     )
 
     def attempt() -> int:
-        leader = brokers.leaders([(topic, 0)])[topic, 0]
+        leader = _leader_of_new(brokers, topic)
         # From version 13 on, topics have ids instead of names.
         response = brokers.ask_node(leader, request, ProduceResponse, max_version=12)
         (stored,) = response.responses[0].partition_responses
@@ -270,6 +270,17 @@ def _stamp(brokers: Brokers, topic: str) -> int:
         return int(stored.log_append_time_ms)
 
     return brokers.retry(attempt)
+
+
+def _leader_of_new(brokers: Brokers, topic: str) -> int:
+    """Return the leader of a topic that was just created; LeaderError if it is not known yet."""
+    try:
+        return brokers.leaders([(topic, 0)])[topic, 0]
+    except ApiError as error:
+        # The controller has created the topic: the broker learns of it a moment later.
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise LeaderError(error.code, str(error)) from error
+        raise
 
 
 def _now_ms() -> int:

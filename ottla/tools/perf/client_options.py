@@ -16,7 +16,7 @@ size = click.option("--size", type=click.IntRange(min=1, max=1 << 30), default=1
 rate = click.option("--rate", type=options.FiniteRange(min=0, min_open=True), metavar="N",
                     help="Records per second (default: as many as possible).")  # fmt: skip
 settings = click.option("-X", "settings", multiple=True, metavar="NAME=VALUE",
-                        callback=options.parse_pairs,
+                        callback=options.parse_settings,
                         help="An option of librdkafka, like linger.ms=5; may be repeated.")  # fmt: skip
 
 

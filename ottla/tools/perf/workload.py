@@ -7,9 +7,9 @@ from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.text_files import read_text
 
-_example_path = deferred("ottla.testing.workloads.plan", "example_path")
-_parse_plan = deferred("ottla.testing.workloads.plan", "parse_plan")
-_run_plan = deferred("ottla.testing.workloads.running", "run_plan")
+_example_path = deferred("ottla.tools.workloads.plan", "example_path")
+_parse_plan = deferred("ottla.tools.workloads.plan", "parse_plan")
+_run_plan = deferred("ottla.tools.workloads.running", "run_plan")
 _PRODUCED = ("topic", "sent", "acknowledged", "records_per_second", "latency_ms_median", "latency_ms_p99", "errors")  # fmt: skip
 _CONSUMED = ("topic", "read", "duplicates", "missing", "records_per_second")
 

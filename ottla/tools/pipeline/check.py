@@ -53,5 +53,7 @@ def _topics(pipeline: Pipeline, access: Any, is_explained: bool) -> list[Problem
 
 def _deep(pipeline: Pipeline, access: Any) -> list[Problem]:
     spark = needed.open_session(pipeline.name, pipeline.settings, is_short=True)
-    problems: list[Problem] = needed.module("pipelines.run").check_deep(pipeline, spark, access)
+    problems: list[Problem] = needed.module("ottla.streams.spark.pipelines.run").check_deep(
+        pipeline, spark, access
+    )
     return problems

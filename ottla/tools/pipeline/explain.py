@@ -33,7 +33,7 @@ def command(output: Output, file: Path, plan: bool) -> None:
     output.rows(rows, ("kind", "name", "reads", "does", "promises"))
     if plan:
         spark = needed.open_session(pipeline.name, pipeline.settings, is_short=True)
-        plans = needed.module("pipelines.run").plans(
+        plans = needed.module("ottla.streams.spark.pipelines.run").plans(
             pipeline, spark, _cluster_access(DEFAULT_BOOTSTRAP)
         )
         for name, text in plans.items():

@@ -12,7 +12,7 @@ from ottla.streams.pipelines import Checked, Pipeline, Problem, check
 from ottla.streams.pipelines.problems import ERROR
 from ottla.tools.output import Output, note
 
-_access_with = deferred("ottla.tools.profile.client_config", "access_with")
+_access_with = deferred("ottla.tools.connection.client_config", "access_with")
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
 _cluster_access = deferred("ottla.client.config.access", "ClusterAccess")

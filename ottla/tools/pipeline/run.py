@@ -50,7 +50,7 @@ def command(
     """
     pipeline = files.runnable(file)
     access = files.access(pipeline, bootstrap, command_config)
-    running = needed.module("pipelines.run")
+    running = needed.module("ottla.streams.spark.pipelines.run")
     settings = running.RunSettings(
         access.bootstrap,
         str(Path(checkpoint or pipeline.checkpoint or f"ottla-checkpoints/{pipeline.name}")),

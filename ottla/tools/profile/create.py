@@ -8,8 +8,8 @@ from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.tools import options, profiles
+from ottla.tools.connection.client_config import configure
 from ottla.tools.output import Output
-from ottla.tools.profile.client_config import configure
 
 
 @click.command("create")

@@ -16,7 +16,7 @@ from ottla.tools.quota.entity import entity_of, name_of, named
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """List quotas: all of them, or those of an entity."""
-    described = quotas.describe_quotas(brokers, entity_of(option_values))
+    described = quotas.describe_client_quotas(brokers, entity_of(option_values))
     rows = [
         {
             "entity": row.entity if output.is_json else name_of(row.entity),

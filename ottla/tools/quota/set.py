@@ -47,7 +47,7 @@ def command(
             numbers[name] = float(text)
         except ValueError:
             raise click.UsageError(f"--set {name}={text}: {text!r} is not a number.") from None
-    quotas.alter_quotas(brokers, entity, numbers, delete=delete)
+    quotas.alter_client_quotas(brokers, entity, numbers, delete=delete)
     output.done(
         f"Changed the quotas of {name_of(entity)}.",
         entity=entity,

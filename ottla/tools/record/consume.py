@@ -92,7 +92,7 @@ class ConsumeOptions:
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="An option of librdkafka, like fetch.max.bytes=1000; may be repeated.",
 )
 @options.connected

@@ -90,7 +90,7 @@ class ProduceOptions:
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="An option of librdkafka, like linger.ms=0; may be repeated.",
 )
 @options.connected

@@ -244,7 +244,7 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.jmx.tool", "broker metrics", "Print the values of JMX beans, over HTTP."
     ),
     "trogdor": Script(
-        "ottla.testing.workloads.script",
+        f"{_HERE}.perf.trogdor",
         "perf workload",
         "Run producers, consumers and faults of a TOML file.",
     ),

@@ -1,11 +1,11 @@
 """Start Spark for a command that needs it, or report which packages to install."""
 
-import importlib
 import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import load_module
 from ottla.streams.settings.java import find_java_home
 from ottla.tools.output import note
 from ottla.tools.spark.talk import hear_spark
@@ -25,19 +25,20 @@ def check_installed() -> None:
 
 
 def module(name: str) -> Any:
-    """Import a module of ottla.streams.spark. Not at the top: it takes a second and needs Spark."""
+    """Import a module that needs Spark. Not at the top: Spark takes a second, and is an extra."""
     check_installed()
-    return importlib.import_module(f"ottla.streams.spark.{name}")
+    return load_module(name)
 
 
 def open_session(name: str, settings: Mapping[str, str], *, is_short: bool = False) -> Any:
     """Start Spark; from time to time print a hint how to make it start faster."""
-    session, warming = module("session.session"), module("session.class_archive")
-    if not warming.archive_of(find_java_home()).is_file():
+    session = module("ottla.streams.spark.session.session")
+    class_archive = module("ottla.streams.spark.session.class_archive")
+    if not class_archive.archive_of(find_java_home()).is_file():
         note("Starting Spark (run `ottla spark warm` once to make this up to twice as fast) …")
     hear_spark()
     options = dict(settings)
     key = "spark.driver.extraJavaOptions"
     if is_short and key not in options:
-        options[key] = warming.SHORT
+        options[key] = class_archive.SHORT
     return session.session(name, settings=options)

@@ -17,9 +17,9 @@ def command(output: Output) -> None:
     each version of Java and pyspark. All Ottla commands and applications on this machine that start
     Spark use it.
     """
-    warming = needed.module("session.class_archive")
+    archives = needed.module("ottla.streams.spark.session.archive_writing")
     note("Starting Spark four times, to write the archive and to measure its effect …")
-    result = warming.warm(find_java_home())
+    result = archives.warm(find_java_home())
     output.done(
         f"A first stream took {result.before_s:.1f} s and takes {result.after_s:.1f} s now, in work that ends "
         f"(--once, load, export) {result.short_s:.1f} s: {result.archive} ({size_text(result.size_bytes)}). "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError
 from ottla.client.security.options import SECURITY_OPTIONS, Security, security_of
-from ottla.tools.profile.client_config import read_options
+from ottla.tools.connection.client_config import read_options
 from ottla.tools.text_files import is_number
 
 _SECURE = ("security.", "sasl.", "ssl.")

@@ -1,7 +1,6 @@
 """`ottla streams run MODULE:TOPOLOGY`: run a topology until Ctrl-C or an error."""
 
 import contextlib
-import importlib
 import os
 import signal
 import sys
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.base.loading import deferred, deferred_module
+from ottla.base.loading import deferred, deferred_module, load_users_module
 from ottla.streams.model.user_errors import UsersErrors
 from ottla.streams.settings.config import StreamsConfig
 from ottla.tools import options
@@ -56,7 +55,7 @@ _LOOK_S = 0.2
     "config",
     multiple=True,
     metavar="NAME=VALUE",
-    callback=options.parse_pairs,
+    callback=options.parse_settings,
     help="Another option of KafkaStreams (a number or a string); may be repeated.",
 )
 @options.formatted
@@ -90,9 +89,7 @@ def command(
     topology, module = load_topology(reference)
     if option_values.get("master"):
         arguments["py_files"] = [_file_of(module)]
-    # Imported only here: it needs Spark, which may not be installed.
-    needed.check_installed()
-    app = importlib.import_module("ottla.streams.kafka_streams").KafkaStreams(
+    app = needed.module("ottla.streams.kafka_streams").KafkaStreams(
         topology,
         settings,
         application_id=application_id or module.rpartition(".")[2],
@@ -161,7 +158,7 @@ def load_topology(reference: str) -> "tuple[streams.Topology, str]":
 def _imported(module: str, reference: str) -> ModuleType:
     with UsersErrors(f"Cannot import {module}.", ConfigError):
         try:
-            return importlib.import_module(module)
+            return load_users_module(module)
         except ModuleNotFoundError as error:
             missing = error.name
             if missing is None or not f"{module}.".startswith(f"{missing}."):

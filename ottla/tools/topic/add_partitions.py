@@ -35,7 +35,7 @@ def command(brokers: Brokers, output: Output, name: str, total: int, dry_run: bo
             f"topic {name!r} has {count_text(before, 'partition')}: name a larger number with "
             "--total (partitions cannot be removed)"
         )
-    topics.add_partitions(brokers, name, total, validate_only=dry_run)
+    topics.create_partitions(brokers, name, total, validate_only=dry_run)
     sentence = f"Topic {name} has {count_text(total, 'partition')}, before {before}."
     if dry_run:
         sentence = f"Topic {name} would have {count_text(total, 'partition')}, now {before}."

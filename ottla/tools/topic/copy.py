@@ -12,7 +12,7 @@ from ottla.tools import options
 from ottla.tools.output import Output
 
 _copy = deferred("ottla.tools.mirror.running", "copy_topic")
-_configure = deferred("ottla.tools.profile.client_config", "configure")
+_configure = deferred("ottla.tools.connection.client_config", "configure")
 
 
 @click.command("copy")

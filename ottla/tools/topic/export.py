@@ -17,7 +17,7 @@ from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 from ottla.tools.topic_partitions import check_partition
 
-_access_of = deferred("ottla.tools.profile.client_config", "access_of")
+_access_of = deferred("ottla.tools.connection.client_config", "access_of")
 
 
 @click.command("export")
@@ -55,7 +55,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
             f"{folder} is not empty: choose another folder, or replace its contents with --overwrite"
         )
     starts, ends = _range(brokers, option_values)
-    exporting = needed.module("pipelines.topic_files")
+    exporting = needed.module("ottla.streams.spark.pipelines.topic_files")
     settings = exporting.ExportSettings(
         topic=option_values["topic"],
         folder=str(folder),

@@ -16,7 +16,7 @@ from ottla.tools.spark.tasks import watched
 _SUFFIXES = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-_access_of = deferred("ottla.tools.profile.client_config", "access_of")
+_access_of = deferred("ottla.tools.connection.client_config", "access_of")
 
 
 @click.command("load")
@@ -41,7 +41,7 @@ _access_of = deferred("ottla.tools.profile.client_config", "access_of")
 @click.option("--schema", default="", metavar="COLUMNS", help="The columns, as in 'origin string, delay int'; default: read from the files (CSV: all strings).")  # fmt: skip
 @click.option("--compression", type=click.Choice(_CODECS), default="none", show_default=True,
               help="The compression codec.")  # fmt: skip
-@click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_pairs,
+@click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_settings,
               help="An option of Spark's reader, as in -X sep=; or -X header=false; may be repeated.")  # fmt: skip
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
@@ -56,7 +56,7 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     needed.check_installed()
     topic = describe_topic(brokers, option_values["topic"]).name
     files = option_values["files"]
-    loading = needed.module("pipelines.topic_files")
+    loading = needed.module("ottla.streams.spark.pipelines.topic_files")
     settings = loading.LoadSettings(
         topic=topic,
         format=option_values["file_format"] or _format_of(files),

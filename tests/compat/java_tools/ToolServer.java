@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.KafkaThread;
 
 /**
  * Runs Kafka's command-line tools one after the other in one JVM, each from its main method.
@@ -79,7 +80,34 @@ public final class ToolServer {
             hook.run();
         }
         HOOKS.clear();
+        stopClients();
         return code;
+    }
+
+    /**
+     * Stops the threads of clients that a tool has not closed, as at the end of its JVM. They would log between the
+     * output of the next tools that the broker has ended.
+     */
+    private static void stopClients() throws InterruptedException {
+        Thread[] threads = new Thread[Thread.activeCount() + 16];
+        int count = Thread.enumerate(threads);
+        for (int i = 0; i < count; i++) {
+            if (threads[i] instanceof KafkaThread) {
+                stop(threads[i]);
+            }
+        }
+    }
+
+    @SuppressWarnings({"deprecation", "removal"})
+    private static void stop(Thread thread) throws InterruptedException {
+        thread.setUncaughtExceptionHandler((dead, death) -> { });
+        // A client that handles a response catches the first one.
+        for (int attempt = 0; thread.isAlive() && attempt < 10; attempt++) {
+            thread.stop();
+            // A thread that waits for its sockets stops when it wakes.
+            thread.interrupt();
+            thread.join(200);
+        }
     }
 
     /** As System.exit, this never returns, and neither a catch nor a finally of the tool runs afterwards. */

@@ -1,4 +1,4 @@
-"""Runs Kafka's command-line tools in one JVM for each class path.
+"""Runs Kafka's command-line tools in one JVM for each class path and options of Java.
 
 A tool runs from its main method with its own arguments, and has its own exit code and output.
 Starting the JVM and loading Kafka's classes takes longer than the work of a tool.
@@ -62,6 +62,11 @@ class ToolServer:
         finally:
             timer.cancel()
 
+    def end(self) -> None:
+        """Let the JVM end by itself, as at the end of its input."""
+        self._process.communicate(timeout=_PATIENCE_S)
+        self._own_errors.close()
+
     def close(self) -> None:
         """Stop the JVM."""
         self._process.kill()
@@ -91,16 +96,19 @@ def _encode(*words: str) -> bytes:
     return b"".join(parts)
 
 
-_SERVERS: dict[str, ToolServer] = {}
+# By class path and options of Java.
+_SERVERS: dict[tuple[str, ...], ToolServer] = {}
 
 
-def server_of(class_path: str, start: Callable[[], ToolServer]) -> ToolServer:
-    """Return the server of a class path; it is started if none runs or if a tool has ended it."""
-    server = _SERVERS.get(class_path)
+def server_of(key: tuple[str, ...], start: Callable[[], ToolServer]) -> ToolServer:
+    """Return the server of a class path and options of Java; start it if none runs, or if a tool
+    has ended it.
+    """
+    server = _SERVERS.get(key)
     if server is None or not server.is_running:
         if server is not None:
             server.close()
-        server = _SERVERS[class_path] = start()
+        server = _SERVERS[key] = start()
     return server
 
 

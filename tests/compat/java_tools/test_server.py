@@ -6,13 +6,14 @@ import subprocess
 
 import pytest
 
+from ottla.testing import Cluster
 from tests.compat import java
 from tests.compat.java_tools.server import server_of
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -47,11 +48,26 @@ def test_run_raises_error_with_output_of_failed_tool() -> None:
         java.run(java.kafka_class_path(), TOPICS, "--no-such-option")
 
 
+def test_clients_that_a_tool_leaves_open_are_stopped() -> None:
+    """Their threads would log warnings between the output of the next tools."""
+    class_path = java.kafka_class_path("4.3.0")
+    words = (f"{java.TOOLS}.TransactionsCommand", "describe", "--transactional-id", "none")
+    with Cluster() as cluster:
+        to_cluster = ("--bootstrap-server", cluster.bootstrap)
+        assert java.tool(class_path, words[0], *to_cluster, *words[1:]).code == 1
+    server = server_of((class_path,), start=lambda: pytest.fail("there is one"))
+    done = subprocess.run(
+        ["jcmd", str(server.process_id), "Thread.print"], capture_output=True, text=True, timeout=60
+    )
+    assert '"main"' in done.stdout
+    assert "kafka-admin-client-thread" not in done.stdout
+
+
 def test_dead_server_is_replaced() -> None:
     """If a tool ends the JVM, only one test fails; the next tool starts a new JVM."""
     class_path = java.kafka_class_path()
     java.tool(class_path, TOPICS, "--version")
-    server = server_of(class_path, start=lambda: pytest.fail("there is one"))
+    server = server_of((class_path,), start=lambda: pytest.fail("there is one"))
     os.kill(server.process_id, signal.SIGKILL)
     with pytest.raises(AssertionError, match="the tool ended the JVM"):
         server.run(TOPICS, "--version")

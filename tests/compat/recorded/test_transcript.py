@@ -15,6 +15,8 @@ from tests.compat.recorded.record import FOLDER
 from tests.compat.recorded.symbols import Symbols
 from tests.compat.recorded.transcript import Answers, TranscriptError
 
+pytestmark = pytest.mark.slow
+
 VALUES = [
     ('{error_code: NONE, topics: [{name: "t", id: $topic_id:1}]}', dict),
     ('[1, -2, 2.5, true, false, null, "a\\"b\\né"]', list),

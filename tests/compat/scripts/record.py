@@ -109,8 +109,8 @@ class Tools:
     """The tools of one version."""
 
     def __init__(self, folder: Path, version: str) -> None:
-        class_path = java.kafka_class_path(version)
-        self._class_path = f"{folder}:{java.compiled(SOURCE, class_path)}:{class_path}"
+        # The folder is first: it has the logging configuration.
+        self._class_path = f"{folder}:{java.kafka_class_path(version)}"
         self._server = ToolServer(java.command(self._class_path, SOURCE.stem))
 
     def run(self, command: Command, places: Places) -> None:

@@ -13,7 +13,7 @@ from tests.compat.scripts.transcript import MODERN
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 _NAME = "kafka-broker-api-versions"
 

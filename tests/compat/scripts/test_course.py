@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from ottla.testing.process import BrokerProcess
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 from tests.compat.scripts.test_replay import run_script
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 _GROUPS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 # Commands ($Z: ZooKeeper, $B: broker), their standard input and their standard output.
@@ -63,7 +63,10 @@ _LINES: list[tuple[str, list[str], list[str]]] = [
 ]
 
 
-@pytest.fixture(name="addresses", params=["Ottla", "Apache Kafka"])
+@pytest.fixture(
+    name="addresses",
+    params=["Ottla", pytest.param("Apache Kafka", marks=pytest.mark.nightly("[Ottla]"))],
+)
 def _addresses(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """Return the addresses of a ZooKeeper and of the broker that is registered there."""
     with zookeeper.running(tmp_path / "zookeeper") as ensemble:

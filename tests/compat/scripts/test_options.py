@@ -10,6 +10,8 @@ from ottla.tools.scripts.flags import COMMON
 from ottla.tools.scripts.table import SCRIPTS
 from tests.compat.scripts.options import OPTIONS
 
+pytestmark = pytest.mark.slow
+
 # From the sources of the versions 2.4.1 and 3.4.1 (`parser.accepts`, `addArgument`).
 FORMER = OPTIONS.with_name("former_options.json")
 RECORDED: dict[str, list[str]] = json.loads(OPTIONS.read_text(encoding="utf-8"))

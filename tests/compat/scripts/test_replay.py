@@ -11,7 +11,7 @@ import pytest
 
 from ottla.testing import Cluster
 from ottla.tools.scripts import entry
-from tests.compat import java, zookeeper
+from tests.compat import zookeeper
 from tests.compat.scripts.classes import USERS
 from tests.compat.scripts.transcript import (
     FOLDER,
@@ -23,6 +23,9 @@ from tests.compat.scripts.transcript import (
     read,
     without_brokers_words,
 )
+from tests.runs import needs
+
+pytestmark = pytest.mark.slow
 
 TRANSCRIPTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 _OPTIONS = {
@@ -73,14 +76,13 @@ def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
         if transcript.uses("$C"):
             second = stack.enter_context(Cluster(options=_OPTIONS)).bootstrap
         if transcript.uses("$J"):
-            address = cluster._running[cluster.brokers[0]].node.monitoring_address
+            address = cluster.node(cluster.brokers[0]).monitoring_address
             assert address is not None
             jmx_url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
         ensemble = ""
         if transcript.uses("$Z"):
             # Only a real ZooKeeper has access control lists.
-            if reason := java.why_not():
-                pytest.skip(reason)
+            needs.require("java")
             ensemble = stack.enter_context(zookeeper.running(folder / "zookeeper", USERS))
         yield Places(
             cluster.bootstrap,

@@ -6,6 +6,8 @@ import pytest
 
 from tests.compat.scripts.transcript import FOLDER, read
 
+pytestmark = pytest.mark.slow
+
 # Commands that do not run against both brokers.
 _ONE_SIDED = {"A", "K", "O"}
 # The tools and options of 1231 command lines in public repositories, by use. An option that 4.x has

@@ -20,7 +20,7 @@ from tests.compat.scripts.transcript import MODERN
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.slow,
-    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    pytest.mark.needs("java"),
 ]
 _PATIENCE_S = 60.0
 _VALUES = [b"a", b"b", b"c"]
@@ -29,15 +29,11 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 
 @pytest.fixture(name="kafka", scope="module")
-def _kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[java.KafkaNode]:
+def _kafka() -> java.KafkaNode:
     """Return an Apache Kafka broker with the topic `orders`."""
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), version=MODERN)
-    node.start()
-    try:
-        write(node.bootstrap, "orders")
-        yield node
-    finally:
-        node.kill()
+    node = java.shared_node(MODERN, java.GROUPS_OF_ALL_TYPES)
+    write(node.bootstrap, "orders")
+    return node
 
 
 def write(bootstrap: str, topic: str) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from ottla.console.accounts import passwords
 from ottla.console.accounts.roles import Role
 from ottla.console.app import create_app
 from ottla.console.model.connections import ClusterSettings
@@ -31,16 +30,12 @@ def console(cluster: Cluster) -> Iterator[Console]:
         ClusterSettings("absent", "127.0.0.1:1"),
         ClusterSettings("frozen", cluster.bootstrap, is_read_only=True),
     )
-    # Each request logs in: the cost of a password's hash is that of production otherwise.
-    former = passwords._COST, passwords._PARALLEL
-    passwords._COST, passwords._PARALLEL = 16, 1
     opened = open_console(ConsoleSettings(clusters, ":memory:", first_password=PASSWORD))
     for name, role in (("vera", Role.VIEWER), ("ed", Role.EDITOR), ("ada", Role.ADMIN)):
         opened.users.create(name, PASSWORD, role, must_change=False)
     opened.users.create("newcomer", PASSWORD, Role.VIEWER, must_change=True)
     yield opened
     opened.close()
-    passwords._COST, passwords._PARALLEL = former
 
 
 @pytest.fixture(scope="module")

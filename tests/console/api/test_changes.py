@@ -9,7 +9,9 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from ottla.base.clock import RealClock
 from ottla.console.state import Console
 from ottla.testing import Cluster
-from tests.console.api.conftest import ClientOf
+from tests.console.api.conftest import PASSWORD, ClientOf
+
+pytestmark = pytest.mark.slow
 
 _LOCAL = "/api/v1/clusters/local"
 _PATIENCE_S = 20.0
@@ -122,3 +124,23 @@ def test_a_quota_is_set_and_removed(client_of: ClientOf, console: Console) -> No
     assert client.patch(quotas, json=body).json()["before"] == {"producer_byte_rate": "1024.0"}
     assert client.get(quotas).json()["items"] == []
     assert "quota.alter" in [row.action for row in console.audit.entries()]
+
+
+def test_failed_change_with_line_ends_in_its_name_is_one_line(
+    console: Console, client_of: ClientOf
+) -> None:
+    """The name is in the error; the download of the log has a line for each row."""
+    name = "bad\n2026-01-01 00:00:00.000Z,admin,10.0.0.1,,login,,{},ok\u0085x"
+    body = {"topic": {"name": name}}
+    response = client_of("ed").post("/api/v1/clusters/local/topics", json=body)
+    assert 400 <= response.status_code < 500
+    entry = console.audit.entries(limit=1)[0]
+    assert (entry.user, entry.action) == ("ed", "create_topic")
+    assert "\\u000a2026-01-01" in entry.result
+    client = client_of("")
+    client.post("/login", data={"user": name, "password": "x"})
+    client.post("/login", data={"user": "ada", "password": PASSWORD})
+    lines = client.get("/audit.csv").text.splitlines()
+    client.cookies.clear()
+    assert len(lines) == 1 + len(console.audit.entries(limit=1000))
+    assert not any(line.startswith("2026-01-01 00:00:00.000Z,admin") for line in lines)

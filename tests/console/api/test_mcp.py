@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from ottla.console.api.table import OPERATIONS
 from tests.console.api.conftest import ClientOf
+
+pytestmark = pytest.mark.slow
 
 
 def _ask(

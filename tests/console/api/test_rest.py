@@ -12,6 +12,8 @@ from ottla.console.api.table import OPERATIONS
 from ottla.console.state import Console
 from tests.console.api.conftest import ClientOf
 
+pytestmark = pytest.mark.slow
+
 _LOCAL = "/api/v1/clusters/local"
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tests.streams.playing import play
 from tests.streams.recorded import inputs
@@ -67,7 +67,14 @@ class Java(AbstractContextManager["Java"]):
         raise AssertionError(f"Java ended: {scenario}")
 
 
-def difference(java: Java, scenario: Scenario) -> str | None:
+class Player(Protocol):
+    """Kafka Streams, running or recorded."""
+
+    def play(self, scenario: Scenario) -> list[str]:
+        """Return the output of a scenario."""
+
+
+def difference(java: Player, scenario: Scenario) -> str | None:
     """Return the first lines that differ, or None."""
     java_lines, our_lines = java.play(scenario), play(scenario.line, scenario.events)
     expected, actual = _plain(java_lines), _plain(our_lines)

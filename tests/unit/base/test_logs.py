@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.base import logs
+from ottla.base.loading import load_module
 
 
 @pytest.fixture
@@ -61,6 +62,15 @@ def test_values_of_clients_are_escaped(log_format: str) -> None:
         assert line.endswith(' group changed group="a\\nERROR b=c" how="x=\\"y\\" z"\n')
 
 
+@pytest.mark.parametrize("log_format", [logs.TEXT, logs.JSON])
+@pytest.mark.parametrize("letter", ["\x7f", "\x85", "\x9b", "\u2028", "\u202e"])
+def test_no_control_character_is_written(log_format: str, letter: str) -> None:
+    """Some programs take them for the end of a line, and terminals for commands."""
+    for text in (f"a{letter}b", f"a {letter}b"):
+        assert letter not in said(log_format, "group changed group=%s", text)
+    assert letter not in said(log_format, f"other {letter} library", name="asyncio")
+
+
 def test_messages_of_other_libraries_are_unchanged() -> None:
     """The message is on one line, without fields."""
     line = said(logs.TEXT, "Task was destroyed\nbut is pending: %r", "x", name="asyncio")
@@ -104,13 +114,14 @@ def test_single_loggers_have_their_own_levels() -> None:
     [
         "ottla.net.connection",
         "ottla.server.authentication.refusals",
-        "ottla.server.handlers.sasl_authenticate",
     ],
 )
 def test_repeated_lines_are_limited(name: str) -> None:
     """Twenty lines of a kind are written in ten seconds; the next one has the number of dropped
     lines.
     """
+    # The module makes the logger known.
+    load_module(name)
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={})
     logger = logging.getLogger(name)

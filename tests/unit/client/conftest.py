@@ -1,5 +1,6 @@
 """A scripted broker on a real socket: returns the responses that a test defines, in any version."""
 
+import contextlib
 import socket
 import struct
 import threading
@@ -37,7 +38,8 @@ class ScriptedBroker:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = Address("127.0.0.1", self._listener.getsockname()[1])
         self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     @property
     def bootstrap(self) -> str:
@@ -62,7 +64,11 @@ class ScriptedBroker:
 
     def close(self) -> None:
         """Stop listening and disconnect all clients."""
+        # A thread that waits in accept() keeps a closed socket open, and would never end.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._thread.join()
         for opened in self._sockets:
             opened.close()
 

@@ -1,25 +1,19 @@
 """A topic as a table: columns, positions, and errors for invalid arguments."""
 
-import time
 from datetime import UTC, datetime
 from typing import Any
 
-import confluent_kafka
 import pyarrow as pa
 import pytest
 
 import ottla.client
 from ottla.base.errors import ApiError, ConfigError
 from ottla.client.table import DEFAULT_COLUMNS, read_table
-from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar import COLUMNS
-from ottla.wire.records.compression import CODECS
 from ottla.wire.records.records import Record
 from tests.unit.client.topics import Topic
 
 NOW = 1_700_000_000_000
-# Brokers reject records of the future, and delete old ones.
-NOW_MS = (int(time.time()) - 60) * 1000
 
 
 @pytest.fixture
@@ -149,28 +143,3 @@ def test_client_package_exports_it_lazily() -> None:
     assert ottla.client.read_table is read_table
     with pytest.raises(AttributeError):
         _ = ottla.client.read_tables
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_table_has_the_records_of_librdkafka(ottla_cluster: Cluster, codec: str) -> None:
-    """The batches are written by another client, in every codec, through Ottla's broker."""
-    settings = {"bootstrap.servers": ottla_cluster.bootstrap, "compression.type": codec}
-    producer = confluent_kafka.Producer(settings | {"linger.ms": 50})
-    for number in range(3000):
-        headers = [("n", b"%d" % number), ("null", None)] if number % 3 else None
-        value = b"value %d" % number if number % 5 else None
-        producer.produce("real", value, b"key %d" % (number % 7), timestamp=NOW_MS, headers=headers)
-    assert producer.flush(20) == 0
-    columns = ["value", "key", "headers", "timestamp"]
-    table = read_table("real", bootstrap=ottla_cluster.bootstrap, columns=columns)
-    assert table.num_rows == 3000
-    assert table.slice(2999).to_pylist() == [
-        {
-            "value": b"value 2999",
-            "key": b"key 3",
-            "headers": [{"key": "n", "value": b"2999"}, {"key": "null", "value": None}],
-            "timestamp": datetime.fromtimestamp(NOW_MS / 1000, UTC),
-        }
-    ]
-    assert table.column("value").null_count == 600
-    assert table.column("headers").null_count == 1000

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cluster.acl_znodes import ACL_PATHS
-from ottla.cluster.secret_znodes import BrokerSecretNode
+from ottla.cluster.secret_znodes import BrokerSecretNode, LoginSecretNode
 from ottla.cluster.secured_znodes import OTTLA_ROOT, SECURE_ROOTS, secured, unsecured
 from ottla.cluster.zk.acls import CREATOR_ONLY, OPEN, READABLE, NodeAcl
 from ottla.cluster.znodes import PERSISTENT_PATHS
@@ -22,6 +22,7 @@ from ottla.cluster.znodes import PERSISTENT_PATHS
         ("/delegation_token/tokens/1", CREATOR_ONLY),
         ("/delegation_token", READABLE),
         (BrokerSecretNode.PATH, CREATOR_ONLY),
+        (LoginSecretNode.PATH, CREATOR_ONLY),
         ("/consumers", OPEN),
     ],
 )

@@ -146,6 +146,12 @@ def test_partition_state_is_written_as_kafka_writes_it() -> None:
     assert znodes.PartitionStateNode.decode("/p", written, 0) == (unclean, 5)
 
 
+def test_unknown_recovery_state_of_a_partition_is_not_clean() -> None:
+    """A newer version may have written it."""
+    data = b'{"controller_epoch":5,"leader":1,"leader_epoch":7,"isr":[1],"leader_recovery_state":2}'
+    assert znodes.PartitionStateNode.decode("/p", data, 0)[0].is_recovering
+
+
 def test_partition_epoch_is_the_version_of_the_node() -> None:
     """The partition epoch is not part of the state."""
     data = b'{"controller_epoch":5,"leader":1,"version":1,"leader_epoch":7,"isr":[1]}'
@@ -198,6 +204,15 @@ def test_names_in_settings_paths_are_sanitized_as_kafka_does() -> None:
     assert znodes.ConfigNode.sanitize("<default>") == "%3Cdefault%3E"
     path = znodes.ConfigNode.path("users", "alice/clients/my%20app")
     assert path == "/config/users/alice/clients/my%20app"
+
+
+@pytest.mark.parametrize("name", [".", "..", "../users/ann", "a/../b", "%2E%2E", "..."])
+def test_name_is_one_part_of_a_path(name: str) -> None:
+    """It cannot be the path of another entity."""
+    sanitized = znodes.ConfigNode.sanitize(name)
+    assert "/" not in sanitized
+    assert sanitized not in (".", "..")
+    assert znodes.ConfigNode.desanitize(sanitized) == name
 
 
 def test_notifications_of_settings_are_those_of_kafka() -> None:

@@ -9,8 +9,8 @@ import pytest
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.zk.embedded import EmbeddedSession
 from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
-from ottla.controller import events, state
-from ottla.controller.loop import Controller, _refuse
+from ottla.controller import state
+from ottla.controller.loop import Controller, Event, _refuse
 from ottla.controller.planning import creation
 from ottla.controller.planning.requests import (
     Alteration,
@@ -19,6 +19,8 @@ from ottla.controller.planning.requests import (
     PartitionsRequest,
     TopicRequest,
 )
+from ottla.controller.term import ControllerTerm
+from ottla.controller.topic_creation import TopicCreation
 from tests.unit.controller.conftest import World
 
 
@@ -502,16 +504,14 @@ async def test_a_controller_restarts_after_a_bug(
     """The request fails, and the tree is read again in the same term."""
     monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
     controller = await world.start()
-    handlers = dict(controller._handlers)
 
     async def fail(*_: object) -> None:
         raise LookupError("a bug")
 
-    monkeypatch.setattr(controller, "_handlers", dict.fromkeys(handlers, fail))
-    with pytest.raises(ApiError) as caught:
+    with monkeypatch.context() as patch, pytest.raises(ApiError) as caught:
+        patch.setattr(TopicCreation, "create_topics", fail)
         await code_of(world, "t")
     assert caught.value.code is ErrorCode.NOT_CONTROLLER
-    monkeypatch.setattr(controller, "_handlers", handlers)
     await world.until(lambda: controller.is_active)
     assert await code_of(world, "t") is None
     assert world.tasks.failures == {"controller": 1}
@@ -551,10 +551,11 @@ async def test_a_refused_request_without_a_caller_leaves_no_error() -> None:
     failures: list[Any] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: failures.append(context))
-    event = events.Settle(loop.create_future())
+    event = Event(ControllerTerm.settle, loop.create_future())
     _refuse(event)
+    assert event.reply is not None
     assert isinstance(event.reply.exception(), ApiError)
-    event = events.Settle(loop.create_future())
+    event = Event(ControllerTerm.settle, loop.create_future())
     _refuse(event)
     del event
     gc.collect()

@@ -70,6 +70,7 @@ class HandHousehold:
 
     name = "PLAINTEXT"
     is_encrypted = False
+    is_gated = False
 
     def __init__(self, response: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()

@@ -201,7 +201,7 @@ async def test_connection_with_tls_counts_once(open_site, tmp_path: Path) -> Non
     ("limits", "sent"),
     [
         (Limits(idle_seconds=0.05), struct.pack(">i", 1) + b"x"),
-        (Limits(first_frame_seconds=0.05), b""),
+        (Limits(authentication_seconds=0.05), b""),
         (Limits(frame_seconds=0.05), struct.pack(">i", 10) + b"half"),
     ],
     ids=["idle", "never asked", "half a frame"],

@@ -1,11 +1,13 @@
 """Decisions by access control lists, compared with a naive model."""
 
 from collections.abc import Iterable
+from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.security import acls
 from ottla.security.acls import (
     AccessControlEntry,
     AclBinding,
@@ -16,8 +18,9 @@ from ottla.security.acls import (
     ResourceType,
 )
 from ottla.security.authorization import AccessLists, Requester, Rules
+from ottla.security.principal import Principal
 
-ANN = Requester("User:ann", "10.0.0.1")
+ANN = Requester(Principal("User", "ann"), "10.0.0.1")
 TOPIC = ResourceType.TOPIC
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 ALL, READ, WRITE, DESCRIBE = (
@@ -26,6 +29,7 @@ ALL, READ, WRITE, DESCRIBE = (
     AclOperation.WRITE,
     AclOperation.DESCRIBE,
 )
+RULES = Rules()
 NAMES = ["a", "ab", "abc", "b", "*"]
 
 bindings = st.builds(
@@ -54,6 +58,52 @@ def access_lists(entries: Iterable[AclBinding]) -> AccessLists:
     for pattern, entry in entries:
         lists.replace(pattern, {*lists.entries(pattern), entry})
     return lists
+
+
+def test_decision_names_the_entry_that_made_it() -> None:
+    """An entry that denies wins; of several that allow, the first by order is named."""
+    topic = ResourcePattern(TOPIC, "abc")
+    prefix = ResourcePattern(TOPIC, "a", PatternType.PREFIXED)
+    read = AclBinding(topic, AccessControlEntry("User:ann", "*", READ, ALLOW))
+    every = AclBinding(prefix, AccessControlEntry("User:*", "*", ALL, ALLOW))
+    denied = AclBinding(prefix, AccessControlEntry("User:*", "10.0.0.1", WRITE, DENY))
+    lists = access_lists([every, read, denied])
+
+    def decide(
+        operation: AclOperation, name: str = "abc", rules: Rules = RULES
+    ) -> tuple[bool, str]:
+        decision = lists.decide(rules, ANN, operation, TOPIC, name)
+        return decision.is_allowed, decision.rule
+
+    assert decide(READ) == (True, "ALLOW ALL to User:* from * on PREFIXED TOPIC a")
+    assert decide(WRITE) == (False, "DENY WRITE to User:* from 10.0.0.1 on PREFIXED TOPIC a")
+    assert decide(READ, "b") == (False, "no ACL for the resource")
+    assert decide(READ, "b", Rules(allows_if_no_acl=True))[0]
+    assert decide(WRITE, rules=Rules(frozenset({ANN.principal}))) == (True, "super user")
+
+
+def test_rule_of_an_entry_with_unknown_values_is_its_effect() -> None:
+    """As DescribeAcls shows the entry: by its stored values it would deny nothing."""
+    entry = AccessControlEntry("User:ann", None, AclOperation.UNKNOWN, PermissionType.UNKNOWN)
+    lists = access_lists([AclBinding(ResourcePattern(TOPIC, "abc"), entry)])
+    assert lists.decide(RULES, ANN, READ, TOPIC, "abc").rule == (
+        "DENY ALL to User:ann from * on LITERAL TOPIC abc, by an entry with unknown values"
+    )
+
+
+def test_of_several_denials_the_first_is_named() -> None:
+    """The order of a set differs from process to process."""
+    topic = ResourcePattern(TOPIC, "abc")
+    entries = [
+        AccessControlEntry("User:ann", host, operation, DENY)
+        for host in ("*", "10.0.0.1")
+        for operation in (ALL, READ)
+    ]
+    for ordered in permutations(entries):
+        lists = access_lists(AclBinding(topic, entry) for entry in ordered)
+        assert lists.decide(RULES, ANN, READ, TOPIC, "abc").rule.startswith(
+            "DENY ALL to User:ann from *"
+        )
 
 
 def allow(*entries: AclBinding, operation: AclOperation = READ, name: str = "abc") -> bool:
@@ -153,6 +203,85 @@ def test_removed_entries_leave_nothing(entries: list[AclBinding], data: st.DataO
         expected = naive(rest, Rules(), READ, TOPIC, name)
         assert lists.allow(Rules(), ANN, READ, TOPIC, name) == expected
     assert set(lists.matching(AclBinding())) == set(rest)
+
+
+unknown_entries = st.builds(
+    AccessControlEntry,
+    st.sampled_from(["User:ann", "User:ben", "User:*", "ann", ""]),
+    st.sampled_from(["10.0.0.1", "10.0.0.2", "*", ""]),
+    st.sampled_from(AclOperation),
+    st.sampled_from(PermissionType),
+).filter(lambda entry: acls.effective(entry) != entry)
+
+
+@given(lists_of, unknown_entries, st.booleans(), concrete, st.sampled_from(NAMES))
+def test_entry_with_unknown_values_grants_nothing(
+    entries: list[AclBinding],
+    unknown: AccessControlEntry,
+    allows: bool,
+    operation: AclOperation,
+    name: str,
+) -> None:
+    """Neither by itself nor beside other entries, and whatever the default is."""
+    rules, lists = Rules(allows_if_no_acl=allows), access_lists(entries)
+    pattern = ResourcePattern(TOPIC, name)
+    before = lists.allow(rules, ANN, operation, TOPIC, name)
+    some = lists.allow_any(rules, ANN, operation, TOPIC)
+    lists.replace(pattern, {*lists.entries(pattern), unknown})
+    assert lists.allow(rules, ANN, operation, TOPIC, name) <= before
+    assert lists.allow_any(rules, ANN, operation, TOPIC) <= some
+    lists.replace(pattern, {unknown})
+    assert not access_lists([AclBinding(pattern, unknown)]).allow(
+        rules, ANN, operation, TOPIC, name
+    )
+
+
+@pytest.mark.parametrize(
+    ("principal", "host", "operation", "permission"),
+    [
+        ("User:ann", "*", READ, PermissionType.UNKNOWN),
+        ("User:ann", "*", READ, PermissionType.ANY),
+        ("User:ann", "*", AclOperation.UNKNOWN, PermissionType.UNKNOWN),
+        ("User:ann", "*", AclOperation.UNKNOWN, DENY),
+        ("User:*", "10.0.0.1", AclOperation.ANY, DENY),
+        ("ann", "*", READ, DENY),
+        ("User:ann", "", READ, DENY),
+        tuple(acls.UNREADABLE),
+    ],
+)
+def test_entry_that_may_be_a_denial_denies(
+    principal: str, host: str, operation: AclOperation, permission: PermissionType
+) -> None:
+    """The right of another entry does not open the resource."""
+    granted = on("abc", operation=ALL)
+    assert allow(granted)
+    doubtful = on("abc", principal, host, operation, permission)
+    assert not allow(granted, doubtful)
+    assert not access_lists([granted, doubtful]).allow_any(Rules(), ANN, READ, TOPIC)
+    (listed,) = {*access_lists([granted, doubtful]).matching(AclBinding())} - {granted}
+    assert not listed.is_unknown
+    assert listed.entry.permission_type is DENY
+
+
+@pytest.mark.parametrize(
+    ("principal", "host", "operation"),
+    [
+        ("User:ann", "*", AclOperation.UNKNOWN),
+        ("User:ann", "*", AclOperation.ANY),
+        ("ann", "*", READ),
+        ("User:ann", "", READ),
+    ],
+)
+def test_unknown_permission_of_a_user_allows_nothing(
+    principal: str, host: str, operation: AclOperation
+) -> None:
+    """It takes no right away, is not listed, and keeps the resource closed for everyone else."""
+    unknown = on("abc", principal, host, operation)
+    assert not allow(unknown)
+    assert allow(unknown, on("abc"))
+    lists = access_lists([unknown])
+    assert not lists.allow(Rules(allows_if_no_acl=True), ANN, READ, TOPIC, "abc")
+    assert lists.matching(AclBinding()) == []
 
 
 def test_denial_wins() -> None:

@@ -16,8 +16,10 @@ from ottla.security.exchanges import (
     ClientExchange,
     PlainExchange,
     ScramExchange,
+    ScramLogin,
 )
-from ottla.security.scram import ScramCredential, ScramMechanism, credential_of
+from ottla.security.mock_credentials import mock
+from ottla.security.scram import ScramMechanism, credential_of
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -30,8 +32,9 @@ def scram(
     """Return an exchange in which one user is known."""
     salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), SALT, 4096)
     credential = credential_of(mechanism, SALT, salted, 4096)
-    known: dict[str, ScramCredential] = {user: credential}
-    return ScramExchange(mechanism, known.get, nonce=SERVER_NONCE, pepper=b"pepper")
+    unknown = ScramLogin("", mock(mechanism, b"another", 4096))
+    known = {user: ScramLogin(user, credential)}
+    return ScramExchange(mechanism, lambda name: known.get(name, unknown), nonce=SERVER_NONCE)
 
 
 def run(server: ClientExchange, mechanism: str, user: str, password: str) -> str:
@@ -101,11 +104,20 @@ def test_wrong_password_and_unknown_user_get_the_same_answer(user: str, password
         run(PlainExchange({"ann": "secret"}.get), PLAIN, user, password)
 
 
-def test_unknown_user_always_has_the_same_salt() -> None:
-    """A salt that changes would show that the user does not exist."""
-    first, second = (scram("ann", "secret").step(b"n,,n=eve,r=x") for _ in range(2))
-    assert first == second
-    assert scram("ann", "secret").step(b"n,,n=bob,r=x") != first
+def test_no_proof_matches_a_mock_credential() -> None:
+    """Not even one by a client that knows the mock: it has no user."""
+    keys = credential_of(ScramMechanism.SCRAM_SHA_256, SALT, b"salted", 4096)
+    server = ScramExchange(
+        ScramMechanism.SCRAM_SHA_256, lambda _: ScramLogin("", keys), nonce=SERVER_NONCE
+    )
+    first = server.step(b"n,,n=eve,r=x").decode()
+    bare = f"c=biws,r=x{SERVER_NONCE}"
+    key = hmac.digest(b"salted", b"Client Key", "sha256")
+    signature = hmac.digest(keys.stored_key, f"n=eve,r=x,{first},{bare}".encode(), "sha256")
+    proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
+    with pytest.raises(AuthenticationFailed, match="invalid credentials"):
+        server.step(f"{bare},p={base64.b64encode(proof).decode()}".encode())
+    assert server.user == ""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Rules from the subject of a certificate to a user, by the examples of Kafka's documentation."""
 
+import time
+
 import pytest
 
 from ottla.security.principal_rules import name_of, parse_rules
@@ -78,6 +80,7 @@ def test_rules_are_separated_by_commas(rules: str, count: int) -> None:
         ("RULE:^CN=(.*?),OU=ServiceUsers.*$/L", "does not begin with a rule"),
         ("RULE:^CN=(.*?),OU=ServiceUsers.*$/LU", "does not begin with a rule"),
         ("RULE:CN=(/$1/", "is not a regular expression"),
+        ("RULE:CN=(?!eve).*/$0/", "is not a regular expression"),
         ("RULE:CN=.*/$1/", "refers to a group"),
         ("RULE:CN=(.*)/a$/", "refers to nothing"),
         ("RULE:CN=(.*)/${x}/", "refers to nothing"),
@@ -110,3 +113,13 @@ def test_subject_that_no_rule_matches_has_no_user() -> None:
     assert name_of(parse_rules("RULE:CN=a/x/"), "CN=ab") is None
     assert name_of((), "CN=a") is None
     assert name_of(parse_rules("DEFAULT"), "CN=a") == "CN=a"
+
+
+@pytest.mark.parametrize("pattern", ["CN=(a+)+", "CN=(a|aa)+", "CN=(.*a)*"])
+def test_any_rule_is_matched_in_linear_time(pattern: str) -> None:
+    """The subject of a certificate cannot stop the event loop."""
+    rules = parse_rules(f"RULE:{pattern}/$1/,DEFAULT")
+    subject = "CN=" + "a" * 60 + "!"
+    begin = time.thread_time()
+    assert name_of(rules, subject) == subject
+    assert time.thread_time() - begin < 0.1

@@ -11,7 +11,8 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.security.options import Credentials
 from ottla.client.security.sasl import exchange
 from ottla.security import tokens
-from ottla.security.exchanges import AuthenticationFailed, ScramExchange, TokenLogin
+from ottla.security.exchanges import AuthenticationFailed, ScramExchange, ScramLogin
+from ottla.security.mock_credentials import mock
 from ottla.security.principal import Principal
 from ottla.security.scram import ITERATIONS_MIN, ScramMechanism
 from ottla.security.tokens import Lifetimes, Token
@@ -38,6 +39,16 @@ def test_token_lives_as_long_as_asked_for_at_most_the_longest_life(
     token = issued(asked_ms)
     times = (token.issue_ms, token.max_ms, token.expiry_ms)
     assert times == (NOW, NOW + max_ms, NOW + expiry_ms)
+
+
+@pytest.mark.parametrize("kind", ["", "Group", "user", "User:team"])
+def test_owner_and_renewers_are_users(kind: str) -> None:
+    """Principals of other types never authenticate."""
+    other = Principal(kind, "ann")
+    for owner, renewers in ((other, [BEN]), (ANN, [BEN, other])):
+        with pytest.raises(ApiError) as caught:
+            tokens.issued(TOKEN_ID, owner, EVE, renewers, -1, LIFETIMES, NOW)
+        assert caught.value.code is ErrorCode.INVALID_PRINCIPAL_TYPE
 
 
 @pytest.mark.parametrize(
@@ -107,6 +118,17 @@ def test_token_concerns_owner_requester_and_renewers() -> None:
     assert not issued().concerns(Principal("User", "cid"))
 
 
+@given(st.text(max_size=30), st.sampled_from(ScramMechanism))
+def test_salt_of_a_token_is_no_part_of_an_hmac(token_id: str, mechanism: ScramMechanism) -> None:
+    """A client may ask for the salt of any id; it is the same on every broker."""
+    salt = tokens.salt_of(KEY, mechanism, token_id)
+    assert salt == tokens.salt_of(KEY, mechanism, token_id)
+    assert len(salt) == 16
+    for text in (token_id, f"{mechanism.mechanism_name} {token_id}"):
+        assert salt not in tokens.hmac_of(KEY, text)
+    assert salt != tokens.salt_of("other", mechanism, token_id)
+
+
 def test_hmac_is_that_of_apache_kafka() -> None:
     """HmacSHA512 of the id, as DelegationTokenManager computes it."""
     digest = hashlib.sha512
@@ -119,13 +141,13 @@ def test_hmac_is_that_of_apache_kafka() -> None:
 def run(mechanism: ScramMechanism, password: str, *, is_token: bool = True) -> ScramExchange:
     """Log in with the token; a user has its id as name, too."""
     hmac = tokens.hmac_of(KEY, TOKEN_ID)
-    login = TokenLogin("ann", 777, tokens.scram_credential(mechanism, hmac, b"salt"))
+    login = ScramLogin("ann", tokens.scram_credential(mechanism, hmac, b"salt"), 777)
+    unknown = ScramLogin("", mock(mechanism, b"salt", ITERATIONS_MIN))
     server = ScramExchange(
         mechanism,
-        lambda _: None,
+        lambda _: unknown,
         nonce="n",
-        pepper=b"pepper",
-        token_of={TOKEN_ID: login}.get,
+        find_token=lambda token_id: login if token_id == TOKEN_ID else unknown,
     )
     credentials = Credentials(mechanism.mechanism_name, TOKEN_ID, password, is_token)
     client = exchange(credentials, "x")
@@ -151,12 +173,9 @@ def test_client_logs_in_with_a_token_as_its_owner(mechanism: ScramMechanism) -> 
 
 def test_unknown_token_is_refused_as_an_unknown_user() -> None:
     """The first message is answered; one without `tokenauth=true` asks for a user."""
+    unknown = ScramLogin("", mock(ScramMechanism.SCRAM_SHA_256, b"salt", ITERATIONS_MIN))
     server = ScramExchange(
-        ScramMechanism.SCRAM_SHA_256,
-        lambda _: None,
-        nonce="n",
-        pepper=b"p",
-        token_of=lambda _: None,
+        ScramMechanism.SCRAM_SHA_256, lambda _: unknown, nonce="n", find_token=lambda _: unknown
     )
     reply = server.step(b"n,,n=nobody,r=x,tokenauth=TRUE")
     assert reply.endswith(f",i={ITERATIONS_MIN}".encode())

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import pytest
 
 from ottla.client.bootstrap import Address
-from ottla.client.security.options import security_of
-from ottla.testing import Cluster
 from ottla.tools.doctor import port
 from ottla.tools.doctor.findings import State
 
@@ -46,14 +44,6 @@ def stranger(talk: Talk) -> Iterator[Address]:
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
     thread.join(5.0)
-
-
-def test_a_broker_is_recognised() -> None:
-    """The check succeeds on the response to ApiVersions."""
-    with Cluster() as cluster:
-        finding = port.examine(Address(cluster.host, cluster.port))
-    assert (finding.state, finding.remedy) == (State.OK, "")
-    assert "speaks Kafka's protocol" in finding.found
 
 
 def test_free_port_has_a_command_to_start_a_broker() -> None:
@@ -145,13 +135,3 @@ def test_server_that_disconnects_may_require_a_login() -> None:
         finding = port.examine(address)
     assert "closes the connection without a response" in finding.found
     assert "SASL" in finding.remedy
-
-
-def test_a_listener_in_plain_text_is_recognised_with_tls() -> None:
-    """The remedy names the options that may be wrong."""
-    security = security_of({"security.protocol": "SSL"})
-    with Cluster() as cluster:
-        finding = port.examine(Address(cluster.host, cluster.port), security=security)
-    assert finding.state is State.FAIL
-    assert "cannot be reached with TLS" in finding.found
-    assert "security.protocol" in finding.remedy

@@ -1,8 +1,7 @@
-"""`ottla generate`: dashboards, configurations and rules that their programs accept."""
+"""`ottla generate`: dashboards, configurations and rules."""
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,6 @@ import yaml
 from ottla.tools.generate import alert_rules, grafana_dashboard, prometheus_config, systemd, writing
 from ottla.tools.generate.alert_rules import Limits
 from ottla.tools.main import run
-from tests.compat.prometheus import needs_promtool
-
-
-def promtool(*command_line: str) -> str:
-    """Run promtool, which must accept the file."""
-    done = subprocess.run(["promtool", *command_line], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def panels() -> list[dict[str, Any]]:
@@ -90,47 +81,6 @@ def test_alert_of_damaged_partitions_covers_each_reason() -> None:
     for reason in ("/healthz", "unusable until the next start", "upkeep failed", "is damaged"):
         assert reason in rule.remedy
     assert "restart the broker" in rule.remedy
-
-
-@needs_promtool
-def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
-    """Prometheus' own checker finds nothing to complain about."""
-    rules, config = tmp_path / "rules.yml", tmp_path / "prometheus.yml"
-    rules.write_text(alert_rules.text_of(Limits()), "utf-8")
-    text = prometheus_config.text_of("east", ("a:9308", "b:9308"), "10s", (str(rules),))
-    config.write_text(text, "utf-8")
-    assert "16 rules found" in promtool("check", "config", str(config))
-    assert "16 rules found" in promtool("check", "rules", str(rules))
-
-
-@needs_promtool
-def test_lag_alert_fires_after_its_time_and_ends(tmp_path: Path) -> None:
-    """promtool evaluates the rule with recorded values: five minutes above the limit, then below."""
-    rules, cases = tmp_path / "rules.yml", tmp_path / "cases.yml"
-    rules.write_text(alert_rules.text_of(Limits()), "utf-8")
-    series = 'kafka_consumergroup_group_max_lag_seconds{group="g",cluster="c"}'
-    fires = {"exp_labels": {"severity": "warning", "group": "g", "cluster": "c"}}
-    (rule,) = (
-        alert_rule
-        for alert_rule in alert_rules.rules(Limits())
-        if alert_rule.name == "OttlaGroupBehind"
-    )
-    fires["exp_annotations"] = {
-        "summary": "Group g is 6m 40s behind",
-        "description": rule.remedy,
-    }
-    case = {
-        "interval": "1m",
-        "input_series": [{"series": series, "values": "0 400x8 10x5"}],
-        "alert_rule_test": [
-            {"eval_time": "5m", "alertname": rule.name, "exp_alerts": []},
-            {"eval_time": "8m", "alertname": rule.name, "exp_alerts": [fires]},
-            {"eval_time": "12m", "alertname": rule.name, "exp_alerts": []},
-        ],
-    }
-    document = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [case]}
-    cases.write_text(yaml.safe_dump(document), "utf-8")
-    assert "SUCCESS" in promtool("test", "rules", str(cases))
 
 
 def test_metrics_of_the_cluster_get_its_name_as_instance() -> None:

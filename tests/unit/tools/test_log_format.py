@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from ottla.tools.main import run
-from tests.unit.server.test_coordination_directory import contents
-from tests.unit.server.test_coordination_formatted_cluster import run_broker
+from tests.folders import contents
 
 _CONFIG = "process.roles=broker,controller\nnode.id=7\nlog.dirs={0}/one,{0}/two\n"
 
@@ -33,18 +32,6 @@ def test_directories_are_formatted_and_shown(
     assert run(["log", "info", "--config", config]) == 0
     table = capsys.readouterr().out.splitlines()
     assert table[0].split() == ["DIRECTORY", "CLUSTER-ID", "NODE-ID", "DIRECTORY-ID", "VERSION"]
-
-
-def test_cluster_id_is_generated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without --cluster-id the command prints a new id; the broker's cluster has it."""
-    data = str(tmp_path / "data")
-    assert run(["log", "format", "--data", data, "--output", "json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["directories"] == [data]
-    assert len(result["cluster_id"]) == 22
-    assert run(["log", "info", "--data", data]) == 0
-    settings = {"log.dirs": data, "listeners": "PLAINTEXT://127.0.0.1:0"}
-    assert run_broker(settings) == result["cluster_id"]
 
 
 def test_formatted_directories_are_not_changed(

@@ -1,5 +1,6 @@
 """Tables, JSON, and a progress bar."""
 
+import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -87,7 +88,7 @@ def test_no_bar_is_written_to_a_pipe(
 ) -> None:
     """If standard error is no terminal, nothing is written and rich is not imported."""
     imported: list[Any] = []
-    monkeypatch.setattr(output.importlib, "import_module", imported.append)
+    monkeypatch.setattr(importlib, "import_module", imported.append)
     with Progress("Reading", 10) as progress:
         clock[0] = 5.0
         progress.advance(10)

@@ -149,3 +149,11 @@ def test_written_properties_are_read_back() -> None:
     """Backslashes, line ends and separators survive."""
     settings = {"a": "x=y: z", "b": "C:\\temp\\n", "c": "two\nlines\tand a tab", "d": ""}
     assert parse_properties(write_properties(settings), "file") == settings
+
+
+def test_each_broker_of_a_cluster_has_its_own_audit_file() -> None:
+    """They would rename the files of each other."""
+    settings = {"audit.log.file": "/var/log/ottla/audit.log"}
+    files = [row["audit.log.file"] for row in _cluster(2, options=settings)]
+    assert files == ["/var/log/ottla/audit-1.log", "/var/log/ottla/audit-2.log"]
+    assert "audit.log.file" not in _cluster(2)[0]

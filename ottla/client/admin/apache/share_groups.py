@@ -56,7 +56,7 @@ class ShareOffset:
 def describe_share_group(
     brokers: Brokers, group_id: str, *, include_authorized_operations: bool = False
 ) -> ShareGroup:
-    """Return a share group; ApiError GROUP_ID_NOT_FOUND if there is none."""
+    """Return a share group with its members (KIP-932); ApiError GROUP_ID_NOT_FOUND."""
     request = group_describing.ShareGroupDescribeRequest(
         group_ids=[group_id], include_authorized_operations=include_authorized_operations
     )
@@ -144,13 +144,15 @@ def _described(
     return brokers.retry(attempt)
 
 
-def alter_share_group_offsets(brokers: Brokers, group_id: str, offsets: Mapping[Key, int]) -> None:
+def alter_share_group_offsets(
+    brokers: Brokers, group_id: str, start_offsets: Mapping[Key, int]
+) -> None:
     """Set start offsets of a group without members, which is created if it does not exist.
 
     ApiError NON_EMPTY_GROUP if the group has members.
     """
     by_topic: dict[str, list[altering.AlterShareGroupOffsetsRequestPartition]] = defaultdict(list)
-    for (topic, partition), offset in offsets.items():
+    for (topic, partition), offset in start_offsets.items():
         by_topic[topic].append(
             altering.AlterShareGroupOffsetsRequestPartition(
                 partition_index=partition, start_offset=offset

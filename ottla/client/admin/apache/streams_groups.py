@@ -102,7 +102,10 @@ class StreamsGroup:
 def describe_streams_group(
     brokers: Brokers, group_id: str, *, include_authorized_operations: bool = False
 ) -> StreamsGroup:
-    """Return a streams group; ApiError GROUP_ID_NOT_FOUND if there is none."""
+    """Return a streams group: topology, members, tasks (KIP-1071).
+
+    ApiError GROUP_ID_NOT_FOUND.
+    """
     request = describing.StreamsGroupDescribeRequest(
         group_ids=[group_id], include_authorized_operations=include_authorized_operations
     )

@@ -10,23 +10,13 @@ from ottla.base.loading import deferred_module
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster.options.option_rows import Rows
 from ottla.cluster.options.security.listener_values import PREFIX, ListenerValues
-from ottla.net.tls.files import (
-    JAVA_KINDS,
-    KINDS,
-    PEM,
-    PKCS12,
-    VERSION_NAMES,
-    Format,
-    Policy,
-    Store,
-    TlsFiles,
-    conversion,
-)
+from ottla.net.tls import PEM, VERSION_NAMES
 
 if TYPE_CHECKING:
-    from ottla.net.tls import policy
+    from ottla.net.tls import files, policy
 else:
-    # Only a broker with TLS needs it.
+    # Only a broker with TLS needs them.
+    files = deferred_module("ottla.net.tls.files")
     policy = deferred_module("ottla.net.tls.policy")
 
 STRING = OptionType.STRING
@@ -138,7 +128,7 @@ def dynamic_row(name: str) -> Option | None:
     return None if row is None else replace(row, name=name)
 
 
-def tls_of(values: ListenerValues) -> TlsFiles:
+def tls_of(values: ListenerValues) -> "files.TlsFiles":
     """Return the TLS of a listener; ConfigError if an option is wrong or missing."""
     client_auth = values.text("ssl.client.auth")
     if client_auth not in _CLIENT_AUTH:
@@ -162,35 +152,35 @@ def tls_of(values: ListenerValues) -> TlsFiles:
             "is not set: name a file with the certificates that sign those of clients",
         )
     key_password = values.text("ssl.key.password")
-    if own.kind == PKCS12 and key_password not in ("", own.password):
+    if own.kind == files.PKCS12 and key_password not in ("", own.password):
         raise values.refusal(
             "ssl.key.password",
             "is not ssl.keystore.password: in PKCS12, the key has the password of its store",
         )
-    return TlsFiles(
+    return files.TlsFiles(
         own.path,
         key_password,
         None if trusted is None else trusted.path,
         client_auth,
         host_check != "",
         _policy(values),
-        Format(own.kind, own.password),
-        Format() if trusted is None else Format(trusted.kind, trusted.password),
+        files.Format(own.kind, own.password),
+        files.Format() if trusted is None else files.Format(trusted.kind, trusted.password),
     )
 
 
 def _store(
     values: ListenerValues, location: str, kind_name: str, password_name: str
-) -> Store | None:
+) -> "files.Store | None":
     path, kind = values.text(location), values.text(kind_name).upper()
-    if kind in JAVA_KINDS:
+    if kind in files.JAVA_KINDS:
         raise values.refusal(
             kind_name,
             f"is {kind}, a format that only Java reads: convert the file with "
-            f"`{conversion(path or 'FILE.jks')}`, and set {kind_name}=PKCS12",
+            f"`{files.conversion(path or 'FILE.jks')}`, and set {kind_name}=PKCS12",
         )
-    if kind not in KINDS:
-        raise values.refusal(kind_name, f"is {kind}: use {' or '.join(KINDS)}")
+    if kind not in files.KINDS:
+        raise values.refusal(kind_name, f"is {kind}: use {' or '.join(files.KINDS)}")
     password = values.text(password_name)
     if kind == PEM and password:
         raise values.refusal(
@@ -198,10 +188,10 @@ def _store(
             "is set, and a store in PEM has no password: remove it; the key in it has "
             "ssl.key.password",
         )
-    return Store(path, kind, password) if path else None
+    return files.Store(path, kind, password) if path else None
 
 
-def _policy(values: ListenerValues) -> Policy:
+def _policy(values: ListenerValues) -> "files.Policy":
     name = _ENABLED
     try:
         versions = policy.versions_of(values.strings(_ENABLED), values.text("ssl.protocol"))

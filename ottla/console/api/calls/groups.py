@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import groups, offsets, transactions
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.offsets import Key, OffsetPlan, ResetRequest, Strategy
+from ottla.operations.changes import Change
 
 
 def list_groups(

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.sql.queries import Queries
 from ottla.console.sql.values import QueryResult
 
@@ -20,26 +20,25 @@ class Cancelled:
 def query_topics(
     connection: ClusterConnection,
     queries: Queries,
-    caller: str,
+    reader: Reader,
     *,
     sql: str,
     query_id: str = "",
-    masking: tuple[MaskingRule, ...] = (),
 ) -> QueryResult:
     """Run one SELECT statement over topics, in DuckDB's dialect. Columns are _partition, _offset,
     _time, _key, _value, headers, and the fields of JSON objects. Limit _time: the newest 100000
     records of a topic are read at most. query_id is a name of the query's own, for its cancel.
     """
-    return queries.run(connection, caller, sql, masking, query_id=query_id)
+    return queries.run(connection, reader, sql, query_id=query_id)
 
 
 def cancel_query(
-    connection: ClusterConnection, queries: Queries, caller: str, *, query_id: str = ""
+    connection: ClusterConnection, queries: Queries, reader: Reader, *, query_id: str = ""
 ) -> Cancelled:
     """Cancel the caller's running query. With query_id only that query is cancelled, also if its
     statement arrives after this call.
     """
-    return Cancelled(queries.cancel(caller, query_id))
+    return Cancelled(queries.cancel(reader.user, query_id))
 
 
 _SQL = f"{CLUSTER_PATH}/sql"

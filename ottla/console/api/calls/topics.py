@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from ottla.console.accounts.masked_copies import copy_masked
+from ottla.console.accounts.masking import Masking
+from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import topics
-from ottla.console.model.changes import Change
 from ottla.console.model.configs import (
     ConfigKind,
     ConfigPlan,
@@ -19,6 +21,7 @@ from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import list_topic_groups
 from ottla.console.model.log_inspector import BatchRow, PartitionLog, inspect, read_batches
 from ottla.console.model.partitions import elect_leaders, list_troubled, read_map
+from ottla.operations.changes import Change
 
 
 def list_topics(
@@ -30,10 +33,18 @@ def list_topics(
 
 
 def copy_topic(
-    connection: ClusterConnection, name: str, *, target: str, with_records: bool = False
+    connection: ClusterConnection,
+    reader: Reader,
+    masks: Masking,
+    name: str,
+    *,
+    target: str,
+    with_records: bool = False,
 ) -> Change:
-    """Create a topic with the partitions and overrides of another, optionally with its records."""
-    return topics.copy_topic(connection, name, target, with_records=with_records)
+    """Create a topic with the partitions and overrides of another, optionally with its records.
+    Records with masked fields are copied by admins only, and the masking rules with them.
+    """
+    return copy_masked(connection, reader, masks, name, target, with_records)
 
 
 def read_statistics(

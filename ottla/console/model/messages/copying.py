@@ -3,7 +3,8 @@
 Not done: exactly once. A copy that fails in between leaves the target with a part of the records.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
@@ -11,14 +12,15 @@ from ottla.client.admin import topics as admin
 from ottla.client.admin.configs import ConfigSource, ResourceType
 from ottla.client.admin.offsets import EARLIEST, LATEST, FoundOffset
 from ottla.client.transport import LibrdkafkaError, translate
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.masking import MaskingRule, require_unmasked
 from ottla.console.model.messages.scanning import Scan, Scanned, Span
 from ottla.console.model.messages.values import Cancelled, never
 from ottla.console.model.requests.metadata import Key, leaders_of, read_topic
 from ottla.console.model.requests.offsets import find_offsets
 from ottla.console.model.requests.options import read_options
 from ottla.console.model.requests.records import FetchLimits
+from ottla.operations.changes import Change
 
 Report = Callable[[int, int], None]
 
@@ -29,12 +31,23 @@ def ignore_progress(copied: int, total: int) -> None:
     """Ignore the progress of a copy."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordCopy:
+    """A copy with records: `masking` are the rules that apply to the user.
+
+    `before` is called when the target exists, before its first record.
+    """
+
+    masking: Sequence[MaskingRule]
+    before: Callable[[], None]
+
+
 def copy_topic(
     connection: ClusterConnection,
     source: str,
     target: str,
     *,
-    with_records: bool = False,
+    records: RecordCopy | None = None,
     cancelled: Cancelled = never,
     on_progress: Report = ignore_progress,
 ) -> Change:
@@ -42,8 +55,11 @@ def copy_topic(
 
     Records keep partition, key, headers and timestamp, not their offsets; uncommitted ones are left
     out. `cancelled` is polled between batches; `on_progress` receives passed and all offsets.
-    ApiError TOPIC_ALREADY_EXISTS if the target exists.
+    ApiError TOPIC_ALREADY_EXISTS if the target exists; MaskedTopic if the user may not read all of
+    the records.
     """
+    if records is not None:
+        require_unmasked(records.masking, source, "copy its records")
     if source == target:
         raise ConfigError(f"{target!r} is the topic itself: choose another name for the copy")
     topic = read_topic(connection, source)
@@ -67,7 +83,8 @@ def copy_topic(
         **overrides,
     }
     notes: tuple[str, ...] = (f"copied from {source}",)
-    if with_records:
+    if records is not None:
+        records.before()
         copied = _copy_records(connection, topic, target, cancelled, on_progress)
         notes = (*notes, f"{copied} records" + (", cancelled" if cancelled() else ""))
     return Change(connection.name, "topic.copy", target, after=after, notes=notes)

@@ -4,12 +4,16 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.console.model.messages.json_paths import JsonPath
 from ottla.console.model.messages.patterns import Pattern
 
 MASK = "******"
 """The text that replaces hidden parts."""
+
+
+class MaskedTopic(OttlaError):
+    """The user may not read all of the data, so that it cannot be copied or written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,20 @@ class MaskingRule:
     target: str = "value"
     path: str = ""
     pattern: str = ""
+
+
+def applies(rule: MaskingRule, topic: str) -> bool:
+    """Return True if a rule hides parts of a topic's records."""
+    return Pattern(rule.topics).matches(topic)
+
+
+def require_unmasked(rules: Sequence[MaskingRule], topic: str, purpose: str) -> None:
+    """Raise MaskedTopic if rules hide parts of a topic from a user who wants to move its records."""
+    if any(applies(rule, topic) for rule in rules):
+        raise MaskedTopic(
+            f"the topic {topic!r} has masked fields, which only an admin may read: ask an admin to "
+            f"{purpose}"
+        )
 
 
 Header = tuple[str, bytes | None]
@@ -41,7 +59,7 @@ class Masking:
             (rule, _header_mask(rule) if rule.target == "header" else _content_mask(rule))
             for rule in rules
         ]
-        applying = [(rule, mask) for rule, mask in masks if Pattern(rule.topics).matches(topic)]
+        applying = [(rule, mask) for rule, mask in masks if applies(rule, topic)]
         self._key = [mask for rule, mask in applying if rule.target == "key"]
         self._value = [mask for rule, mask in applying if rule.target == "value"]
         self._headers = [(rule.path, mask) for rule, mask in applying if rule.target == "header"]

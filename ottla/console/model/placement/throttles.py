@@ -13,7 +13,7 @@ from ottla.client.admin.moves.throttles import (
     set_rates,
     throttle,
 )
-from ottla.client.admin.replicas import list_reassignments
+from ottla.client.admin.replicas import list_partition_reassignments
 from ottla.client.brokers import Brokers
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import Key, read_metadata
@@ -30,7 +30,7 @@ def limit(
     _check(bytes_per_s)
     live = read_metadata(connection).nodes
     with connection.brokers() as brokers:
-        moves = list_reassignments(brokers)
+        moves = list_partition_reassignments(brokers)
         throttle(brokers, targets, current, moves, bytes_per_s, live=live)
 
 

@@ -8,9 +8,9 @@ from ottla.console.accounts.masking import TARGETS
 from ottla.console.accounts.passwords import MIN_LENGTH, one_time_password
 from ottla.console.accounts.roles import Role, parse_role
 from ottla.console.accounts.users import AccountError
-from ottla.console.model.changes import Change, require_confirmation
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.page import Action, Done, Page, View
+from ottla.operations.changes import Change, require_confirmation
 
 
 def show_users(view: View) -> Mapping[str, Any]:
@@ -47,6 +47,7 @@ def change_role(view: View) -> Done:
     user = view.console.users.find(name)
     before = {"role": user.role.label} if user else {}
     view.console.users.set_role(name, role)
+    view.console.queries.cancel(name)
     view.console.sessions.close_all(name, except_key=view.session.key)
     sentence = view.say("User {name} has the role {role} now.", name=name, role=role.label)
     change = Change("", "console-user.role", name, before, {"role": role.label})
@@ -72,6 +73,7 @@ def delete_user(view: View) -> Done:
     confirmation = view.form.get("confirmation", "")
     require_confirmation(name, confirmation, verb="delete the user", kind="the name")
     view.console.users.delete(name)
+    view.console.queries.cancel(name)
     change = Change("", "console-user.delete", name)
     return Done(view.say("User {name} is deleted.", name=name), change=change)
 

@@ -115,7 +115,8 @@ def download_json(view: View) -> Download:
 
 def download_csv(view: View) -> Download:
     """Return the matching records as CSV."""
-    return Download(f"{view.path['topic']}.csv", "text/csv; charset=utf-8", _csv_lines(view))
+    lines = _csv_lines(_matching(view))
+    return Download(f"{view.path['topic']}.csv", "text/csv; charset=utf-8", lines)
 
 
 def browse_request(view: View) -> BrowseRequest:
@@ -212,9 +213,10 @@ def _rows(view: View, rows: tuple[MessageRow, ...]) -> Mapping[str, Any]:
 
 
 def _matching(view: View) -> Iterator[MessageRow]:
+    """Return the matching records; a wrong query raises now, before the file has begun."""
     request = replace(browse_request(view), limit=_DOWNLOAD_LIMIT, timeout_s=_SEARCH_TIMEOUT_S)
-    for event in search(view.cluster, replace(request, text_limit=1_000_000)):
-        yield from event.rows
+    events = search(view.cluster, replace(request, text_limit=1_000_000))
+    return (row for event in events for row in event.rows)
 
 
 def _plain(row: MessageRow) -> dict[str, Any]:
@@ -229,10 +231,10 @@ def _plain(row: MessageRow) -> dict[str, Any]:
     }
 
 
-def _csv_lines(view: View) -> Iterator[bytes]:
+def _csv_lines(rows: Iterator[MessageRow]) -> Iterator[bytes]:
     columns = ("partition", "offset", "timestamp_ms", "key", "value", "headers")
     yield csv_line(columns)
-    for row in _matching(view):
+    for row in rows:
         plain = _plain(row) | {"headers": json.dumps(_plain(row)["headers"], ensure_ascii=False)}
         yield csv_line(plain[name] for name in columns)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.model.messages.browsing import read_message
+from ottla.console.model.messages.masking import require_unmasked
 from ottla.console.model.producing import CODECS, InputFormat, preview, produce
 from ottla.console.model.requests.metadata import read_metadata, read_topic
 from ottla.console.page import Action, Done, Page, View
@@ -64,7 +64,7 @@ def _position(view: View) -> tuple[int, int] | None:
 
 
 def _record_fields(view: View, partition: int, offset: int) -> Mapping[str, str]:
-    """Return the fields of a record; ConfigError if the user may not read all of it.
+    """Return the fields of a record; MaskedTopic if the user may not read all of it.
 
     A masked record would be written with the marks in place of the hidden parts.
     """
@@ -82,10 +82,7 @@ def _record_fields(view: View, partition: int, offset: int) -> Mapping[str, str]
         for masking in ([(), rules] if rules else [()])
     ]
     if rows[0] != rows[-1]:
-        raise ConfigError(
-            f"{topic}-{partition} at offset {offset} has masked fields, which only an admin may"
-            " read: ask an admin to send it again"
-        )
+        require_unmasked(rules, topic, f"send the record {partition}:{offset} again")
     return fields_of(rows[0])
 
 

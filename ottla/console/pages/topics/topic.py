@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.console.accounts.masked_copies import copy_masked
 from ottla.console.accounts.roles import Role
 from ottla.console.history.points import Kind
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
@@ -16,7 +17,6 @@ from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.partitions import elect_leaders, read_map
 from ottla.console.model.topics import (
     add_partitions,
-    copy_topic,
     delete_records,
     delete_topic,
     describe_topic,
@@ -133,7 +133,9 @@ def copy(view: View) -> Done:
     """Create a topic with the partitions and options of this one, optionally with its records."""
     target = view.form.required("target")
     with_records = view.form.is_checked("with_records")
-    change = copy_topic(view.cluster, _topic(view), target, with_records=with_records)
+    change = copy_masked(
+        view.cluster, view.reader, view.console.masking, _topic(view), target, with_records
+    )
     sentence = view.say("Topic {name} is created.", name=target)
     return Done(sentence, view.url("topics", target), change)
 

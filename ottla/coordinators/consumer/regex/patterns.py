@@ -1,23 +1,10 @@
-"""The only module that uses RE2: clients' regular expressions, matched in linear time.
-
-Apache Kafka uses RE2/J, whose syntax is RE2's. With Python's own engine a client could stop the
-broker with one expression.
+"""Regular expressions of clients: of consumers, and of searches. Apache Kafka uses RE2/J for those
+of consumers, whose syntax is RE2's.
 """
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
-
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.loading import deferred_module
-
-# Few brokers have a client that sends an expression: the library takes 2.6 MB.
-if TYPE_CHECKING:
-    import re2
-else:
-    re2 = deferred_module("re2")
-
-# Memory limit of a compiled expression; RE2's default is eight times this.
-_MEMORY_BYTES = 1 << 20
+from ottla.base.text import patterns
+from ottla.base.text.patterns import InvalidPatternError
 
 _REASONS = {
     "missing )": "missing closing )",
@@ -39,8 +26,8 @@ class Pattern:
         invalid.
         """
         try:
-            self._compiled = re2.compile(text, _options())
-        except re2.error as error:
+            self._compiled = patterns.compiled(text)
+        except InvalidPatternError as error:
             raise ApiError(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
                 f"SubscribedTopicRegex `{text}` is not a valid regular expression: "
@@ -59,10 +46,10 @@ class BytesPattern:
         """Compile; raises INVALID_REGULAR_EXPRESSION with RE2's reason if the expression is
         invalid. With `is_literal` the text has no special characters.
         """
-        source = re2.escape(text) if is_literal else text
+        source = patterns.escaped(text) if is_literal else text
         try:
-            self._compiled = re2.compile(f"(?i){source}" if ignore_case else source, _options())
-        except re2.error as error:
+            self._compiled = patterns.compiled(f"(?i){source}" if ignore_case else source)
+        except InvalidPatternError as error:
             raise ApiError(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
                 f"{text!r} is not a valid regular expression: {_reason(error)}.",
@@ -73,19 +60,9 @@ class BytesPattern:
         return self._compiled.search(data) is not None
 
 
-@cache
-def _options() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY_BYTES
-    return options
-
-
 def _reason(error: Exception) -> str:
     """Return the reason in the wording of RE2/J, if it differs."""
-    reason = error.args[0] if error.args else ""
-    message = reason.decode() if isinstance(reason, bytes) else str(reason)
-    kind = message.partition(":")[0]
+    kind = str(error).partition(":")[0]
     return _REASONS.get(kind, kind)
 
 

@@ -1,5 +1,5 @@
 """Runs a small stream that uses what pipelines use, and prints how long it took; run by
-`class_archive`.
+`archive_writing`.
 
     python -m ottla.streams.spark.session.first_stream [JAVA OPTIONS]
 """

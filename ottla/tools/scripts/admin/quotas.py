@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.quotas import Quota, alter_quotas, describe_quotas
+from ottla.client.admin.quotas import Quota, alter_client_quotas, describe_client_quotas
 from ottla.client.brokers import Brokers, Controllers, unsupported_by_controllers
 from ottla.tools.scripts.access import scram_users
 from ottla.tools.scripts.admin.entities import Entities
@@ -67,7 +67,7 @@ def alter(
         _WIRE[kind]: name or None for kind, name in zip(entities.types, entities.names, strict=True)
     }
     numbers = {key: _number(key, text) for key, text in added.items()}
-    alter_quotas(brokers, entity, numbers, delete=deleted)
+    alter_client_quotas(brokers, entity, numbers, delete=deleted)
 
 
 def _check(entities: Entities, added: Mapping[str, str], deleted: Sequence[str]) -> None:
@@ -117,6 +117,6 @@ def _read(brokers: Brokers, entities: Entities) -> list[Quota]:
         _WIRE[kind]: name or None
         for kind, name in zip(entities.types, entities.names, strict=False)
     }
-    return describe_quotas(
+    return describe_client_quotas(
         brokers, named, any_of=[_WIRE[kind] for kind in entities.types[count:]], strict=True
     )

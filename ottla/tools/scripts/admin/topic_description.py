@@ -35,10 +35,9 @@ def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Optio
     reports = [name for name in _REPORTS if name in options]
     rows = []
     for topic in described:
-        entries = configs.describe_config(
+        entries = configs.read_config(
             brokers,
             configs.Resource(configs.ResourceType.TOPIC, topic.name),
-            is_sorted=False,
         )
         own = [
             entry
@@ -70,7 +69,7 @@ def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Optio
 def _reassignments(brokers: Brokers) -> Moves:
     """Return the reassignments under way; none if the cluster does not show them."""
     try:
-        return replicas.list_reassignments(brokers)
+        return replicas.list_partition_reassignments(brokers)
     except Unsupported:
         return {}
     except ApiError as error:

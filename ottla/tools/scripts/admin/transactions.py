@@ -100,11 +100,10 @@ def run(options: Options) -> int:
 
 def _list(brokers: Brokers, options: Options) -> Table:
     try:
-        listings = admin.list_transactions(
+        listings = admin.read_transactions(
             brokers,
             min_duration_ms=options["duration-filter"],
             pattern=options["transactional-id-pattern"],
-            is_sorted=False,
         )
     except ApiError as error:
         raise OttlaError(f"Failed to list transactions: {hanging.reason(error)}") from None

@@ -10,7 +10,7 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.moves import throttles
 from ottla.client.admin.moves.spreading import spread
-from ottla.client.admin.replicas import list_reassignments, try_reassignments
+from ottla.client.admin.replicas import list_partition_reassignments, try_reassignments
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import Exit, UsageError
@@ -147,7 +147,7 @@ def _check(options: Options) -> str:
 
 
 def _list(brokers: Brokers, options: Options) -> None:
-    moves = list_reassignments(brokers)
+    moves = list_partition_reassignments(brokers)
     if options.is_json:
         as_json({text_of(key): dataclasses.asdict(move) for key, move in moves.items()})
         return
@@ -204,7 +204,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
     timeout_ms = options["timeout"]
     plan, targets = read_plan(options["reassignment-json-file"])
     check_plan(plan)
-    moves = list_reassignments(brokers)
+    moves = list_partition_reassignments(brokers)
     if moves and "additional" not in options:
         out(_BUSY)
         raise Exit(1)
@@ -244,7 +244,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
 
 def _verify(brokers: Brokers, options: Options) -> None:
     plan, targets = read_plan(options["reassignment-json-file"])
-    moves = list_reassignments(brokers)
+    moves = list_partition_reassignments(brokers)
     out("Status of partition reassignment:")
     for key, replicas in states(brokers, plan, moves).items():
         if replicas is None:
@@ -265,7 +265,7 @@ def _verify(brokers: Brokers, options: Options) -> None:
 def _cancel(brokers: Brokers, options: Options) -> None:
     timeout_ms = options["timeout"]
     plan, targets = read_plan(options["reassignment-json-file"])
-    moves = list_reassignments(brokers)
+    moves = list_partition_reassignments(brokers)
     active = [key for key in plan if key in moves]
     if active:
         failed = try_reassignments(brokers, dict.fromkeys(active))

@@ -17,9 +17,9 @@ from ottla.tools.scripts.servers import daemon
 from ottla.tools.scripts.session import read_properties
 
 _HTTP_OPTION = "metrics.listener"
-_COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
+_ARGUMENTS = ("-m", "ottla", "up")
 
-BROKER = ServerKind("Broker", "kafka", "server", b"ottla.tools.main")
+BROKER = ServerKind("Broker", "kafka", "server", "\0".join(_ARGUMENTS).encode())
 
 
 def run(name: str, command_line: list[str]) -> int:
@@ -75,7 +75,7 @@ def _start(command_line: list[str]) -> int:
     if not path.is_file():
         err(f"{path} is not a file: name the broker's properties file")
         return 1
-    line = [*_COMMAND, "up", "--config", str(path.absolute())]
+    line = [sys.executable, *_ARGUMENTS, "--config", str(path.absolute())]
     overrides = rest[1:]
     while overrides:
         flag, *overrides = overrides

@@ -5,10 +5,20 @@
 
 from contextlib import redirect_stdout
 from io import StringIO
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import OttlaError
-from ottla.base.loading import load_module
+from ottla.base.loading import deferred_module, load
 from ottla.tools.scripts.printing import collects_sentences, err, out
+
+# The usage needs neither click nor a client of ZooKeeper.
+if TYPE_CHECKING:
+    import click
+
+    from ottla.tools import lazy
+else:
+    click = deferred_module("click")
+    lazy = deferred_module("ottla.tools.lazy")
 
 _TLS_FILE = "-zk-tls-config-file"
 
@@ -19,7 +29,7 @@ def run(name: str, command_line: list[str]) -> int:
         err(f"USAGE: {name} zookeeper_host:port[/path] [-zk-tls-config-file file] [args...]")
         return 1
     address, *words = command_line
-    line = ["zookeeper", "shell", "--connect", address]
+    line = ["--connect", address]
     if words[:1] == [_TLS_FILE]:
         if len(words) == 1:
             err(f"{_TLS_FILE} requires a file")
@@ -36,12 +46,13 @@ def run(name: str, command_line: list[str]) -> int:
 
 
 def _run(line: list[str]) -> int:
-    main = load_module("ottla.tools.main")
+    command = load("ottla.tools.zookeeper.shell", "command")
+    lazy.refuse_unusable_texts(command)
     try:
-        return int(main.root.main(line, prog_name="ottla", standalone_mode=False))
-    except main.click.Abort:
+        return int(command.main(line, prog_name="ottla zookeeper shell", standalone_mode=False))
+    except click.Abort:
         return 130
-    except main.click.ClickException as error:
+    except click.ClickException as error:
         err(error.format_message())
         return 1
     except OttlaError as error:

@@ -9,7 +9,7 @@ from ottla.client.admin.replicas import (
     ReplicaLogDirs,
     describe_replica_log_dirs,
     elect_leaders,
-    list_reassignments,
+    list_partition_reassignments,
 )
 from ottla.client.brokers import Brokers
 from ottla.wire.messages import describe_log_dirs as directories
@@ -55,11 +55,11 @@ def test_reassignments_of_some_partitions_are_listed(
     cluster.answers["ListPartitionReassignments"] = lambda request: (
         listing.ListPartitionReassignmentsResponse(topics=[topic])
     )
-    moves = list_reassignments(brokers, [("t", 1), ("t", 0)])
+    moves = list_partition_reassignments(brokers, [("t", 1), ("t", 0)])
     assert moves == {("t", 1): Reassignment((1, 2), (2,), (1,))}
     (requested,) = asked("ListPartitionReassignments").topics
     assert (requested.name, requested.partition_indexes) == ("t", [1, 0])
-    list_reassignments(brokers)
+    list_partition_reassignments(brokers)
     assert asked("ListPartitionReassignments").topics is None
 
 

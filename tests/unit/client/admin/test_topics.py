@@ -71,7 +71,7 @@ def test_partitions_are_added_up_to_a_total(
     cluster.answers["CreatePartitions"] = lambda request: CreatePartitionsResponse(
         results=[CreatePartitionsTopicResult(name="t")]
     )
-    topics.add_partitions(brokers, "t", 6)
+    topics.create_partitions(brokers, "t", 6)
     assert asked("CreatePartitions").topics[0].count == 6
 
 

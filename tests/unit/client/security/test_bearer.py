@@ -94,7 +94,7 @@ def test_token_is_fetched_with_id_and_secret(provider: IdentityProvider) -> None
         ((500, b""), "Internal Server Error"),
         ((200, b"{}"), "no access_token"),
         ((200, b"no json"), "Expecting value"),
-        ((302, b""), "Found"),
+        ((302, b""), "a request with a body is not redirected"),
     ],
 )
 def test_provider_that_issues_no_token_is_named(

@@ -6,6 +6,7 @@ from ottla.base.errors import ConfigError
 from ottla.cluster.options.authorization_options import AUTHORIZER, rules_of
 from ottla.cluster.options.option_tables import parse_broker_settings
 from ottla.security.authorization import Rules
+from ottla.security.principal import Principal
 
 
 def rules(**settings: str) -> Rules | None:
@@ -36,7 +37,8 @@ def test_super_users_are_separated_by_semicolons() -> None:
         super_users="User:CN=a,O=x; User:b",
         allow_everyone_if_no_acl_found="true",
     )
-    assert configured == Rules(frozenset({"User:CN=a,O=x", "User:b"}), allows_if_no_acl=True)
+    super_users = frozenset({Principal("User", "CN=a,O=x"), Principal("User", "b")})
+    assert configured == Rules(super_users, allows_if_no_acl=True)
 
 
 def test_other_classes_are_refused() -> None:

@@ -20,13 +20,13 @@ from ottla.console.accounts.users import AccountError, Users
 from tests.unit.console.clocks import SetClock
 
 PASSWORD = "a long password"
-COST, BLOCK = passwords._COST, passwords._BLOCK
+COST, BLOCK = passwords.COST, passwords.BLOCK
 
 
 @pytest.fixture(autouse=True)
 def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "_COST", 16)
-    monkeypatch.setattr(passwords, "_PARALLEL", 1)
+    monkeypatch.setattr(passwords, "COST", 16)
+    monkeypatch.setattr(passwords, "PARALLEL", 1)
 
 
 @pytest.fixture

@@ -2,14 +2,10 @@
 
 import pytest
 
-from ottla.base.errors import ConfigError
 from ottla.console.model.acls_users_quotas import (
     Acl,
-    delete_acl,
-    delete_credential,
     last_allowing,
 )
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 
 
 def acl(
@@ -64,13 +60,3 @@ def test_operations_allow_others_too() -> None:
     assert last_allowing([ANN, describe, deny]) == {ANN}
     configs = acl("describe_configs")
     assert configs not in last_allowing([configs, acl("alter_configs")])
-
-
-def test_deletions_need_the_typed_name() -> None:
-    """Another confirmation is refused before any broker is contacted."""
-    connection = ClusterConnection(ClusterSettings("dead", "127.0.0.1:1"))
-    with pytest.raises(ConfigError, match=r"type its principal 'User:ann' .* 'User:an' differs"):
-        delete_acl(connection, ANN, confirmation="User:an")
-    with pytest.raises(ConfigError, match="type the user's name 'ann'"):
-        delete_credential(connection, "ann", "SCRAM-SHA-512", confirmation="")
-    connection.close()

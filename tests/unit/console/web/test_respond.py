@@ -10,13 +10,13 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.console.accounts import passwords
 from ottla.console.accounts.roles import Role
-from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterSettings, ClusterUnavailable
-from ottla.console.page import Action, Done, Page, View
+from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.state import Console, ConsoleSettings, open_console
 from ottla.console.web.login import login, prefer, show_login
 from ottla.console.web.requests import SESSION_COOKIE, Reply, Request, is_local_path
-from ottla.console.web.respond import respond
+from ottla.console.web.respond import Refused, respond, respond_with_data
+from ottla.operations.changes import Change
 from tests.unit.console.clocks import SetClock
 
 PASSWORD = "a long password"
@@ -27,8 +27,8 @@ SETTINGS = ConsoleSettings(
 
 @pytest.fixture(autouse=True)
 def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "_COST", 16)
-    monkeypatch.setattr(passwords, "_PARALLEL", 1)
+    monkeypatch.setattr(passwords, "COST", 16)
+    monkeypatch.setattr(passwords, "PARALLEL", 1)
 
 
 @pytest.fixture
@@ -191,6 +191,32 @@ def test_failed_logins_are_logged_and_slow_down(console: Console) -> None:
     assert isinstance(clock, SetClock)
     clock.advance(6)
     assert login(console, login_request(PASSWORD)).status == 303
+
+
+def test_failed_logins_of_others_do_not_lock_a_user_out(console: Console) -> None:
+    """An attacker who knows the name waits; the user logs in from another address."""
+    for _ in range(20):
+        login(console, login_request("wrong password", client="10.0.0.66"))
+    assert login(console, login_request(PASSWORD, client="10.0.0.66")).status == 429
+    assert login(console, login_request(PASSWORD)).status == 303
+
+
+def test_download_ends_when_the_rights_of_its_user_change(console: Console) -> None:
+    """The file breaks off, so that no one takes it for complete."""
+    chunks = iter([b"first", b"second", b"third"])
+    source = Source("/file", lambda view: Download("file", "text/plain", chunks), is_global=True)
+    token = console.sessions.open("ann")
+    reply = respond_with_data(console, source, request_of(token=token))
+    body = reply.body
+    assert not isinstance(body, str | bytes)
+    read = iter(body)
+    assert next(read) == b"first"
+    console.users.set_role("ann", Role.EDITOR)
+    clock = console.clock
+    assert isinstance(clock, SetClock)
+    clock.advance(2)
+    with pytest.raises(Refused):
+        next(read)
 
 
 def test_a_login_form_of_another_site_is_refused(console: Console) -> None:

@@ -83,7 +83,7 @@ class Consumers:
     @property
     def group(self):
         """The group in memory, or None if there is no group of the consumer protocol."""
-        return self.coordinator._runtime.find(0).consumers.get("g")
+        return self.coordinator.runtime.find(0).consumers.get("g")
 
     def grow(self, name, topic_id, partitions):
         self.image = self.image.with_topics([topic_image(name, topic_id, partitions)])

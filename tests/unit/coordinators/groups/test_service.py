@@ -72,13 +72,13 @@ def test_request_of_a_member_finds_the_shard_of_its_group_once(world, groups, mo
     async def scenario():
         groups.coordinator.load(0, 1)
         lookups = []
-        active = type(groups.coordinator._runtime)._active
+        active = type(groups.coordinator.runtime)._active
 
         def counted(runtime, partition):
             lookups.append(partition)
             return active(runtime, partition)
 
-        monkeypatch.setattr(type(groups.coordinator._runtime), "_active", counted)
+        monkeypatch.setattr(type(groups.coordinator.runtime), "_active", counted)
         for request in (
             groups.join,
             lambda: groups.sync("m", 1),

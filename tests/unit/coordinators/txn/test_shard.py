@@ -289,7 +289,7 @@ def test_transaction_that_times_out_is_aborted(world, transactions):
 
 def exhaust(transactions):
     """Advance to the last but one epoch of the producer id; return the producer with it."""
-    ((_, shard),) = transactions.coordinator._runtime.shards()
+    ((_, shard),) = transactions.coordinator.runtime.shards()
     transaction = shard.transactions["tx"]
     shard.transactions["tx"] = replace(transaction, producer_epoch=EPOCH_MAX - 1)
     return Producer(transaction.producer_id, EPOCH_MAX - 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from joserfc import jwt
-from joserfc.jwk import KeySet, RSAKey
+from joserfc.jwk import ECKey, KeySet
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
@@ -17,7 +17,7 @@ from ottla.cluster.options.security_options import BearerOptions, ListenerSecuri
 from ottla.server.authentication.bearers import Bearers
 from ottla.testing.sim.files import SimFileSystem
 
-KEY = RSAKey.generate_key(2048)
+KEY = ECKey.generate_key("P-256")
 CLOCK = RealClock()
 
 
@@ -40,7 +40,7 @@ def test_each_listener_has_its_own_check() -> None:
     checks = bearers(files, A=BearerOptions({}), B=BearerOptions(keys_path="/etc/keys", principal_claim="sub"))  # fmt: skip
     now = CLOCK.time_ms() // 1000
     claims = {"sub": "ann", "iat": now, "exp": now + 60}
-    signed = jwt.encode({"alg": "RS256"}, claims, KEY, algorithms=["RS256"])
+    signed = jwt.encode({"alg": "ES256"}, claims, KEY, algorithms=["ES256"])
     parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "none"}, claims))  # fmt: skip
     unsecured = ".".join((*parts, ""))
     for listener, token, user in (
@@ -68,11 +68,11 @@ def test_keys_that_cannot_be_read_are_an_error(data: bytes | None) -> None:
 def test_keys_are_read_again_after_a_change(tmp_path: Path) -> None:
     """A key that was removed counts no more; a damaged file changes nothing."""
     path = tmp_path / "keys"
-    other = RSAKey.generate_key(2048)
+    other = ECKey.generate_key("P-256")
     now = CLOCK.time_ms() // 1000
     claims = {"sub": "ann", "iat": now, "exp": now + 60}
     first, second = (
-        jwt.encode({"alg": "RS256"}, claims, key, algorithms=["RS256"]) for key in (KEY, other)
+        jwt.encode({"alg": "ES256"}, claims, key, algorithms=["ES256"]) for key in (KEY, other)
     )
 
     def write(text: str, seconds: int) -> None:

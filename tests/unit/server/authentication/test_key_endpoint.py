@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from joserfc import jwt
-from joserfc.jwk import KeySet, RSAKey
+from joserfc.jwk import ECKey, KeySet
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
@@ -22,7 +22,7 @@ from ottla.server.authentication.key_endpoint import KeyEndpoint
 from tests.certificates import self_signed
 from tests.identity_provider import IdentityProvider
 
-OLD, NEW = (RSAKey.generate_key(2048, {"kid": name}) for name in ("old", "new"))
+OLD, NEW = (ECKey.generate_key("P-256", {"kid": name}) for name in ("old", "new"))
 
 
 class Clock(RealClock):
@@ -74,9 +74,9 @@ class Keys:
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
 
-    def ids(self, key: RSAKey) -> set[str | None]:
+    def ids(self, key: ECKey) -> set[str | None]:
         """Return the ids of the keys with which a token is checked."""
-        text = jwt.encode({"alg": "RS256", "kid": key.kid}, {}, key, algorithms=["RS256"])
+        text = jwt.encode({"alg": "ES256", "kid": key.kid}, {}, key, algorithms=["ES256"])
         return {found.kid for found in self.endpoint.keys_for(text).keys}
 
 
@@ -179,7 +179,10 @@ def test_only_the_trust_store_of_the_login_module_counts(
 
 def test_keys_are_not_fetched_from_an_address_without_https(tmp_path: Path) -> None:
     """A redirect could lead there."""
-    with IdentityProvider() as provider, pytest.raises(ValueError, match="it redirects to http://"):
+    with (
+        IdentityProvider() as provider,
+        pytest.raises(OSError, match=r"redirects to http://.*, which is not encrypted"),
+    ):
         key_endpoint.get(f"{provider.url}moved")
 
 

@@ -17,7 +17,7 @@ from ottla.server.authentication.logins import Logins
 from ottla.server.handlers import sasl_authenticate, sasl_handshake
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
-from tests.handlers.logs import LogsBroker
+from tests.handlers.logs import LogsBroker, scram_users
 
 METADATA, HANDSHAKE, AUTHENTICATE = 3, 17, 36
 SECURITY = ListenerSecurity(
@@ -32,13 +32,17 @@ class Client:
         self.clock = broker.clock
         self.counts = LoginCounts()
         broker.logins = Logins(
-            {"SASL": SECURITY}, dict, SeededRng(1), self.clock, counts={"SASL": self.counts}
+            {"SASL": SECURITY},
+            scram_users({}),
+            SeededRng(1),
+            self.clock,
+            counts={"SASL": self.counts},
         )
         self.context = broker.context(sasl_handshake, 1, listener="SASL")
         self.connection = self.context.connection
         self.connection.pass_to = lambda handler, _: setattr(self, "handler", handler)
         limits = Limits(1000, 1000, 0.0)
-        self.gate = Gate(self, SECURITY, limits, self.clock.monotonic, self.counts)
+        self.gate = Gate(self, SECURITY, limits, self.clock.monotonic, self.counts, lambda *_: None)
         self.handler: Any = self.gate
         self.served: list[int] = []
         self.request: Any = None
@@ -151,7 +155,7 @@ async def test_client_without_a_limit_leaves_the_gate(broker: LogsBroker) -> Non
     """Its requests are not checked; an exchange after that is refused."""
     client = Client(broker)
     broker.logins = Logins(
-        {"SASL": SECURITY._replace(session_ms={})}, dict, SeededRng(1), client.clock
+        {"SASL": SECURITY._replace(session_ms={})}, scram_users({}), SeededRng(1), client.clock
     )
     client.handshake()
     assert client.authenticate().session_lifetime_ms == 0

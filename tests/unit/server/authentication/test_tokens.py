@@ -107,6 +107,26 @@ async def test_token_is_in_the_tree_without_its_secret(yard: Yard) -> None:
     assert len(token_id) == 22
 
 
+@pytest.mark.parametrize("owner", [Principal("Group", "ann"), Principal("", "ann")])
+async def test_client_does_not_log_in_with_a_token_of_another_type(
+    yard: Yard, owner: Principal, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another program has written it: it is reported, and can be described and removed."""
+    first = await yard.broker()
+    issued = await create(first)
+    path = TokenNode.path(issued.token.token_id)
+    session = yard.tree.session()
+    await session.set(path, TokenNode.encode(issued.token._replace(owner=owner)))
+    second = await yard.broker(seed=2)
+    assert first.login(SCRAM, issued.token.token_id).user == "ann"
+    assert second.login(SCRAM, issued.token.token_id).user == ""
+    assert path in caplog.text
+    (described,) = second.describe(None)
+    assert described.token.owner == owner
+    await second.expire(BEN, described.hmac, -1)
+    assert second.describe(None) == []
+
+
 async def test_every_broker_knows_every_token(yard: Yard) -> None:
     """One that was created, renewed and deleted elsewhere, and those from before its start."""
     first = await yard.broker()
@@ -124,7 +144,7 @@ async def test_every_broker_knows_every_token(yard: Yard) -> None:
     assert await first.expire(ANN, later.hmac, -1) == yard.clock.time_ms()
     await settle()
     assert second.describe(None) == [before]
-    assert second.login(SCRAM, later.token.token_id) is None
+    assert second.login(SCRAM, later.token.token_id).user == ""
 
 
 async def test_principals_select_tokens(yard: Yard) -> None:
@@ -183,13 +203,23 @@ async def test_login_has_the_owner_and_the_credential(yard: Yard) -> None:
     broker = await yard.broker()
     issued = await broker.create(BEN, ANN, [], -1)
     login = broker.login(SCRAM, issued.token.token_id)
-    assert login is not None
-    assert (login.owner, login.expiry_ms) == ("ben", issued.token.expiry_ms)
+    assert (login.user, login.expiry_ms) == ("ben", issued.token.expiry_ms)
     expiry_ms = await broker.renew(BEN, issued.hmac, 9000)
     assert broker.login(SCRAM, issued.token.token_id) == login._replace(expiry_ms=expiry_ms)
     other = broker.login(ScramMechanism.SCRAM_SHA_512, issued.token.token_id)
-    assert other is not None
     assert other.credential != login.credential
+
+
+async def test_ids_of_tokens_have_the_same_salt_on_every_broker(yard: Yard) -> None:
+    """Those that no token has, too: a restart does not show which ids exist."""
+    first, second = await yard.broker(), await yard.broker(seed=2)
+    issued = await create(first)
+    await settle()
+    for token_id in (issued.token.token_id, "none"):
+        login = first.login(SCRAM, token_id)
+        assert second.login(SCRAM, token_id) == login
+        assert (len(login.credential.salt), login.credential.iterations) == (16, 4096)
+    assert first.login(SCRAM, "none").user == ""
 
 
 async def test_old_notifications_are_removed(yard: Yard) -> None:

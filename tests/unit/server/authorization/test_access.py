@@ -12,6 +12,7 @@ from ottla.net.connection import Connection
 from ottla.security.acls import AclBinding, AclOperation, ResourcePattern, ResourceType
 from ottla.security.authorization import Rules
 from ottla.security.broker_proof import ProofToPeer
+from ottla.security.principal import Principal
 from ottla.server import operations
 from ottla.server.authentication.identity import CertificateUser
 from ottla.server.authorization.access import Access, host_address, sender_of
@@ -34,9 +35,9 @@ async def access_of(stores: Stores, identity: Any = None) -> Access:
 
 async def test_principal_is_the_user(stores: Stores) -> None:
     """The user may be one of a certificate; without a user it is ANONYMOUS."""
-    assert (await access_of(stores)).requester == ("User:ANONYMOUS", "10.0.0.1")
+    assert (await access_of(stores)).requester == (Principal("User", "ANONYMOUS"), "10.0.0.1")
     known = await access_of(stores, CertificateUser("CN=ann"))
-    assert known.requester.principal == "User:CN=ann"
+    assert known.requester.principal == Principal("User", "CN=ann")
 
 
 async def test_claim_to_be_a_broker_does_not_hide_the_certificate(stores: Stores) -> None:
@@ -44,7 +45,7 @@ async def test_claim_to_be_a_broker_does_not_hide_the_certificate(stores: Stores
     ann = CertificateUser("CN=ann")
     for identity in (ann, ProofToPeer({1: b"s" * 32}, b"n" * 16, ann)):
         access = await access_of(stores, identity)
-        assert access.requester.principal == "User:CN=ann"
+        assert access.requester.principal == Principal("User", "CN=ann")
 
 
 async def test_proven_broker_may_do_everything(stores: Stores) -> None:
@@ -69,7 +70,7 @@ def test_sender_is_remembered_until_the_identity_changes() -> None:
     proof.broker_id = 2
     assert sender_of(connection).is_broker
     peer.identity = CertificateUser("CN=ann")
-    assert sender_of(connection).requester.principal == "User:CN=ann"
+    assert sender_of(connection).requester.principal == Principal("User", "CN=ann")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ class Sender:
         self.connection: Any = SimpleNamespace(
             identity=None, peer_address=("10.0.0.1", 1), known_sender=None
         )
-        self.api_version = version
+        self.api_key, self.api_version, self.client_id = 3, version, None
         self.access: Access | None = None
         self.current = Current(
             image=ClusterImage(topic_names={b"i" * 16: "t"}), options=BROKER_OPTIONS.parse({})

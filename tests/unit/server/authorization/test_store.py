@@ -4,10 +4,12 @@ import json
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.acl_znodes import AclChangeNode
 from ottla.cluster.zk.port import NoNode
 from ottla.security.acls import AclOperation, PermissionType, ResourcePattern, ResourceType
+from ottla.security.authorization import Requester, Rules
+from ottla.security.principal import Principal
 from ottla.server.authorization.store import AclStore
 from tests.unit.server.authorization.conftest import PREFIX, TOPIC, Stores, entry, until
 
@@ -74,6 +76,95 @@ async def test_lists_are_read_at_the_start(stores: Stores) -> None:
     expected = entry("User:b", permission=PermissionType.DENY)._replace(host="10.0.0.1")
     assert entries == {expected}
     assert len(store.lists.patterns()) == 1
+
+
+async def store_rows(stores: Stores, *rows: object, path: str = LITERAL_PATH) -> None:
+    """Write rules into the tree, as another program does."""
+    await stores.session.ensure(path)
+    await stores.session.set(path, json.dumps({"version": 1, "acls": list(rows)}).encode())
+
+
+def row(**changes: object) -> dict[str, object]:
+    """Return a rule that allows ann to read, with changes; None removes a field."""
+    fields = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}
+    return {name: value for name, value in {**fields, **changes}.items() if value is not None}
+
+
+def may_read(store: AclStore, name: str = "t") -> bool:
+    """Return True if ann may read a topic."""
+    requester = Requester(Principal("User", "ann"), "10.0.0.1")
+    return store.lists.allow(Rules(), requester, AclOperation.READ, ResourceType.TOPIC, name)
+
+
+@pytest.mark.parametrize("permission", ["Maybe", "Unknown", "Any", "", None, 3, "allow "])
+async def test_permission_that_is_not_known_does_not_grant_access(
+    stores: Stores, permission: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be a denial, so it takes a right away that another entry grants; the log has it."""
+    await store_rows(stores, row(permissionType=permission))
+    assert not may_read(await stores.store())
+    assert f"entry not known path={LITERAL_PATH}" in caplog.text
+    await store_rows(stores, row(permissionType=permission), row(operation="All"))
+    assert not may_read(await stores.store())
+
+
+@pytest.mark.parametrize(
+    "stored", [row(operation="Sing"), row(operation="Any"), row(principal="ann"), row(host=None), 7]
+)
+async def test_entry_that_is_not_known_does_not_grant_access(
+    stores: Stores, stored: object
+) -> None:
+    """Kafka ignores it, too."""
+    await store_rows(stores, stored)
+    assert not may_read(await stores.store())
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"version": 2, "acls": []}', b"\xff"])
+async def test_list_that_cannot_be_read_denies_everything(
+    stores: Stores, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the start and later; rights by other patterns do not open the resource."""
+    await store_rows(stores, row(), path="/kafka-acl/Topic/*")
+    store = await stores.store()
+    assert may_read(store)
+    await stores.session.ensure(LITERAL_PATH)
+    await stores.session.set(LITERAL_PATH, content)
+    await stores.session.create(AclChangeNode.LITERAL_PREFIX, b"TOPIC:t", sequential=True)
+    await until(lambda: not may_read(store))
+    assert not may_read(await stores.store())
+    assert may_read(store, "other")
+    assert f"entry not known path={LITERAL_PATH}" in caplog.text
+    await store.update(TOPIC, lambda _: frozenset())
+    assert may_read(store)
+
+
+async def test_empty_node_has_no_entry(stores: Stores) -> None:
+    """A tool may have created it, as Kafka's tools do."""
+    await stores.session.ensure(LITERAL_PATH)
+    assert (await stores.store()).lists.patterns() == []
+
+
+async def test_entries_that_are_not_known_keep_their_text(stores: Stores) -> None:
+    """A newer version may read the list that this one has changed."""
+    unknown = [row(operation="Sing"), row(permissionType="Maybe"), row(operation="READ")]
+    await store_rows(stores, *unknown)
+    store = await stores.store()
+    await store.update(TOPIC, lambda entries: entries | {entry("User:ben")})
+    stored = json.loads((await stores.session.get(LITERAL_PATH))[0])["acls"]
+    assert len(stored) == 4
+    assert all(one in stored for one in unknown)
+
+
+async def test_patterns_that_are_not_known_stop_the_start(
+    stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their denials could not be enforced; a broker that runs already continues and reports them."""
+    store = await stores.store()
+    await store_rows(stores, row(), path="/kafka-acl-extended/suffixed/Topic/t")
+    with pytest.raises(ConfigError, match="does not know: suffixed"):
+        await stores.store()
+    await store.start(stores.tree.session())
+    assert "does not know: suffixed" in caplog.text
 
 
 async def test_lists_that_vanished_while_the_session_was_lost_are_forgotten(

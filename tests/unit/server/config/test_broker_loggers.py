@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.logs import AUDIT
 from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.config import broker_loggers
-from ottla.testing.cluster import Cluster
 
 NAME = "ottla.server.config.broker_loggers"
 
@@ -107,10 +107,9 @@ def test_levels_are_restored() -> None:
     chosen.setLevel(logging.NOTSET)
 
 
-def test_stopping_broker_restores_the_levels() -> None:
-    """A broker that stops restores them, as between two tests with a fixture."""
-    chosen = logging.getLogger(NAME)
-    with Cluster():
-        broker_loggers.alter(change(NAME, "ERROR"), validate_only=False)
-        assert chosen.level == logging.ERROR
-    assert chosen.level == logging.NOTSET
+def test_level_of_the_audit_log_cannot_be_changed() -> None:
+    """A client could silence it otherwise."""
+    logging.getLogger(AUDIT)
+    assert AUDIT not in broker_loggers.levels()
+    with pytest.raises(ApiError, match=r"Unknown logger 'ottla\.audit'"):
+        broker_loggers.alter(change(AUDIT, "FATAL"), validate_only=False)

@@ -44,7 +44,7 @@ class Desk:
         self.wire.connection._handle = self.dispatcher.frame
         self.long_count = 0
         for version in VERSIONS:
-            route = self.dispatcher._add_route(int(fetch.API), version)
+            route = self.dispatcher.add_route(int(fetch.API), version)
             assert route is not None
             route.handle = self._counted
 
@@ -385,7 +385,7 @@ async def test_fast_path_asks_for_the_right_to_the_topic(broker: LogsBroker) -> 
     fill(broker, "t", 1)
     rights = {"t"}
     for version in (12, 13):
-        route = desk.dispatcher._add_route(int(fetch.API), version)
+        route = desk.dispatcher.add_route(int(fetch.API), version)
         assert route is not None
         assert isinstance(route.shortcut, FetchShortcut)
         route.handle = desk._counted

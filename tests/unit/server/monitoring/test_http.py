@@ -150,7 +150,7 @@ async def test_connection_without_a_request_times_out(
     """A connection without a request is closed after a timeout."""
     monkeypatch.setattr(http, "REQUEST_SECONDS", 0.02)
     assert await ask(server, b"GET /pa") == b""
-    assert server.connections == set()
+    assert not server.connections
 
 
 async def test_response_to_a_client_that_does_not_read_times_out(
@@ -175,19 +175,52 @@ async def test_response_to_a_client_that_does_not_read_times_out(
     writer.close()
 
 
+async def connected(server: HttpServer, count: int) -> list[asyncio.StreamWriter]:
+    """Open connections, each with half a request."""
+    writers = []
+    for _ in range(count):
+        _, writer = await asyncio.open_connection(*server.address)
+        writer.write(b"GET /pa")
+        writers.append(writer)
+    return writers
+
+
+@pytest.mark.parametrize("name", ["CONNECTIONS_MAX", "ADDRESS_CONNECTIONS_MAX"])
+async def test_half_requests_do_not_keep_others_out(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The oldest idle connection is closed for a new one."""
+    monkeypatch.setattr(http, name, 3)
+    writers = await connected(server, 3)
+    async with asyncio.timeout(5):
+        while len(server.connections) < 3:
+            await asyncio.sleep(0)
+    oldest, *others = server.connections
+    assert (await ask(server, b"GET /page HTTP/1.1\r\n\r\n")).endswith(b"hello\n")
+    assert oldest not in server.connections
+    assert set(others) <= set(server.connections)
+    for writer in writers:
+        writer.close()
+    closing = [writer.wait_closed() for writer in writers]
+    await asyncio.gather(*closing, return_exceptions=True)
+
+
 async def test_connections_have_a_limit(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections above the limit are rejected, and the open ones are served."""
+    """If all connections wait for their responses, a new one is refused."""
     monkeypatch.setattr(http, "CONNECTIONS_MAX", 1)
-    _, writer = await asyncio.open_connection(*server.address)
+    reader, writer = await asyncio.open_connection(*server.address, limit=1024)
+    writer.write(b"GET /large HTTP/1.1\r\n\r\n")
     async with asyncio.timeout(5):
-        while not server.connections:
+        while not any(not connection.is_idle for connection in server.connections):
             await asyncio.sleep(0)
     assert await ask(server, b"GET /page HTTP/1.1\r\n\r\n") == b""
-    writer.close()
-    await writer.wait_closed()
     async with asyncio.timeout(5):
+        while await reader.read(1 << 20):
+            continue
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
         while server.connections:
             await asyncio.sleep(0)
     assert (await ask(server, b"GET /page HTTP/1.1\r\n\r\n")).endswith(b"hello\n")

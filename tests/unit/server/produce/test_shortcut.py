@@ -36,7 +36,7 @@ class Desk:
         self.long_count = 0
         self.dispatcher = Dispatcher(broker, broker.tasks, rows)
         for version in VERSIONS:
-            route = self.dispatcher._add_route(int(produce.API), version)
+            route = self.dispatcher.add_route(int(produce.API), version)
             assert route is not None
             route.handle = self._counted
         self.connect()
@@ -379,7 +379,7 @@ async def test_fast_path_asks_for_the_right_to_the_topic(broker: LogsBroker) -> 
     desk = Desk(broker)
     rights = {"t"}
     for version in (9, 13):
-        route = desk.dispatcher._add_route(int(produce.API), version)
+        route = desk.dispatcher.add_route(int(produce.API), version)
         assert route is not None
         assert isinstance(route.shortcut, ProduceShortcut)
         route.handle = desk._counted

@@ -1,12 +1,16 @@
 """The quota of mutations in the handlers that create and delete partitions (KIP-599)."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.controller.planning import creation
+from ottla.controller.planning.requests import TopicRequest
 from ottla.server.context import RequestContext
 from ottla.server.handlers import create_partitions, create_topics, delete_topics, metadata
+from ottla.server.quotas import mutations
 from ottla.server.quotas.clients import RequestUsage
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -138,3 +142,32 @@ async def test_topics_that_are_created_on_first_use_count() -> None:
         assert (await response).topics[0].error_code == 0
         assert throttle_ms(broker, context) == pytest.approx(2_000_000, abs=1000)
         assert await create(broker, limited(broker, 7), more=1) == {"more": THROTTLED}
+
+
+async def test_a_limited_creation_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller counts a topic when it has passed all checks; no request validates it before."""
+    planned: list[str] = []
+    place = creation.place_topic
+
+    def noted(request: TopicRequest, *arguments: Any) -> creation.Placement:
+        planned.append(request.name)
+        return place(request, *arguments)
+
+    monkeypatch.setattr(creation, "place_topic", noted)
+    async with admin_broker(**SETTINGS) as broker:
+        # The two names collide: the second topic is rejected, and does not count.
+        codes = await create(broker, limited(broker, 7), **{"a.b": 4, "a_b": 9, "c": 2, "d": 1})
+    assert list(codes.values()) == [NONE, ErrorCode.INVALID_TOPIC_EXCEPTION, NONE, THROTTLED]
+    assert planned == ["a.b", "a_b", "c", "d"]
+
+
+async def test_a_topic_that_is_planned_again_counts_once() -> None:
+    """After a conflict in the tree the controller asks again for the same topic."""
+    async with admin_broker(**SETTINGS) as broker:
+        context = limited(broker, 7)
+        admit = mutations.admission(context, strict_since=6)
+        assert [admit("a", 6), admit("a", 6)] == [None, None]
+        refused = admit("b", 1)
+        assert refused is not None
+        assert refused.code is THROTTLED
+        assert throttle_ms(broker, context) == pytest.approx(1_000_000, abs=1000)

@@ -1,5 +1,7 @@
 """Subscriptions to client metrics: their validation and the clients that they match."""
 
+import time
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -83,3 +85,21 @@ def test_client_without_attributes_matches_no_pattern() -> None:
     subscription = subscription_of({"match": "client_software_name=.*"})
     assert not subscription.is_for({**CLIENT, "client_software_name": None})
     assert not subscription.is_for({**CLIENT, "client_software_name": "x" * 1000})
+
+
+@pytest.mark.parametrize("expression", ["(a+)+$", "(a|aa)+$", "(a*)*b"])
+def test_any_pattern_is_matched_in_linear_time(expression: str) -> None:
+    """A pattern and an attribute together cannot stop the event loop: clients choose the latter."""
+    check("s", {"match": f"client_id={expression}"})
+    subscription = subscription_of({"match": f"client_id={expression}"})
+    begin = time.thread_time()
+    assert not subscription.is_for({**CLIENT, "client_id": "a" * 255 + "!"})
+    assert time.thread_time() - begin < 0.1
+
+
+def test_pattern_that_re2_does_not_know_is_rejected() -> None:
+    """Java's look-around and back references cannot be matched in linear time."""
+    for expression in ("(?!app).*", r"(.)\1"):
+        with pytest.raises(ApiError) as caught:
+            check("s", {"match": f"client_id={expression}"})
+        assert caught.value.code is ErrorCode.INVALID_CONFIG

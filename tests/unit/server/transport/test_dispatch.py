@@ -40,6 +40,7 @@ from ottla.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from tests.handlers.audited import audit_log
 from tests.unit.net.conftest import HandHousehold, Wire
 from tests.unit.server.authorization.conftest import TOPIC, Stores, entry
 
@@ -62,7 +63,10 @@ class Desk:
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
         self.current = Current(image=ClusterImage(), options=BROKER_OPTIONS.parse({}))
         self.broker = cast(
-            Broker, SimpleNamespace(current=self.current, clock=RealClock(), tasks=tasks)
+            Broker,
+            SimpleNamespace(
+                current=self.current, clock=RealClock(), tasks=tasks, audit=audit_log(tasks=tasks)
+            ),
         )
         self.wire = Wire(lambda connection, body: None, Limits())
         self.dispatcher = Dispatcher(self.broker, tasks, rows)

@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -246,28 +244,6 @@ def test_locked_directory_names_the_process_that_holds_the_lock(world: World) ->
     with pytest.raises(StorageError, match=f"another broker is using .*process {os.getpid()}"):
         world.directories()
     directories.close()
-    world.directories().close()
-
-
-def test_a_directory_locked_by_another_process_is_not_opened(world: World) -> None:
-    """The lock on the .lock file is of the same kind as the one that Java brokers take."""
-    world.path.mkdir()
-    program = (
-        "import fcntl, sys\n"
-        f"file = open({str(world.path / '.lock')!r}, 'w')\n"
-        "fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-        "print('locked', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdin is not None
-        assert holder.stdout.readline() == b"locked\n"
-        with pytest.raises(StorageError, match="its process is not known"):
-            world.directories()
-        holder.stdin.close()
     world.directories().close()
 
 

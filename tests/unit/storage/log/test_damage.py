@@ -17,6 +17,8 @@ from ottla.wire.records import batch, control
 from ottla.wire.records.batch import HEADER_SIZE
 from tests.unit.storage.world import START_MS, TOPIC_ID, World, make_batch, offsets, small_segments
 
+pytestmark = pytest.mark.slow
+
 COUNT = 40
 
 

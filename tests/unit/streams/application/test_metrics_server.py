@@ -2,15 +2,18 @@
 
 import re
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.streams import StreamsBuilder
+from ottla.streams.application import metrics_server
 from ottla.streams.application.metrics_server import MetricsServer, read_dropped
 from ottla.streams.application.progress import Progress
 from ottla.streams.kafka_streams import KafkaStreams
@@ -70,3 +73,52 @@ def test_an_address_in_use_is_rejected() -> None:
         sentence = f"metrics_listener cannot be '{re.escape(listener)}' .*: set a free port"
         with pytest.raises(ConfigError, match=sentence):
             MetricsServer(listener, "words", Progress).start()
+
+
+def _status(address: str, request: bytes) -> bytes:
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as peer:
+        peer.sendall(request)
+        return peer.makefile("rb").readline()
+
+
+def test_name_of_a_web_page_is_refused() -> None:
+    """It could point to this address, and read it through the browser of a user."""
+    server = MetricsServer("127.0.0.1:0", "words", lambda: _PROGRESS)
+    address = server.start()
+    try:
+        for host, status in (("evil.example", b"403"), ("localhost:1", b"200"), ("words", b"200")):
+            request = f"GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+            assert status in _status(address, request)
+    finally:
+        server.stop()
+
+
+def test_half_requests_hold_neither_threads_nor_places_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Too many connections are closed at once; the others end, although single bytes arrive."""
+    monkeypatch.setattr(metrics_server, "_CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(metrics_server, "_CONNECTION_S", 0.3)
+    server = MetricsServer("127.0.0.1:0", "words", lambda: _PROGRESS)
+    address = server.start()
+    host, _, port = address.rpartition(":")
+    peers = [socket.create_connection((host, int(port)), timeout=0.02) for _ in range(2)]
+    try:
+        deadline = time.monotonic() + 10
+        while b"200" not in _status_or_nothing(address):
+            assert time.monotonic() < deadline
+            for peer in peers:
+                with suppress(OSError):
+                    peer.sendall(b"x")
+    finally:
+        for peer in peers:
+            peer.close()
+        server.stop()
+
+
+def _status_or_nothing(address: str) -> bytes:
+    try:
+        return _status(address, b"GET /metrics HTTP/1.0\r\n\r\n")
+    except OSError:
+        return b""

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -216,24 +214,3 @@ def test_unnoticed_failures_are_raised_at_the_end(loop: SimLoop) -> None:
     with pytest.raises(AssertionError, match="unnoticed") as failure:
         loop.run(main())
     assert isinstance(failure.value.__cause__, ZeroDivisionError)
-
-
-def test_trace_is_the_same_in_another_process() -> None:
-    """The order depends neither on addresses nor on the hash seed of the process."""
-    program = (
-        "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from tests.unit.testing.sim.test_loop import order_of_tasks;"
-        "print(order_of_tasks(7))"
-    )
-    root = __file__.rpartition("/tests/")[0]
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program, root],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert outputs == {f"{order_of_tasks(7)}\n"}

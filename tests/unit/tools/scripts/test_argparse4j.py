@@ -6,6 +6,8 @@ from ottla.tools.scripts.argparse4j import parse, require, require_one
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Spec, integer, long
 
+pytestmark = pytest.mark.slow
+
 SPEC = Spec(
     "A tool.",
     {

@@ -9,6 +9,8 @@ from ottla.wire import consumer_group_records as consumer
 from ottla.wire import group_records as groups
 from ottla.wire.records.records import Record
 
+pytestmark = pytest.mark.slow
+
 
 def _record(key: bytes, value: bytes | None) -> Record:
     return Record(key, value, (), 0, 7)

@@ -18,6 +18,8 @@ from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRespo
 from tests.unit.client.conftest import ScriptedBroker
 from tests.unit.client.conftest import new_broker as new_broker
 
+pytestmark = pytest.mark.slow
+
 _MINUTE_MS = 60_000
 _CREATE = ("--create", "--max-life-time-period", "-1")
 _HEAD = (

@@ -7,6 +7,8 @@ import pytest
 from ottla.tools.scripts import entry
 from tests.compat.scripts.transcript import FILES
 
+pytestmark = pytest.mark.slow
+
 _BASE = f"{0:020}"
 
 

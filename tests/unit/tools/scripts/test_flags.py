@@ -18,6 +18,8 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.table import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 SPEC = Spec(
     "A tool.",
     {

@@ -11,6 +11,8 @@ from ottla.tools.scripts.console.formatter import formatter
 from ottla.wire import group_records, txn_records
 from ottla.wire.schema import Message, encode
 
+pytestmark = pytest.mark.slow
+
 _TOOLS = "org.apache.kafka.tools.consumer."
 _SUBSCRIPTION = "AAMAAAABAAVsaW5lc/////8AAAAA////////"
 

@@ -9,6 +9,8 @@ from ottla.client.errors import HandshakeFailed, Unsupported
 from ottla.client.security.refusals import refused_login
 from ottla.tools.scripts.java_errors import at_leader, java_exception, java_message
 
+pytestmark = pytest.mark.slow
+
 _PREFIX = "org.apache.kafka.common.errors."
 
 

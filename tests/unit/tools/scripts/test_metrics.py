@@ -1,17 +1,17 @@
-"""`--print-metrics` of the performance scripts: statistics of librdkafka under names of Java."""
+"""Statistics of librdkafka under the names of the Java client."""
 
 import json
 
 import pytest
 
-from ottla.testing import Cluster
-from ottla.tools.scripts import entry
 from ottla.tools.scripts.perf.metrics import (
     ClientStatistics,
     consumer_metrics,
     print_metrics,
     producer_metrics,
 )
+
+pytestmark = pytest.mark.slow
 
 # Groups and names as `--print-metrics` of Apache Kafka 4.3.0 prints them.
 _NETWORK = [
@@ -90,23 +90,3 @@ def test_table_is_printed_as_in_java(capsys: pytest.CaptureFixture[str]) -> None
         "g:a:{client-id=me}           : 2.000\n"
         "g:longer-name:{client-id=me} : NaN\n"
     )
-
-
-def test_scripts_print_the_metrics_of_their_run(
-    ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The last report of librdkafka has the whole run."""
-    ottla_cluster.create_topic("t", partitions=1)
-    where = ["--bootstrap-server", ottla_cluster.bootstrap, "--topic", "t", "--print-metrics"]
-    records = ["--num-records", "20", "--record-size", "9", "--throughput", "-1"]
-    assert entry.run("kafka-producer-perf-test", [*where, *records]) == 0
-    total, _, table = capsys.readouterr().out.partition("\n\n")
-    assert total.startswith("20 records sent")
-    line = "producer-metrics:record-send-total:{client-id=perf-producer-client}"
-    assert [row.split()[-1] for row in table.splitlines() if row.startswith(line)] == ["20.000"]
-    words = ["--num-records", "20", "--output", "json"]
-    assert entry.run("kafka-consumer-perf-test", [*where, *words]) == 0
-    metrics = json.loads(capsys.readouterr().out)["metrics"]
-    assert metrics["consumer-fetch-manager-metrics:records-consumed-total"] == 20
-    assert metrics["consumer-fetch-manager-metrics:fetch-total"] >= 1
-    assert metrics["consumer-coordinator-metrics:assigned-partitions"] == 1

@@ -1,20 +1,19 @@
-"""The performance scripts: the picture of `--plot FILE`, and the live line."""
+"""The picture of `--plot FILE` of the performance scripts."""
 
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from ottla.testing import Cluster
-from ottla.tools.measuring import latencies, live, plot
+from ottla.tools.measuring import plot
 from ottla.tools.scripts import entry
-from tests.unit.tools.test_mirror import produce
+
+pytestmark = pytest.mark.slow
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _points(path: Path) -> list[tuple[float, float]]:
+def points_of(path: Path) -> list[tuple[float, float]]:
     line = ET.parse(path).getroot().find(f"{_SVG}polyline")
     assert line is not None
     pairs = [pair.split(",") for pair in line.attrib["points"].split()]
@@ -30,7 +29,7 @@ def test_points_are_where_the_values_are(tmp_path: Path) -> None:
     path = tmp_path / "a.svg"
     values = [(1.0, 5.0), (2.0, 0.0), (4.0, 10.0)]
     plot.write(str(path), plot.Curve("a < b & c", "record", "ms", values))
-    (x1, y1), (x2, y2), (x3, y3) = _points(path)
+    (x1, y1), (x2, y2), (x3, y3) = points_of(path)
     assert (x2 - x1) * 2 == pytest.approx(x3 - x2, abs=0.2)
     # A larger value is higher, and 5 is in the middle of 0 and 10.
     assert y3 < y1 < y2
@@ -44,7 +43,7 @@ def test_many_values_keep_their_peaks(tmp_path: Path) -> None:
     path = tmp_path / "a.svg"
     values = [(float(at), 100.0 if at == 5001 else 1.0) for at in range(10_000)]
     plot.write(str(path), plot.Curve("many", "record", "ms", values))
-    points = _points(path)
+    points = points_of(path)
     assert 500 <= len(points) <= 720
     assert sum(y == min(y for _, y in points) for _, y in points) == 1
 
@@ -53,10 +52,10 @@ def test_no_values_are_an_empty_picture(tmp_path: Path) -> None:
     """A run without records has axes and no line."""
     path = tmp_path / "a.svg"
     plot.write(str(path), plot.Curve("none", "record", "ms", []))
-    assert _points(path) == []
+    assert points_of(path) == []
 
 
-_LINES = {
+LINES = {
     "kafka-producer-perf-test": (
         "--topic t --num-records 20 --record-size 9 --throughput -1", 20, "Latency of 20 records",
     ),
@@ -68,60 +67,13 @@ _LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(_LINES))
-def test_script_draws_what_it_measured(
-    name: str, ottla_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """There is a point for each record, or for each tenth of a second of a consumer."""
-    ottla_cluster.create_topic("t", partitions=1)
-    produce(ottla_cluster, "t", [b"1", b"2", b"3"])
-    command_line, least, title = _LINES[name]
-    path = tmp_path / "plot.svg"
-    line = [
-        "--bootstrap-server",
-        ottla_cluster.bootstrap,
-        *command_line.split(),
-        "--plot",
-        str(path),
-    ]
-    assert entry.run(name, line) == 0, capsys.readouterr().err
-    points = _points(path)
-    assert len(points) >= least
-    assert len(points) == least or name == "kafka-consumer-perf-test"
-    assert title in _texts(path)
-
-
-@pytest.mark.parametrize("name", list(_LINES))
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_live_line_is_for_terminals(
-    name: str,
-    is_terminal: bool,
-    ottla_cluster: Cluster,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Standard error has records and rate while the script runs, and nothing without a terminal."""
-    ottla_cluster.create_topic("t", partitions=1)
-    produce(ottla_cluster, "t", [b"1", b"2", b"3"])
-    monkeypatch.setattr(live, "_INTERVAL_S", 0.0)
-    monkeypatch.setattr(latencies, "_LIVE_EVERY", 1)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
-    command_line = _LINES[name][0].split()
-    assert entry.run(name, ["--bootstrap-server", ottla_cluster.bootstrap, *command_line]) == 0
-    printed = capsys.readouterr()
-    assert ("records/sec" in printed.err) == is_terminal
-    # It is erased before the result.
-    assert printed.err.endswith("\r\x1b[K" if is_terminal else "")
-    assert "\x1b" not in printed.out
-
-
-@pytest.mark.parametrize("name", list(_LINES))
+@pytest.mark.parametrize("name", list(LINES))
 def test_missing_folder_is_reported_before_the_run(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is measured, and no broker is needed to find out."""
     path = tmp_path / "missing" / "plot.svg"
-    line = ["--bootstrap-server", "127.0.0.1:1", *_LINES[name][0].split(), "--plot", str(path)]
+    line = ["--bootstrap-server", "127.0.0.1:1", *LINES[name][0].split(), "--plot", str(path)]
     assert entry.run(name, line) == 1
     assert "its folder does not exist" in capsys.readouterr().err
 

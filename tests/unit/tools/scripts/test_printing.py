@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from ottla.tools.scripts.printing import java_double, java_float
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("value", "text"),

@@ -7,6 +7,8 @@ from ottla.tools.scripts.run_class import CLASSES, target
 from ottla.tools.scripts.table import SCRIPTS
 from tests.compat.scripts import classes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("script", list(classes.CLASSES))
 def test_class_of_a_script(script: str) -> None:

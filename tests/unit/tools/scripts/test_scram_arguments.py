@@ -3,9 +3,13 @@
 import base64
 import hashlib
 
+import pytest
+
 from ottla.base.rng import SeededRng
 from ottla.security.scram import ScramMechanism, credential_of, parse_credential
 from ottla.tools.scripts.logs.scram_arguments import users_of
+
+pytestmark = pytest.mark.slow
 
 
 def test_password_is_salted() -> None:

@@ -36,7 +36,7 @@ def blob(**topics):
 
 
 def shard(consumers):
-    return consumers.coordinator._runtime.find(0)
+    return consumers.coordinator.runtime.find(0)
 
 
 async def classic_group(consumers, user_data=None):

@@ -1,0 +1,1 @@
+"""Text from outside: regular expressions that cannot stop the event loop."""

@@ -1,1 +1,0 @@
-"""The methods of AdminClient: a class for each subject."""

@@ -1,0 +1,36 @@
+"""Copies of topics, which have the masking rules of the topics that they copy."""
+
+from dataclasses import replace
+
+from ottla.console.accounts.masking import Masking
+from ottla.console.accounts.reading import Reader
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.copying import RecordCopy, copy_topic
+from ottla.operations.changes import Change
+
+
+def copy_masked(
+    connection: ClusterConnection,
+    reader: Reader,
+    masking: Masking,
+    source: str,
+    target: str,
+    with_records: bool,
+) -> Change:
+    """Copy a topic for a user, and its masking rules before the first record.
+
+    MaskedTopic if the user may not read all of the records.
+    """
+    counts: list[int] = []
+
+    def follow() -> None:
+        counts.append(masking.follow(source, target))
+
+    change = copy_topic(
+        connection,
+        source,
+        target,
+        records=RecordCopy(reader.rules, follow) if with_records else None,
+    )
+    count = sum(counts)
+    return replace(change, notes=(*change.notes, f"{count} masking rules")) if count else change

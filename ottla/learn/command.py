@@ -1,0 +1,56 @@
+"""`ottla learn NAME`: answer a question about Kafka by a scenario on a cluster in this process."""
+
+import os
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ottla.base.loading import deferred
+from ottla.tools import options
+from ottla.tools.output import Output
+
+_run = deferred("ottla.learn.showing", "run")
+_names = deferred("ottla.learn.showing", "names")
+_LANGUAGES = ("en", "zh")
+
+
+def _complete(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in _names() if name.startswith(incomplete)]
+
+
+def _default_language() -> str:
+    locale = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG")
+                   if os.environ.get(name)), "")  # fmt: skip
+    return "zh" if locale.startswith("zh") else "en"
+
+
+@click.command("learn")
+@click.argument("names", nargs=-1, shell_complete=_complete)
+@click.option("--list", "is_list", is_flag=True, help="List the lessons.")
+@click.option("--all", "is_all", is_flag=True, help="Run all lessons.")
+@click.option("--step", is_flag=True, help="Wait for Enter after the question and each step.")
+@click.option(
+    "--language",
+    type=click.Choice(_LANGUAGES),
+    default=_default_language,
+    show_default="that of the terminal",
+    help="The language of the texts.",
+)
+@options.formatted
+def command(
+    output: Output, names: tuple[str, ...], is_list: bool, is_all: bool, step: bool, language: str
+) -> Any:
+    """Answer questions about Kafka by experiments on a cluster that runs in this process.
+
+    Without NAMES, list the lessons.
+
+    \b
+    ottla learn --list
+    ottla learn acks-1
+    ottla learn rebalance --step --language zh
+    """
+    chosen = tuple(_names()) if is_all else names
+    return _run(output, () if is_list else chosen, language=language, waits=step)

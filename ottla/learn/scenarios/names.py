@@ -1,0 +1,87 @@
+"""The lesson about names that tutorials misspell."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.base.errors import OttlaError
+from ottla.cluster.znodes import (
+    ControllerEpochNode,
+    DeleteTopicsNode,
+    ReassignPartitionsNode,
+    TopicsNode,
+)
+from ottla.learn import observation
+from ottla.learn.events import Text
+from ottla.learn.lesson import Subject
+from ottla.learn.stage import Stage
+
+SUBJECT = Subject("architecture")
+_OFFSETS = "__consumer_offsets"
+_RIGHT = (ControllerEpochNode.PATH, DeleteTopicsNode.PATH, _OFFSETS)
+_WRONG = ("/controller_EPOCH", "/admin/reassign_part", "__consumers_offsets")
+_PACKAGE = "org.apache.kafka.common.serialization"
+_YES, _NO = Text("yes", "是"), Text("no", "否")
+_WRONG_PACKAGE = "org.apache.kafka.serialization"
+
+
+@SUBJECT.lesson(
+    "names",
+    brokers=3,
+    question=Text(
+        "Tutorials misspell znodes, topics, options and packages. Which names are right?",
+        "教程里常写错 znode、topic、选项和包名。正确的名字是什么？",
+    ),
+    explanation=Text(
+        "This cluster has {right}, and none of {wrong}. Before KIP-455 the tools requested a reassignment with the "
+        "znode {reassign_node}. A client option that does not exist is refused by this "
+        "client ({option_error}); Java's client only logs a warning. Also refused is a serializer from a package that does not exist: {class_error}; with "
+        "org.apache.kafka.common.serialization.StringSerializer the record '{stored}' was sent.",
+        "这个集群里有 {right}，没有 {wrong}。KIP-455 之前，工具通过 znode {reassign_node} 请求重分配。"
+        "不存在的客户端选项会被这个客户端拒绝（{option_error}），Java 客户端只记录一条警告。包名写错的序列化器也会被拒绝：{class_error}；"
+        "使用 org.apache.kafka.common.serialization.StringSerializer 时发送成功：{stored}。",
+    ),
+)
+def names(stage: Stage) -> None:
+    """Correct names exist in the cluster and are accepted; misspelled ones are not."""
+    topic = stage.topic()
+    member = stage.consumer(topic, group_id=stage.name, name="c1", enable_auto_commit=False)
+    stage.settle([member], [1])
+    exists = {name: _exists(stage, name) for name in (*_RIGHT, *_WRONG)}
+    stage.table(
+        Text("Names", "名称"),
+        Text("name,exists", "名称,是否存在"),
+        [(name, _YES if is_there else _NO) for name, is_there in exists.items()],
+    )
+    stage.say(
+        "In the cluster: {right}. Not there: {wrong}.",
+        "集群中有：{right}。没有：{wrong}。",
+        right=[name for name, is_there in exists.items() if is_there],
+        wrong=[name for name, is_there in exists.items() if not is_there],
+        reassign_node=ReassignPartitionsNode.PATH,
+    )
+    producer = stage.producer(value_serializer=f"{_PACKAGE}.StringSerializer")
+    producer.send(topic, "text", partition=0).result(20)
+    stage.show(topic)
+    stage.say(
+        "enable.idompotence ({option_error}) and a wrong package ({class_error}) are refused.",
+        "enable.idompotence（{option_error}）和错误的包名（{class_error}）都被拒绝。",
+        option_error=_refusal(lambda: stage.producer(enable_idompotence=True)),
+        class_error=_refusal(
+            lambda: stage.producer(value_serializer=f"{_WRONG_PACKAGE}.StringSerializer")
+        ),
+        stored=stage.values(topic),
+    )
+
+
+def _exists(stage: Stage, name: str) -> bool:
+    if name.startswith("/"):
+        return observation.znode(stage.cluster, name) is not None
+    return name in observation.znodes(stage.cluster, TopicsNode.PATH)
+
+
+def _refusal(attempt: Callable[[], Any]) -> str:
+    try:
+        attempt()
+    except OttlaError as refused:
+        return str(refused)
+    return "none"

@@ -1,0 +1,1 @@
+"""Admission of strangers: connections before TLS is established and before their client is known."""

@@ -1,0 +1,1 @@
+"""The connection of a command to its cluster: options of a file, missing rights, completion."""

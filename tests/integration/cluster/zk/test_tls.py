@@ -1,0 +1,197 @@
+"""TLS to a ZooKeeper: the options, and a real server that asks for certificates."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.cluster.secured_znodes import secured
+from ottla.cluster.zk import acls
+from ottla.cluster.zk.acls import NodeAcl
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import EnsembleUnreachable
+from ottla.cluster.zk.tls import Tls, has_user, tls_of
+from ottla.net.tls.contexts import server_context
+from ottla.net.tls.files import TlsFiles
+from tests.certificates import pkcs12_store, self_signed
+from tests.compat import zookeeper
+
+# kazoo switches off protocols that Python's ssl does not have any more.
+_OF_KAZOO = "ignore:ssl.OP_NO_SSL:DeprecationWarning"
+# It does not close the sockets of handshakes that have failed; Python does.
+_UNCLOSED = "ignore::pytest.PytestUnraisableExceptionWarning"
+
+
+@pytest.fixture(autouse=True)
+def _without_java_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KAFKA_OPTS", raising=False)
+
+
+def test_options_are_preferred_to_system_properties(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that the caller does not set is that of KAFKA_OPTS."""
+    client, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
+    assert tls_of({}) is None
+    assert not has_user({})
+    monkeypatch.setenv(
+        "KAFKA_OPTS",
+        f"-Dzookeeper.client.secure=true -Dzookeeper.ssl.keyStore.location={client} "
+        f"-Dzookeeper.ssl.trustStore.location={client} -Dzookeeper.ssl.hostnameVerification=false",
+    )
+    assert tls_of({}) == Tls(str(client), "", str(client), checks_host=False)
+    assert has_user({})
+    options = {
+        "zookeeper.ssl.truststore.location": str(other),
+        "zookeeper.ssl.endpoint.identification.algorithm": "HTTPS",
+    }
+    assert tls_of(options) == Tls(str(client), "", str(other), checks_host=True)
+    assert tls_of({"zookeeper.ssl.client.enable": "false"}) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"keystore.location": "/a.jks"}, "is a Java key store, which cannot be read: convert"),
+        ({"truststore.location": "/a", "truststore.type": "JKS"}, "is a Java key store"),
+        ({"keystore.location": "/none.pem"}, "/none.pem cannot be read: No such file"),
+        ({"truststore.location": "/dev/null"}, "/dev/null cannot be read"),
+    ],
+)
+def test_file_that_cannot_be_used_is_an_error(options: dict[str, str], sentence: str) -> None:
+    """The error names the option and the file."""
+    named = {f"zookeeper.ssl.{name}": value for name, value in options.items()}
+    with pytest.raises(ConfigError, match=rf"zookeeper.ssl.\w+.location=.*{sentence}"):
+        tls_of({"zookeeper.ssl.client.enable": "true", **named})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"endpoint.identification.algorithm": "HTPS"},
+            "HTPS is not known: use HTTPS, or an empty",
+        ),
+        ({"keystore.type": "DER"}, "keystore.type=DER is not known: use PEM or PKCS12"),
+        ({"truststore.location": "/t.pem", "client.enable": None}, "would have no effect: set zoo"),
+    ],
+)
+def test_option_that_is_not_honoured_is_an_error(
+    options: dict[str, str | None], sentence: str
+) -> None:
+    """A mistyped algorithm would disable the check of names."""
+    settings: dict[str, str | None] = {"client.enable": "true", **options}
+    with pytest.raises(ConfigError, match=sentence):
+        tls_of({f"zookeeper.ssl.{name}": value for name, value in settings.items() if value})
+
+
+def test_system_property_that_is_not_honoured_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java's clients would use other versions or suites."""
+    options = "-Dzookeeper.client.secure=true -Dzookeeper.ssl.protocol=TLSv1.3"
+    monkeypatch.setenv("KAFKA_OPTS", options)
+    with pytest.raises(
+        ConfigError, match=r"-Dzookeeper\.ssl\.protocol in KAFKA_OPTS would have no"
+    ):
+        tls_of({})
+
+
+def test_stores_may_be_in_pkcs12(tmp_path: Path) -> None:
+    """The type is known from the ending of the file, as by ZooKeeper."""
+    store = pkcs12_store(self_signed(tmp_path))
+    tls = tls_of(
+        {
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.ssl.keystore.location": store.path,
+            "zookeeper.ssl.keystore.password": store.password,
+            "zookeeper.ssl.truststore.location": store.path,
+            "zookeeper.ssl.truststore.password": store.password,
+            "zookeeper.ssl.truststore.type": "PKCS12",
+        }
+    )
+    assert tls is not None
+    assert len(tls.context().get_ca_certs()) == 1
+
+
+@pytest.mark.filterwarnings(_UNCLOSED)
+async def test_authorities_of_the_system_are_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the trust store counts: kazoo's own connections would accept this server."""
+    server, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
+    # OpenSSL takes the authorities of the system from there.
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.with_suffix(".crt")))
+    connected = []
+    listening = await asyncio.start_server(
+        lambda _reader, writer: connected.append(writer),
+        "127.0.0.1",
+        0,
+        ssl=server_context(TlsFiles(str(server), "", None, "none", True)),
+    )
+    options = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": str(other.with_suffix(".crt")),
+    }
+    host, port = listening.sockets[0].getsockname()
+    with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not answer"):
+        await LiveSession.begin(f"{host}:{port}", connect_timeout_ms=500, tls_options=options)
+    assert not connected
+    listening.close()
+
+
+@pytest.fixture(scope="module", name="server")
+def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zookeeper.Server]:
+    folder = tmp_path_factory.mktemp("tls")
+    certificates = self_signed(folder), self_signed(folder, name="client")
+    server = zookeeper.Server(folder / "zookeeper", certificates=certificates)
+    server.start()
+    try:
+        server.await_start()
+        yield server
+    finally:
+        server.kill()
+
+
+def options_of(server: zookeeper.Server, client: str = "client") -> dict[str, str]:
+    """Return the options of a session with a certificate."""
+    folder = server.folder.parent
+    return {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.keystore.location": str(folder / f"{client}.pem"),
+        "zookeeper.ssl.truststore.location": str(folder / "server.crt"),
+    }
+
+
+@pytest.mark.compat
+@pytest.mark.needs("java")
+@pytest.mark.filterwarnings(_OF_KAZOO)
+async def test_user_is_that_of_the_certificate(server: zookeeper.Server) -> None:
+    """A session with TLS needs no login: the server knows the name in the certificate."""
+    options = options_of(server)
+    session = await LiveSession.begin(
+        f"{server.secure_address}/tls", acl_of=secured, tls_options=options
+    )
+    await session.create("/config", b"data")
+    assert await session.acl("/config") == [
+        NodeAcl(acls.ALL, "x509", "CN=client"),
+        NodeAcl(acls.READ, "world", "anyone"),
+    ]
+    await session.close()
+
+
+@pytest.mark.compat
+@pytest.mark.needs("java")
+@pytest.mark.filterwarnings(_OF_KAZOO, _UNCLOSED)
+async def test_certificate_that_is_not_trusted_is_an_error(server: zookeeper.Server) -> None:
+    """Neither an unknown client nor an unknown server gets a session."""
+    self_signed(server.folder.parent, name="stranger")
+    for options in (
+        options_of(server, "stranger"),
+        options_of(server)
+        | {"zookeeper.ssl.truststore.location": str(server.folder.parent / "stranger.crt")},
+    ):
+        with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not answer within 1 s"):
+            await LiveSession.begin(
+                server.secure_address, connect_timeout_ms=1_000, tls_options=options
+            )

@@ -1,0 +1,148 @@
+"""Crowds of strangers at a running broker: known clients are served, and the loop is not blocked."""
+
+import contextlib
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import servers
+from bench.observed import ObservedBroker
+from ottla.wire import headers
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.certificates import rsa_signed
+from tests.robustness.conftest import Start
+
+PAUSE_MS_MAX = 100.0
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_ann="secret" user_bob="other";'
+)
+
+
+class Listener:
+    """A broker with a listener for users besides the one for tests."""
+
+    def __init__(self, start: Start, protocol: str, settings: dict[str, str]) -> None:
+        self.port, plain = servers.free_port(), servers.free_port()
+        name = f"listener.name.{protocol.lower()}"
+        self.broker: ObservedBroker = start(
+            {
+                "listeners": f"PLAINTEXT://127.0.0.1:{plain},{protocol}://127.0.0.1:{self.port}",
+                "sasl.enabled.mechanisms": "PLAIN" if protocol.startswith("SASL") else "",
+                **({f"{name}.plain.sasl.jaas.config": JAAS} if protocol.startswith("SASL") else {}),
+                **settings,
+            }
+        )
+
+    def connect(self, source: str) -> socket.socket:
+        """Connect from an address of this machine."""
+        return socket.create_connection(("127.0.0.1", self.port), 10, (source, 0))
+
+    def log_in(self, source: str, password: str) -> tuple[int, float]:
+        """Log in as ann; return the error code, and the seconds that it took."""
+        begin = time.monotonic()
+        with self.connect(source) as peer:
+            ask(peer, SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse)
+            message = SaslAuthenticateRequest(auth_bytes=f"\0ann\0{password}".encode())
+            response = ask(peer, message, SaslAuthenticateResponse)
+        return response.error_code, time.monotonic() - begin
+
+
+def ask(peer: socket.socket, message, response: type):
+    """Send a request in version 1, and return its response."""
+    body = headers.encode_request(message, 1, 7, "test")
+    peer.sendall(struct.pack(">i", len(body)) + body)
+    (size,) = struct.unpack(">i", servers.receive_exactly(peer, 4))
+    return headers.decode_response(response, 1, servers.receive_exactly(peer, size))[1]
+
+
+@pytest.fixture
+def listener(start: Start, probed_listener: None) -> Callable[..., Listener]:
+    """Return a function that starts a broker with a listener."""
+    return lambda protocol, settings: Listener(start, protocol, settings)
+
+
+@pytest.fixture
+def probed_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the harness ask the first listener of the settings."""
+
+    def launch(self: ObservedBroker) -> int:
+        probe_port = original(self)
+        address = str(self._settings["listeners"]).partition(",")[0]
+        self.port = int(address.rpartition(":")[2])
+        return probe_port
+
+    original = ObservedBroker.launch
+    monkeypatch.setattr(ObservedBroker, "launch", launch)
+
+
+def test_idle_strangers_do_not_lock_users_out(listener: Callable[..., Listener]) -> None:
+    """More connections than the broker allows, from one address: a user logs in from another."""
+    site = listener("SASL_PLAINTEXT", {"max.connections": "300"})
+    body = headers.encode_request(ApiVersionsRequest(), 0, 1, "idle")
+    crowd = []
+    try:
+        for number in range(600):
+            peer = site.connect("127.0.0.2")
+            with contextlib.suppress(OSError):
+                # Half of them send a request that is allowed before the login.
+                peer.sendall(struct.pack(">i", len(body)) + body if number % 2 else b"")
+            crowd.append(peer)
+        code, seconds = site.log_in("127.0.0.1", "secret")
+        assert code == 0
+        assert seconds < 2
+    finally:
+        for peer in crowd:
+            peer.close()
+
+
+def test_guessed_passwords_get_slow_and_others_log_in(listener: Callable[..., Listener]) -> None:
+    """One address guesses for three seconds; the user logs in from another one."""
+    site = listener("SASL_PLAINTEXT", {})
+    begin, codes = time.monotonic(), []
+    while time.monotonic() - begin < 3:
+        code, _ = site.log_in("127.0.0.2", "wrong")
+        codes.append(code)
+    assert len(codes) < 15
+    assert set(codes) == {58}
+    code, seconds = site.log_in("127.0.0.1", "secret")
+    assert code == 0
+    assert seconds < 1
+
+
+def test_many_tls_hellos_at_once_do_not_stop_the_loop(
+    listener: Callable[..., Listener], tmp_path: Path
+) -> None:
+    """Four hundred clients say hello at the same moment: their handshakes are spread over turns."""
+    certificate = rsa_signed(tmp_path)
+    site = listener("SSL", {"ssl.keystore.location": str(certificate)})
+    context = ssl.create_default_context(cafile=str(certificate.with_suffix(".crt")))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    hello = outgoing.read()
+    crowd = [site.connect(f"127.0.0.{2 + number % 20}") for number in range(400)]
+    site.broker.take()
+    try:
+        for peer in crowd:
+            peer.sendall(hello)
+        for peer in crowd:
+            # The server's hello is the answer.
+            assert peer.recv(1) == b"\x16"
+            peer.close()
+        reading = site.broker.take()
+        assert min(reading.lag_ms, reading.cpu_ms) < PAUSE_MS_MAX, reading.stack
+    finally:
+        for peer in crowd:
+            peer.close()

@@ -1,0 +1,56 @@
+"""`ottla learn` lists the lessons, and rejects unknown ones."""
+
+import json
+
+import pytest
+
+from ottla.tools import main
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the terminal be English, and wide."""
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_list_shows_names_and_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without names, and with --list, every lesson is listed with its question."""
+    assert main.run(["learn"]) == 0
+    plain = capsys.readouterr().out
+    assert main.run(["learn", "--list", "--output", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) >= 12
+    assert all(row["name"] in plain and row["question"] in plain for row in rows)
+
+
+def test_list_is_in_the_language_of_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A Chinese list has Chinese headings and a Chinese hint; its JSON has the same names."""
+    assert main.run(["learn", "--language", "zh"]) == 0
+    done = capsys.readouterr()
+    assert done.out.splitlines()[0].split() == ["名称", "问题"]
+    assert done.err == "用 `ottla learn 名称` 运行一个课程；--step 在每一步之后等待回车。\n"
+    assert main.run(["learn", "--language", "zh", "--output", "json"]) == 0
+    printed = capsys.readouterr().out
+    assert {*json.loads(printed)[0]} == {"name", "subject", "question"}
+    assert "\\u" not in printed
+
+
+def test_unknown_lesson_is_an_error_before_anything_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A misspelled name is refused with a suggestion, and no other lesson runs."""
+    assert main.run(["learn", "order", "ack-1"]) == 1
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert "there is no lesson 'ack-1': did you mean 'acks-1'? `ottla learn --list`" in done.err
+
+
+def test_completion_offers_lessons(capsys: pytest.CaptureFixture[str]) -> None:
+    """The shell completes the names of lessons."""
+    command = main.root.get_command(None, "learn")  # type: ignore[arg-type]
+    assert command is not None
+    (names, *_) = command.params
+    with command.make_context("learn", []) as context:
+        offered = [item.value for item in names.shell_complete(context, "acks-")]
+    assert offered == ["acks-1", "acks-all", "acks-0", "acks-2", "acks-1-duplicates"]
