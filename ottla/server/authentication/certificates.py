@@ -8,12 +8,14 @@ At runtime, options may name files beside those of the broker's configuration on
 options must not read other files by them.
 """
 
+import asyncio
 import logging
 import posixpath
 import ssl
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
@@ -22,8 +24,9 @@ from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.security_options import security_of
-from ottla.net.tls import contexts
-from ottla.net.tls.files import TlsFiles
+from ottla.net.tls import contexts, key_stores
+from ottla.net.tls.files import Store, TlsFiles
+from ottla.security.certificates import expiry_of
 
 _log = logging.getLogger(__name__)
 
@@ -35,10 +38,15 @@ _Stamps = tuple[tuple[int, int] | None, ...]
 
 
 class Contexts(NamedTuple):
-    """The contexts of one listener: for its connections, and for those to other brokers."""
+    """The contexts of one listener: for its connections, and for those to other brokers.
+
+    `expires_at` is the earliest expiry of the key store's certificates, in seconds since the epoch;
+    None if it is not known.
+    """
 
     server: ssl.SSLContext
     client: ssl.SSLContext
+    expires_at: float | None
 
 
 @dataclass(slots=True)
@@ -59,10 +67,46 @@ def tls_of(options: Snapshot) -> dict[str, TlsFiles]:
 
 def contexts_of(tls: TlsFiles) -> Contexts:
     """Read the files; ConfigError if one of them cannot be used."""
-    return Contexts(contexts.server_context(tls), contexts.client_context(tls))
+    return Contexts(
+        contexts.server_context(tls), contexts.client_context(tls), _expires_at(tls.own)
+    )
 
 
-def check_folders(static: TlsFiles, altered: TlsFiles) -> None:
+def _expires_at(store: Store) -> float | None:
+    try:
+        return min(map(expiry_of, key_stores.certificates_der(store)), default=None)
+    except (OSError, ValueError):
+        # OpenSSL has read it.
+        return None
+
+
+class Renewal(NamedTuple):
+    """Files that take the place of those of a listener; `static` are those of the configuration.
+
+    `is_for_brokers` is True for the listener on which brokers reach each other.
+    """
+
+    static: TlsFiles
+    tls: TlsFiles
+    is_for_brokers: bool
+
+    def read(self, now: float) -> Contexts:
+        """Read the files at a time in seconds since the epoch; ConfigError if they are refused.
+
+        Unlike at the start, the broker has a certificate that works: an expired one is refused, and
+        one that other brokers would refuse.
+        """
+        _check_folders(self.static, self.tls)
+        result = contexts_of(self.tls)
+        if result.expires_at is not None and result.expires_at <= now:
+            text = datetime.fromtimestamp(result.expires_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            raise ConfigError(f"a certificate of {self.tls.chain} expired at {text} UTC")
+        if self.is_for_brokers:
+            contexts.check_acceptance(self.tls)
+        return result
+
+
+def _check_folders(static: TlsFiles, altered: TlsFiles) -> None:
     """Raise ConfigError if files are not beside those of the broker's configuration."""
     folders = sorted({_folder(path) for path in _paths(static)})
     for path in _paths(altered):
@@ -100,11 +144,18 @@ class Certificates:
         # Options with an error that has been logged.
         self._refused: Snapshot | None = None
         self._states: dict[str, _State] = {}
+        # Of two checks at a time, the former could replace what the latter has read.
+        self._order = asyncio.Lock()
 
     @property
     def listeners(self) -> Iterable[str]:
         """The names of the listeners with TLS."""
         return self._static
+
+    def expiries(self) -> Mapping[str, float]:
+        """Return when the certificates of listeners expire, in seconds since the epoch."""
+        times = {name: state.contexts.expires_at for name, state in self._states.items()}
+        return {name: time for name, time in times.items() if time is not None}
 
     def server(self, name: str) -> ssl.SSLContext | None:
         """Return the context of a listener as of now; None without TLS."""
@@ -141,6 +192,10 @@ class Certificates:
 
     async def check(self) -> None:
         """Read the files of each listener that have changed."""
+        async with self._order:
+            await self._check()
+
+    async def _check(self) -> None:
         try:
             current = tls_of(self._options)
         except ConfigError as error:
@@ -156,9 +211,10 @@ class Certificates:
                 await self._renew(name, state, tls)
 
     async def _renew(self, name: str, state: _State, tls: TlsFiles) -> None:
+        renewal = Renewal(self._static[name], tls, name == self._between_brokers)
+        now = self._clock.time_ms() / 1000
         try:
-            check_folders(self._static[name], tls)
-            state.contexts = await self._files.in_background(lambda: contexts_of(tls))
+            state.contexts = await self._files.in_background(lambda: renewal.read(now))
         except ConfigError as error:
             self.failures[name] += 1
             _log.error(

@@ -7,11 +7,13 @@ kafka.server.ConfigAdminManager.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.cluster.options import group_options, option_tables
 from ottla.cluster.options.security import tls_options
+from ottla.cluster.options.security.listener_values import prefix_of
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.loop import Controller
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
@@ -35,6 +37,11 @@ class ConfiguredBroker(Protocol):
     @property
     def node_id(self) -> int:
         """The id of the broker."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the broker."""
         ...
 
     @property
@@ -152,6 +159,10 @@ def _names_a_file(name: str) -> bool:
     return name in tls_options.DYNAMIC or tls_options.dynamic_row(name) is not None
 
 
+def _concerns(option: str, listener: str) -> bool:
+    return option in tls_options.DYNAMIC or option.startswith(prefix_of(listener))
+
+
 def _check_certificates(
     broker: ConfiguredBroker, entity: str, changes: tuple[ConfigChange, ...], *, replaces: bool
 ) -> None:
@@ -166,10 +177,12 @@ def _check_certificates(
         options = configs.altered(_altered({} if replaces else configs.own, changes))
         option_tables.refuse_without_effect(options)
         static, present = certificates.tls_of(configs.static), certificates.tls_of(configs.broker)
-        for listener, tls in certificates.tls_of(options).items():
-            if tls != present[listener]:
-                certificates.check_folders(static[listener], tls)
-                certificates.contexts_of(tls)
+        for_brokers = option_tables.inter_broker(configs.static).name
+        for name, tls in certificates.tls_of(options).items():
+            # The same value again means that the content of the file has changed.
+            if tls != present[name] or any(_concerns(row.name, name) for row in changes):
+                renewal = certificates.Renewal(static[name], tls, name == for_brokers)
+                renewal.read(broker.clock.time_ms() / 1000)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
 

@@ -137,6 +137,11 @@ def _certificates(node: Sources) -> Iterator[Family]:
             (labels(listener=listener), counts[listener]) for listener in certificates.listeners
         ]
         yield counter(f"ottla_certificate_{name}_total", text, rows)
+    yield gauge(
+        "ottla_certificate_expiry_timestamp_seconds",
+        "When a certificate of the listener's key store expires first, in seconds since the epoch.",
+        [(labels(listener=name), time) for name, time in certificates.expiries().items()],
+    )
 
 
 def _descriptors(node: Sources) -> Iterator[Family]:

@@ -1,5 +1,6 @@
 """Certificates of a running broker are renewed by AlterConfigs, without a restart."""
 
+import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from ottla.client.admin.configs import (
 )
 from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
-from tests.certificates import self_signed
+from tests.certificates import expired, self_signed
 
 _ONE = Resource(ResourceType.BROKER, "1")
 _OPTION = "listener.name.ssl.ssl.keystore.location"
@@ -47,6 +48,8 @@ def _running(tmp_path: Path) -> Iterator[Running]:
     names = ("server", "new")
     files = [self_signed(tmp_path, name=name) for name in names]
     trusted = tmp_path / "trusted.pem"
+    self_signed(tmp_path, name="stranger")
+    expired(tmp_path, "expired")
     trusted.write_text("".join(path.with_suffix(".crt").read_text() for path in files))
     options = {
         "listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
@@ -85,12 +88,42 @@ def test_altered_key_store_is_that_of_new_connections(running: Running) -> None:
     wait_until(lambda: running.shown() == running.certificate("server"))
 
 
+def test_connected_clients_stay_connected(running: Running) -> None:
+    """A connection keeps its keys; only new ones have the new certificate."""
+    endpoint = running.cluster.node(1).broker.image.brokers[1].endpoint("SSL")
+    assert endpoint is not None
+    context = ssl.create_default_context(cafile=str(running.folder / "trusted.pem"))
+    with (
+        socket.create_connection((endpoint.host, endpoint.port)) as plain,
+        context.wrap_socket(plain, server_hostname=endpoint.host) as connection,
+    ):
+        connection.settimeout(20)
+        assert answers(connection)
+        for path in ("new.pem", "server.pem"):
+            alter_config(running.admin, _ONE, assign={_OPTION: str(running.folder / path)})
+            wait_until(lambda name=path: running.shown() == running.certificate(name[:-4]))  # type: ignore[misc]
+            assert answers(connection)
+
+
+def answers(connection: ssl.SSLSocket) -> bool:
+    """Return True if the broker responds to ApiVersions on a connection."""
+    frame = bytes.fromhex("0012 0000 00000007 ffff")
+    connection.sendall(len(frame).to_bytes(4, "big") + frame)
+    with connection.makefile("rb") as reader:
+        size = int.from_bytes(reader.read(4), "big")
+        return reader.read(size)[:4] == frame[4:8]
+
+
 def test_file_that_was_replaced_is_read_when_its_option_is_altered(running: Running) -> None:
     """The value may be the same, as Apache Kafka's tools do it."""
     option = "ssl.keystore.location"
     path = str(running.folder / "server.pem")
     alter_config(running.admin, _ONE, assign={option: path})
     self_signed(running.folder)
+    with pytest.raises(ApiError, match="other brokers would not accept the certificate"):
+        alter_config(running.admin, _ONE, assign={option: path})
+    with (running.folder / "trusted.pem").open("a") as trusted:
+        trusted.write(running.certificate("server"))
     alter_config(running.admin, _ONE, assign={option: path})
     wait_until(lambda: running.shown() == running.certificate("server"))
 
@@ -101,6 +134,8 @@ def test_file_that_was_replaced_is_read_when_its_option_is_altered(running: Runn
         (_ONE, _OPTION, "none.pem", "none.pem cannot be read: No such file or directory"),
         (_ONE, _OPTION, "server.crt", "server.crt cannot be read"),
         (_ONE, _OPTION, "/etc/hostname", "/etc/hostname cannot be named while the broker runs"),
+        (_ONE, _OPTION, "expired.pem", "expired.pem expired at 20"),
+        (_ONE, _OPTION, "stranger.pem", "other brokers would not accept the certificate of"),
         (_ONE, "ssl.keystore.type", "JKS", "is JKS, a format that only Java reads"),
         (_ONE, "listener.name.x.ssl.keystore.location", "new.pem", "names none of the listeners"),
         (

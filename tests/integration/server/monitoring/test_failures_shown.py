@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,8 @@ async def test_certificate_that_cannot_be_renewed_is_counted(yard: Yard, tmp_pat
     node = await yard.start(settings={**SETTINGS, **secured})
     value = await metrics(node)
     assert value("ottla_certificate_failures_total", listener="SSL") == 0
+    expiry = value("ottla_certificate_expiry_timestamp_seconds", listener="SSL")
+    assert abs(expiry - time.time() - 24 * 60 * 60) < 600
     chain.write_text("damaged")
     assert node.sources.certificates is not None
     await node.sources.certificates.check()

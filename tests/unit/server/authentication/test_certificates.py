@@ -2,8 +2,11 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -13,8 +16,10 @@ from ottla.base.files import RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, parse_broker_settings
 from ottla.server.authentication.certificates import CHECK_SECONDS, Certificates
-from tests.certificates import self_signed
+from tests.certificates import expired, self_signed
 from tests.unit.net.tls.handshakes import shake
+
+T = TypeVar("T")
 
 
 class Clock(RealClock):
@@ -187,3 +192,62 @@ async def test_wrong_option_is_logged_once(world: World, caplog: pytest.LogCaptu
         await world.clock.next_check()
     assert caplog.text.count("altered options of TLS are not used") == 1
     assert world.renewed == []
+
+
+async def test_expired_certificate_is_not_used(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The former one stays, on listeners for clients, too."""
+    former = world.certificates.expiries()
+    path = expired(world.folder, "new")
+    option = "listener_name_outer_ssl_keystore_location"
+    await world.certificates.change(world.altered(**{option: str(path)}))
+    assert f"a certificate of {path} expired at 20" in caplog.text
+    assert world.certificates.failures == {"OUTER": 1}
+    assert world.certificates.expiries() == former
+    assert abs(former["OUTER"] - time.time() - 24 * 60 * 60) < 60
+
+
+async def test_certificate_that_other_brokers_do_not_trust_is_not_used(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker would lose its followers; clients of other listeners may trust others."""
+    new = world.replace("new")
+    await world.certificates.change(
+        world.altered(ssl_keystore_location=str(new.with_suffix(".pem")))
+    )
+    assert "other brokers would not accept the certificate of" in caplog.text
+    assert "self-signed certificate" in caplog.text
+    assert world.renewed == ["OUTER"]
+    assert world.shows(new, "OUTER")
+    assert not world.shows(new)
+
+
+async def test_latter_of_two_changes_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of the former are still being read when the latter begins."""
+    names = [world.replace("first"), world.replace("second")]
+    may_end, files = threading.Event(), RealFileSystem()
+    in_background = RealFileSystem.in_background
+    calls = 0
+
+    async def slow(_: RealFileSystem, work: Callable[[], T]) -> T:
+        nonlocal calls
+        calls += 1
+        # Stamps of both listeners come first, and after them the files of OUTER.
+        if calls == 3:
+            return await in_background(files, lambda: (may_end.wait(10), work())[1])
+        return await in_background(files, work)
+
+    monkeypatch.setattr(RealFileSystem, "in_background", slow)
+    option = "listener_name_outer_ssl_keystore_location"
+    changes: list[Awaitable[None]] = []
+    for name in names:
+        altered = world.altered(**{option: str(name.with_suffix(".pem"))})
+        changes.append(asyncio.ensure_future(world.certificates.change(altered)))
+        while calls < 3:
+            await asyncio.sleep(0)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.gather(*changes)
+    assert world.shows(names[1], "OUTER")
