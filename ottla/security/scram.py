@@ -1,16 +1,22 @@
-"""SCRAM credentials as a cluster keeps them: salted keys instead of passwords (RFC 5802). Pure.
+"""SCRAM (RFC 5802): the credentials that a cluster keeps, and the client's part of an exchange. Pure.
 
-The text of a credential is that of Apache Kafka's ScramCredentialUtils, so that both can use the
-same coordination tree (KIP-84, KIP-554).
+A cluster keeps salted keys instead of passwords. The text of a credential is that of Apache Kafka's
+ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
+`exchanges` has the server's part.
 """
 
 import base64
 import hashlib
 import hmac
+from collections.abc import Generator
 from enum import Enum
 from typing import NamedTuple
 
+from ottla.base.errors import OttlaError
+from ottla.base.options import is_digits
+
 ITERATIONS_MIN = 4096
+"""RFC 7677: fewer make the password easy to guess."""
 SALT_BYTES = 16
 """The size of the salts that brokers choose."""
 ITERATIONS_MAX = 16_384
@@ -37,6 +43,11 @@ class ScramMechanism(Enum):
     def digest(self) -> str:
         """The name of the hash function in `hashlib`."""
         return self.value[1]
+
+    @classmethod
+    def of_name(cls, name: str) -> "ScramMechanism":
+        """Return the mechanism with a name in SASL; KeyError if it is not one."""
+        return cls[name.replace("-", "_")]
 
     @classmethod
     def of_code(cls, code: int) -> "ScramMechanism | None":
@@ -85,3 +96,48 @@ def parse_credential(text: str) -> ScramCredential:
     except (KeyError, ValueError) as error:
         # The error names a field or a character, not a key.
         raise ValueError(f"not a SCRAM credential: {error}") from None
+
+
+class ServerNotProven(OttlaError):
+    """The server does not know the password, or does not follow the exchange."""
+
+
+class Login(NamedTuple):
+    """A user, or a delegation token, with the password; `digest` is a hash function of hashlib."""
+
+    digest: str
+    user: str
+    password: str
+    is_token: bool = False
+
+
+def messages_of(login: Login, nonce: str, iterations_max: int) -> Generator[bytes, bytes, None]:
+    """Yield the client's messages, and be sent the server's; raises ServerNotProven.
+
+    `nonce` is random text without a comma.
+    """
+    digest = login.digest
+    user = login.user.replace("=", "=3D").replace(",", "=2C")
+    begin = f"n={user},r={nonce}" + (",tokenauth=true" if login.is_token else "")
+    server_first = (yield f"n,,{begin}".encode()).decode()
+    fields = _fields(server_first)
+    iterations = int(fields["i"]) if is_digits(fields.get("i", ""), 9) else 0
+    is_usable = ITERATIONS_MIN <= iterations <= iterations_max
+    if not fields.get("r", "").startswith(nonce) or not is_usable:
+        raise ServerNotProven("the server's first message is wrong")
+    salt = base64.b64decode(fields.get("s", ""))
+    salted = hashlib.pbkdf2_hmac(digest, login.password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    final = f"c=biws,r={fields['r']}"
+    signed = f"{begin},{server_first},{final}".encode()
+    signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    server_final = (yield f"{final},p={base64.b64encode(proof).decode()}".encode()).decode()
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)
+    verifier = base64.b64decode(_fields(server_final).get("v", ""))
+    if not hmac.compare_digest(verifier, expected):
+        raise ServerNotProven("the server does not know the password")
+
+
+def _fields(message: str) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in message.split(","))

@@ -18,6 +18,7 @@ from ottla.cluster import features
 from ottla.cluster.broker_secret import BrokerSecret
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import authorization_options, option_tables, security_options
+from ottla.cluster.options.security.broker_login import BrokerLogin
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.zk.port import Coordination
 from ottla.net.port import Net
@@ -51,7 +52,13 @@ from ottla.storage.directories.upkeep import Intervals
 # file for the audit log need them.
 if TYPE_CHECKING:
     from ottla.server.audit import sinks
-    from ottla.server.authentication import bearers, certificates, scram_users, tokens
+    from ottla.server.authentication import (
+        bearers,
+        broker_user,
+        certificates,
+        scram_users,
+        tokens,
+    )
     from ottla.server.authentication.certificates import Certificates
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
@@ -60,6 +67,7 @@ else:
     certificates = deferred_module("ottla.server.authentication.certificates")
     sinks = deferred_module("ottla.server.audit.sinks")
     bearers = deferred_module("ottla.server.authentication.bearers")
+    broker_user = deferred_module("ottla.server.authentication.broker_user")
     scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
@@ -73,7 +81,7 @@ class Settings(NamedTuple):
     """The settings that a broker follows, and the parts that they configure.
 
     `tokens` is None if the broker issues no delegation tokens, `scram_users` if no listener has
-    SCRAM.
+    SCRAM, `broker_login` if brokers do not log in with SCRAM.
     """
 
     current: Current
@@ -84,12 +92,15 @@ class Settings(NamedTuple):
     audit: AuditLog
     tokens: "tokens.DelegationTokens | None"
     scram_users: "scram_users.ScramUsers | None"
+    broker_login: BrokerLogin | None
 
     async def start(self, session: Coordination, rng: Rng) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
         if self.scram_users is not None:
             await self.scram_users.start(session, rng)
             self.configs.on_entity.append(self.scram_users.settings_changed)
+        if self.broker_login is not None:
+            await broker_user.ensure(session, self.broker_login, rng)
         self.configs.on_entity += [
             self.quotas.settings_changed,
             self.client_metrics.settings_changed,
@@ -147,8 +158,9 @@ class Composition(NamedTuple):
         return found
 
     async def secret(self, session: Coordination) -> BrokerSecret | None:
-        """Return the secret of the cluster, which it follows; None if brokers prove nothing."""
-        if self.options.text("inter.broker.authentication") != "secret":
+        """Return the secret of the cluster, which it follows; None if brokers do not use it."""
+        is_by_login = option_tables.login_of_brokers(self.options) is not None
+        if is_by_login or self.options.text("inter.broker.authentication") != "secret":
             return None
         overlap_ms = self.options.integer("inter.broker.secret.overlap.ms")
         secret = BrokerSecret(self.clock, self.rng, self.tasks, overlap_ms)
@@ -172,6 +184,7 @@ class Composition(NamedTuple):
             audit=self._audit(),
             tokens=self._tokens(),
             scram_users=_scram_users(security.values()),
+            broker_login=option_tables.login_of_brokers(self.options),
         )
 
     def _audit(self) -> AuditLog:
@@ -256,6 +269,7 @@ class Composition(NamedTuple):
                 self.node_id,
                 secret,
                 (lambda: None) if certificates is None else certificates.client,
+                settings.broker_login,
             ),
             current=settings.current,
             configs=settings.configs,
@@ -301,6 +315,7 @@ class Composition(NamedTuple):
             node_id=self.node_id,
             cluster_id=identity.cluster_id,
             secret=identity.secret,
+            brokers_prove=identity.secret is not None or settings.broker_login is not None,
             broker_listeners=option_tables.broker_listeners(self.options),
             clock=self.clock,
             rng=self.rng,
@@ -323,20 +338,26 @@ class Composition(NamedTuple):
             isr_updates=membership.isr_updates,
             isr_changes=membership.isr_changes,
             heavy_batches=HeavyBatches(self.files, self.clock),
-            logins=Logins(
-                listeners.security,
-                settings.scram_users,
-                self.rng,
-                self.clock,
-                settings.tokens,
-                self._bearers(listeners),
-                listeners.logins,
-            ),
+            logins=self._logins(settings, listeners),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
             audit=settings.audit,
             advertised=listeners.advertised,
         )
+
+    def _logins(self, settings: Settings, listeners: Listeners) -> Logins:
+        logins = Logins(
+            listeners.security,
+            settings.scram_users,
+            self.rng,
+            self.clock,
+            settings.tokens,
+            self._bearers(listeners),
+            listeners.logins,
+        )
+        logins.broker = settings.broker_login
+        logins.for_brokers = option_tables.broker_listeners(self.options)
+        return logins
 
     def _bearers(self, listeners: Listeners) -> "bearers.Bearers | None":
         if all(security.bearer is None for security in listeners.security.values()):

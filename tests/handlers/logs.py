@@ -98,6 +98,7 @@ class LogsBroker:
         self.node_id = NODE
         self.cluster_id = "cluster"
         self.secret = FixedSecret({1: b"s" * 32})
+        self.brokers_prove = True
         self.broker_listeners = frozenset({"PLAINTEXT"})
         self.notice_order = asyncio.Lock()
         self.clock = Clock()

@@ -20,6 +20,7 @@ from ottla.cluster.options import (
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT
+from ottla.cluster.options.security import broker_login
 from ottla.cluster.options.security.exposure import weaknesses
 from ottla.cluster.options.security.listener_values import PREFIX
 
@@ -253,6 +254,11 @@ def exposure_warnings(broker: Snapshot) -> list[str]:
         for listener in parse_listeners(broker)
         for sentence in weaknesses(listener, security_options.security_of(broker, listener))
     ]
+    if login_of_brokers(broker) is not None and authorization_options.rules_of(broker) is None:
+        sentences.append(
+            f"{broker_login.NAME} needs an authorizer (authorizer.class.name): without it, each client "
+            "may set the password of the brokers' user, and pretend to be a broker"
+        )
     if sentences and not broker.boolean("allow.insecure.listeners"):
         first = sentences[0]
         raise ConfigError(
@@ -390,12 +396,25 @@ def broker_listeners(options: Snapshot) -> frozenset[str]:
     return frozenset({inter_broker(options).name, *others})
 
 
+def login_of_brokers(options: Snapshot) -> broker_login.BrokerLogin | None:
+    """Return the user of SCRAM as which brokers log in to each other; None if they use the secret.
+
+    Raises ConfigError if an option is wrong or missing.
+    """
+    chosen = inter_broker(options)
+    security = security_options.security_of(options, chosen)
+    return broker_login.login_of(options, chosen, security.mechanisms, security.session_ms)
+
+
 def _check_inter_broker(options: Snapshot) -> None:
     chosen = inter_broker(options)
     broker_listeners(options)
+    if login_of_brokers(options) is not None:
+        return
     is_proven = options.text("inter.broker.authentication") == "secret"
     if chosen.protocol.startswith("SASL") and not is_proven:
         raise ConfigError(
-            f"The listener {chosen.name} is for brokers and has SASL, with which brokers prove their "
-            "identity by inter.broker.authentication=secret only: use a listener without SASL"
+            f"The listener {chosen.name} is for brokers and has SASL, but with "
+            "inter.broker.authentication=none brokers do not log in: set "
+            f"{broker_login.NAME}=SCRAM-SHA-512 in its place, or use a listener without SASL"
         )

@@ -18,7 +18,7 @@ from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
-from ottla.cluster.options.security import tls_options
+from ottla.cluster.options.security import broker_login, tls_options
 from ottla.cluster.options.security.listener_values import ListenerValues, Named
 from ottla.net.tls import PEM
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
@@ -203,6 +203,7 @@ ROWS = (
         "Ottla's own: further listeners on which other brokers are accepted, besides "
         "inter.broker.listener.name. For the time in which that option is changed, broker by broker.",
     ),
+    *broker_login.ROWS,
     *tls_options.ROWS,
     _broker(
         _NAMES,

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import CLUSTER_NAME, ResourceType
 from ottla.server.audit.changes import AuditedApi, Change, Exchange, failure
-from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, is_broker, origin_of
+from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, origin_of
 from ottla.server.audit.record import SUCCESS
+from ottla.server.authentication.identity import is_broker
 from ottla.server.authorization.trace import Trace
 from ottla.wire.api_keys import ApiKey
 

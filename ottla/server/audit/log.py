@@ -16,7 +16,6 @@ from ottla.base.logs import AUDIT, FIELDS
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.net.connection import Connection
-from ottla.security.broker_proof import ProofToPeer
 from ottla.server.audit.record import (
     DENIED,
     FAILED,
@@ -29,7 +28,7 @@ from ottla.server.audit.record import (
     Origin,
     Resource,
 )
-from ottla.server.authentication.identity import FailedLogin, principal_of
+from ottla.server.authentication.identity import FailedLogin, is_broker, principal_of
 from ottla.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -100,12 +99,6 @@ class Subject(NamedTuple):
         """Return the subject of a request about one resource."""
         api = ApiKey(request.api_key).name
         return cls(api, operation.name, Resource(resource_type.name, name))
-
-
-def is_broker(connection: Connection) -> bool:
-    """Return True if the peer has proven to be a broker of the cluster."""
-    identity = connection.identity
-    return isinstance(identity, ProofToPeer) and identity.broker_id >= 0
 
 
 def origin_of(connection: Connection, client_id: str | None) -> Origin:

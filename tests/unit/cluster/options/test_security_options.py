@@ -213,7 +213,7 @@ def test_options_of_listeners_are_known() -> None:
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "inter.broker.authentication": "none"},
-            "inter.broker.authentication=secret only: use a listener without SASL",
+            "set sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512 in its place, or use a listener",
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "security.inter.broker.protocol": "SSL"},

@@ -23,7 +23,6 @@ _OF_KAFKA = (
     "sasl.jaas.config",
     "sasl.kerberos.service.name",
     "sasl.login.callback.handler.class",
-    "sasl.mechanism.inter.broker.protocol",
     "sasl.oauthbearer.jwt.validator.class",
     "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.token.endpoint.url",

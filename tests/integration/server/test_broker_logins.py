@@ -1,0 +1,63 @@
+"""Brokers that log in to each other with SCRAM, as those of Apache Kafka do."""
+
+from collections.abc import Iterator
+
+import confluent_kafka
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin import scram
+from ottla.client.admin.scram import ScramMechanism, ScramUpsertion
+from ottla.client.brokers import Brokers
+from ottla.testing import Cluster
+
+MECHANISM = ScramMechanism.SCRAM_SHA_512
+OPTIONS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "inter.broker.listener.name": "SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": MECHANISM.mechanism_name,
+    "sasl.mechanism.inter.broker.protocol": MECHANISM.mechanism_name,
+    "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="broker" password="secret";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "min.insync.replicas": "2",
+}
+
+
+@pytest.fixture(name="cluster")
+def _cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2, options=OPTIONS) as cluster:
+        yield cluster
+
+
+def write(cluster: Cluster) -> None:
+    """Write a record that both replicas must have."""
+    errors: list[object] = []
+    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    producer.produce("t", b"value", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(20) == 0
+    assert errors == [None]
+
+
+def test_brokers_replicate_as_their_user(cluster: Cluster) -> None:
+    """The first broker stores the credential; a broker that restarts logs in again."""
+    cluster.create_topic("t", replication_factor=2)
+    write(cluster)
+    cluster.restart(2)
+    cluster.wait_in_sync("t")
+    write(cluster)
+    with Brokers(cluster.bootstrap) as admin:
+        users = scram.describe_user_scram_credentials(admin)
+    assert list(users) == ["broker"]
+
+
+def test_password_that_was_changed_stops_the_start_of_a_broker(cluster: Cluster) -> None:
+    """Brokers that are connected stay so; the error names the option and the remedy."""
+    with Brokers(cluster.bootstrap) as admin:
+        row = ScramUpsertion("broker", MECHANISM, "new-secret")
+        scram.alter_user_scram_credentials(admin, [row])
+    with pytest.raises(ConfigError, match="correct it, or set the cluster's by `ottla security"):
+        cluster.restart(2)
