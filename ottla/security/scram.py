@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802): the credentials that a cluster keeps, and the client's part of an exchange. Pure.
+"""SCRAM (RFC 5802): credentials as a cluster keeps them, and the client's part of exchanges. Pure.
 
 A cluster keeps salted keys instead of passwords. The text of a credential is that of Apache Kafka's
 ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
