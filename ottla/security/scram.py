@@ -8,7 +8,7 @@ ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, K
 import base64
 import hashlib
 import hmac
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class ScramMechanism(Enum):
         return next((mechanism for mechanism in cls if mechanism.code == code), None)
 
 
+USERS_MECHANISM = ScramMechanism.SCRAM_SHA_512
+"""The hash of the users of PLAIN in files."""
+
+
 class ScramCredential(NamedTuple):
     """The values by which a server checks a password that it does not know."""
 
@@ -82,6 +86,45 @@ def credential_of(
         server_key=hmac.digest(salted_password, b"Server Key", mechanism.digest),
         iterations=iterations,
     )
+
+
+def credential_of_password(
+    mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
+) -> ScramCredential:
+    """Return the credential for a password; this takes milliseconds."""
+    salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
+    return credential_of(mechanism, salt, salted, iterations)
+
+
+def users_of(text: str) -> dict[str, ScramCredential]:
+    """Return the users of a file with a user and a credential in each line; raises ValueError.
+
+    Empty lines and those that begin with # are comments. The credentials are of USERS_MECHANISM.
+    """
+    users: dict[str, ScramCredential] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, credential = line.rpartition(":")
+        if not colon or not name or name in users:
+            raise ValueError(f"line {number} is not that of another user and a credential")
+        try:
+            users[name] = parse_credential(credential.strip())
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        if not ITERATIONS_MIN <= users[name].iterations <= ITERATIONS_MAX:
+            raise ValueError(
+                f"line {number} does not have {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations"
+            )
+    return users
+
+
+def users_text(users: Mapping[str, ScramCredential]) -> str:
+    """Return the content of a file of users; ValueError for a name that a line cannot have."""
+    for name in users:
+        if not name or name.startswith("#") or len(f"{name}.".splitlines()) != 1:
+            raise ValueError(f"{name!r} cannot be the name of a user in a file")
+    return "".join(f"{name}:{credential.text()}\n" for name, credential in users.items())
 
 
 def parse_credential(text: str) -> ScramCredential:

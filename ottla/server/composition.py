@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         bearers,
         broker_user,
         certificates,
+        plain_users,
         scram_users,
         tokens,
     )
@@ -68,6 +69,7 @@ else:
     sinks = deferred_module("ottla.server.audit.sinks")
     bearers = deferred_module("ottla.server.authentication.bearers")
     broker_user = deferred_module("ottla.server.authentication.broker_user")
+    plain_users = deferred_module("ottla.server.authentication.plain_users")
     scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
@@ -355,6 +357,11 @@ class Composition(NamedTuple):
             self._bearers(listeners),
             listeners.logins,
         )
+        logins.plain_users = {
+            name: plain_users.PlainUsers(security.users_path, self.files)
+            for name, security in listeners.security.items()
+            if security.users_path
+        }
         logins.broker = settings.broker_login
         logins.for_brokers = option_tables.broker_listeners(self.options)
         return logins

@@ -2,7 +2,7 @@
 
 As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
 options of TLS, and refuses names that have no effect. The users of PLAIN are those of the login
-module in `listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the coordination tree.
+module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; those of SCRAM are in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
@@ -43,6 +43,7 @@ _SKEW = "unsecuredValidatorAllowableClockSkewMs"
 _OAUTH_EXAMPLE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
+_USERS = "sasl.plain.users.file"
 _BEARER = "sasl.oauthbearer."
 _NAMES = "ssl.principal.mapping.rules"
 _AS_IS = "DEFAULT"
@@ -86,6 +87,14 @@ ROWS = (
         65_536,
         "The largest request of a connection that is not authenticated yet, in bytes. Kafka: 524288.",
         minimum=1,
+    ),
+    _broker(
+        _USERS,
+        STRING,
+        "",
+        "Ottla's own: a file with the users of PLAIN and salted hashes of their passwords, which "
+        "`ottla security user --file` writes; in place of plain.sasl.jaas.config. It is read again "
+        "after a change.",
     ),
     _broker(
         _KEYS,
@@ -221,7 +230,7 @@ ROWS = (
     ),
 )
 _ROWS = {row.name: row for row in ROWS}
-_PREFIXES = ("ssl.", "sasl.enabled", _BEARER, _SESSION)
+_PREFIXES = ("ssl.", "sasl.enabled", "sasl.plain.", _BEARER, _SESSION)
 _PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(_PREFIXES))
 
 
@@ -248,7 +257,8 @@ class ListenerSecurity(NamedTuple):
     """The mechanisms of a listener with SASL, the passwords of PLAIN by user, and its TLS.
 
     `session_ms` has the longest session of mechanisms that have a limit, in milliseconds. `names`
-    are the rules from the subjects of certificates to users, None if each subject is a user.
+    are the rules from the subjects of certificates to users, None if each subject is a user. The
+    users of PLAIN are in the file at `users_path`, if it is not empty, and not in `passwords`.
     """
 
     mechanisms: tuple[str, ...] = ()
@@ -257,6 +267,7 @@ class ListenerSecurity(NamedTuple):
     session_ms: Mapping[str, int] = {}
     bearer: BearerOptions | None = None
     names: "principal_rules.Rules | None" = None
+    users_path: str = ""
 
 
 def is_listener_option(option: str) -> bool:
@@ -280,12 +291,14 @@ def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
     mechanisms: tuple[str, ...] = ()
     if listener.protocol.startswith("SASL"):
         mechanisms = values.mechanisms()
-    passwords = values.passwords() if PLAIN in mechanisms else {}
+    has_users = PLAIN in mechanisms
+    users_path = values.users_path() if has_users else ""
+    passwords = values.passwords() if has_users and not users_path else {}
     tls = tls_options.tls_of(values) if listener.protocol.endswith("SSL") else None
     bearer = values.bearer() if OAUTHBEARER in mechanisms else None
     names = None if tls is None else values.names()
     return ListenerSecurity(
-        mechanisms, passwords, tls, values.session_ms(mechanisms), bearer, names
+        mechanisms, passwords, tls, values.session_ms(mechanisms), bearer, names, users_path
     )
 
 
@@ -334,6 +347,14 @@ class _Values(ListenerValues):
                 name, f"is not set: set it to one or more of {', '.join(MECHANISMS)}"
             )
         return tuple(found)
+
+    def users_path(self) -> str:
+        path, name = self.text(_USERS), f"{self.prefix}plain.{_JAAS}"
+        if path and self.own(f"plain.{_JAAS}") is not None:
+            raise self.refusal(
+                name, f"and {_USERS} both have the users of PLAIN: remove one of them"
+            )
+        return path
 
     def passwords(self) -> dict[str, str]:
         name = f"{self.prefix}plain.{_JAAS}"

@@ -4,7 +4,6 @@ Brokers must log in before a tool can reach them, so the first broker stores the
 user has none. Each broker checks its password against it.
 """
 
-import hashlib
 import hmac
 import logging
 
@@ -25,7 +24,7 @@ from ottla.security.scram import (
     SALT_BYTES,
     ScramCredential,
     ScramMechanism,
-    credential_of,
+    credential_of_password,
     parse_credential,
 )
 
@@ -80,5 +79,4 @@ def _check(login: BrokerLogin, text: str) -> None:
 
 def _credential(login: BrokerLogin, salt: bytes, iterations: int) -> ScramCredential:
     mechanism = ScramMechanism.of_name(login.mechanism)
-    salted = hashlib.pbkdf2_hmac(mechanism.digest, login.password.encode(), salt, iterations)
-    return credential_of(mechanism, salt, salted, iterations)
+    return credential_of_password(mechanism, login.password, salt, iterations)

@@ -16,6 +16,7 @@ from ottla.security.exchanges import (
     ClientExchange,
     PlainExchange,
     ScramExchange,
+    check_of,
 )
 from ottla.security.scram import ScramMechanism
 from ottla.security.sessions import Renewal
@@ -28,6 +29,7 @@ from ottla.server.authentication.identity import (
 
 if TYPE_CHECKING:
     from ottla.server.authentication.bearers import Bearers
+    from ottla.server.authentication.plain_users import PlainUsers
     from ottla.server.authentication.scram_users import ScramUsers
     from ottla.server.authentication.tokens import DelegationTokens
 
@@ -39,7 +41,8 @@ class Logins:
 
     `users` are those of SCRAM; None if no listener has it. `tokens` is None if the broker issues no
     delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the listeners
-    by name. On the listeners `for_brokers`, the user of `broker` is a broker.
+    by name. On the listeners `for_brokers`, the user of `broker` is a broker. `plain_users` has
+    those of PLAIN by listener, for listeners whose users are in a file.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Logins:
     ) -> None:
         self.broker: BrokerLogin | None = None
         self.for_brokers: Collection[str] = ()
+        self.plain_users: Mapping[str, PlainUsers] = {}
         self.tokens = tokens
         self._bearers = bearers
         self._counts = counts or {name: LoginCounts() for name in listeners}
@@ -97,7 +101,9 @@ class Logins:
 
     def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
-            return PlainExchange(self._listeners[listener].passwords.get)
+            users = self.plain_users.get(listener)
+            passwords = self._listeners[listener].passwords
+            return PlainExchange(check_of(passwords) if users is None else users.check)
         if mechanism == OAUTHBEARER:
             assert self._bearers is not None, "a listener has OAUTHBEARER"
             return self._bearers.begin(listener)

@@ -1,6 +1,8 @@
-"""`ottla security user`: the SCRAM credentials of users."""
+"""`ottla security user`: the SCRAM credentials of users, and the users of PLAIN in a file."""
 
+import secrets
 import sys
+from pathlib import Path
 
 import click
 
@@ -8,6 +10,14 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin import scram
 from ottla.client.admin.scram import ScramDeletion, ScramMechanism, ScramUpsertion
 from ottla.client.brokers import Brokers
+from ottla.client.security.private_files import write_private
+from ottla.security.scram import (
+    SALT_BYTES,
+    USERS_MECHANISM,
+    credential_of_password,
+    users_of,
+    users_text,
+)
 from ottla.tools import options
 from ottla.tools.output import Output
 
@@ -24,6 +34,8 @@ _LENGTH_MAX = 4096
               default=scram.ITERATIONS_MIN, show_default=True,
               help="How often the password is hashed.")  # fmt: skip
 @click.option("--delete", "is_deletion", is_flag=True, help="Delete the credential.")
+@click.option("--file", "path", type=click.Path(dir_okay=False),
+              help="Change this file of sasl.plain.users.file, and not the cluster.")  # fmt: skip
 @options.connected
 def command(
     brokers: Brokers,
@@ -32,6 +44,7 @@ def command(
     mechanism: str,
     iterations: int,
     is_deletion: bool,
+    path: str | None,
 ) -> None:
     """Set the password of the user NAME, for clusters with SCRAM; list the users without NAME.
 
@@ -42,7 +55,11 @@ def command(
     ottla security user anna
     ottla security user anna < password.txt
     ottla security user anna --delete
+    ottla security user anna --file /etc/ottla/users    # for PLAIN, without a cluster
     """
+    if path is not None:
+        _change_file(Path(path), output, name, iterations, is_deletion=is_deletion)
+        return
     chosen = scram.mechanism_of(mechanism)
     if name is None:
         if is_deletion:
@@ -55,6 +72,29 @@ def command(
         row = ScramUpsertion(name, chosen, _password(name), iterations)
         scram.alter_user_scram_credentials(brokers, [row])
         output.done(f"Set the {mechanism} password of {name}.", user=name, mechanism=mechanism)
+
+
+def _change_file(
+    path: Path, output: Output, name: str | None, iterations: int, *, is_deletion: bool
+) -> None:
+    """Set or delete a user of a file, which is replaced as a whole."""
+    if name is None:
+        raise click.UsageError("Name the user to change in the file.")
+    try:
+        users = users_of(path.read_text("utf-8")) if path.exists() else {}
+        if is_deletion:
+            if users.pop(name, None) is None:
+                raise ConfigError(f"{path} has no user {name}")
+        else:
+            salt = secrets.token_bytes(SALT_BYTES)
+            users[name] = credential_of_password(USERS_MECHANISM, _password(name), salt, iterations)
+        write_private(path, users_text(users))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the users in {path} cannot be changed: {error}") from error
+    if is_deletion:
+        output.done(f"Deleted {name} from {path}.", user=name, deleted=True)
+    else:
+        output.done(f"Set the password of {name} in {path}.", user=name)
 
 
 def _list(brokers: Brokers, output: Output) -> None:

@@ -106,3 +106,29 @@ def test_users_are_listed_and_deleted(users: Users, run: Run) -> None:
     assert run("security", "user", "--delete").code == 2
     users.code = int(ErrorCode.RESOURCE_NOT_FOUND)
     assert run("security", "user", "anna", "--delete").code == 1
+
+
+def test_users_of_a_file_are_changed_without_a_cluster(tmp_path: Path, run: Run) -> None:
+    """The file is for its owner only, and has no passwords; a damaged one is not replaced."""
+    path = tmp_path / "users"
+    words = ("security", "user", "--file", str(path))
+    assert run(*words, "anna", stdin=b"pass word").code == 0
+    assert run(*words, "ben", stdin=b"other").code == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    anna, ben = path.read_text().splitlines()
+    assert (anna.partition(":")[0], ben.partition(":")[0]) == ("anna", "ben")
+    assert "pass word" not in anna
+    assert run(*words, "anna", stdin=b"new").code == 0
+    changed = path.read_text().splitlines()
+    assert (changed[0] != anna, changed[1]) == (True, ben)
+    assert run(*words, "anna", "--delete").code == 0
+    assert path.read_text().splitlines() == [ben]
+    done = run(*words, "anna", "--delete")
+    assert (done.code, "has no user anna" in done.errors) == (1, True)
+    done = run(*words, "#x", stdin=b"secret")
+    assert (done.code, "cannot be the name of a user" in done.errors) == (1, True)
+    assert run(*words).code == 2
+    path.write_text("damaged")
+    done = run(*words, "ben", stdin=b"secret")
+    assert (done.code, "cannot be changed: line 1" in done.errors) == (1, True)
+    assert path.read_text() == "damaged"
