@@ -55,7 +55,8 @@ def test_brokers_replicate_as_their_user(cluster: Cluster) -> None:
 
 
 def test_password_that_was_changed_stops_the_start_of_a_broker(cluster: Cluster) -> None:
-    """Brokers that are connected stay so; the error names the option and the remedy."""
+    """The error names the option and the remedy."""
+    cluster.kill(2)
     with Brokers(cluster.bootstrap) as admin:
         row = ScramUpsertion("broker", MECHANISM, "new-secret")
         scram.alter_user_scram_credentials(admin, [row])
