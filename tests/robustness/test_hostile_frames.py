@@ -43,10 +43,10 @@ def test_some_malformed_frames_do_no_harm(start: Start) -> None:
     assert complaints(start, 5_000, 7) == []
 
 
-@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.nightly(
     "tests/robustness/test_hostile_frames.py::test_some_malformed_frames_do_no_harm"
 )
 def test_many_malformed_frames_do_no_harm(start: Start) -> None:
     """There is no crash, no logged bug, no flood of log lines, no pause, and memory is bounded."""
-    assert complaints(start, 30_000, 1) == []
+    assert complaints(start, 100_000, 1) == []

@@ -10,7 +10,7 @@ from .planted import PLANTED, SEEDS_MAX, finding, play
 
 pytestmark = pytest.mark.slow
 
-# Three of a second each: replication, durability, and the ISR that the controller stores.
+# Three of a second each: replication, durability, and the end of a controller's term.
 QUICK = ("truncate_to_high_watermark", "count_unflushed_records", "accept_stale_controllers")
 NEARBY = 10
 # The simulation is tested, not the broker: it fails if a scenario no longer finds what it should.
