@@ -2,7 +2,8 @@
 
 As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
 options of TLS, and refuses names that have no effect. The users of PLAIN are those of the login
-module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; those of SCRAM are in the coordination tree.
+module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; those of SCRAM are
+in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.

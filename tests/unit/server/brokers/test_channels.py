@@ -1,13 +1,14 @@
 """Channels to other brokers on which this broker logs in with SCRAM."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import SeededRng
 from ottla.cluster.options.security.broker_login import BrokerLogin
+from ottla.net.port import Net
 from ottla.security.exchanges import AuthenticationFailed, ScramExchange, ScramLogin
 from ottla.security.scram import ScramMechanism, credential_of_password
 from ottla.server.brokers.channels import Channels
@@ -28,6 +29,11 @@ class Peer:
         )
         self.mechanisms = [SHA_512.mechanism_name]
         self.claims_to_know = False
+        self.is_lost = False
+
+    def close(self) -> None:
+        """Note that the connection is not used."""
+        self.is_lost = True
 
     async def send(self, request: Any, version: int) -> Any:
         """Return the response to a request."""
@@ -45,13 +51,26 @@ class Peer:
         return SaslAuthenticateResponse(auth_bytes=reply)
 
 
+class Network:
+    """A network in which every address is that of one peer."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    async def connect(self, *_: object) -> tuple[object, Peer]:
+        return None, self._peer
+
+
 async def log_in(peer: Peer) -> None:
     """Log in to a peer."""
     login = BrokerLogin(SHA_512.mechanism_name, "broker", "secret")
-    channels = Channels(Any, SeededRng(1), 1, None, login=login)  # type: ignore[arg-type]
-    introduce: Any = channels._log_in
+    channels = Channels(cast(Net, Network(peer)), SeededRng(1), 1, None, login=login)
     assert not channels.prove_identity
-    await introduce(peer)
+    try:
+        await channels.open("peer", 1, purpose="test").connect()
+    except OSError:
+        assert peer.is_lost
+        raise
 
 
 async def test_broker_logs_in_as_its_user() -> None:
