@@ -101,9 +101,9 @@ class Logins:
 
     def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
-            users = self.plain_users.get(listener)
+            file = self.plain_users.get(listener)
             passwords = self._listeners[listener].passwords
-            return PlainExchange(check_of(passwords) if users is None else users.check)
+            return PlainExchange(check_of(passwords) if file is None else file.check)
         if mechanism == OAUTHBEARER:
             assert self._bearers is not None, "a listener has OAUTHBEARER"
             return self._bearers.begin(listener)
