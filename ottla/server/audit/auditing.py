@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.security.acls import CLUSTER_NAME, ResourceType
 from ottla.server.audit.changes import AuditedApi, Change, Exchange, failure
-from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, origin_of
+from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, is_exempt, origin_of
 from ottla.server.audit.record import SUCCESS
-from ottla.server.authentication.identity import is_broker
 from ottla.server.authorization.trace import Trace
 from ottla.wire.api_keys import ApiKey
 
@@ -111,7 +110,7 @@ def audited(handle: Handle, api: ApiKey, row: AuditedApi) -> Handle:
     """Return `handle` with its audit; the dispatcher calls the result as it would call `handle`."""
 
     async def audited_later(context: AuditedRequest, request: Any) -> Any:
-        if is_broker(context.connection):
+        if is_exempt(context.connection, api):
             return await handle(context, request)
         audit = _Audit(api, row, context, request)
         try:
@@ -123,7 +122,7 @@ def audited(handle: Handle, api: ApiKey, row: AuditedApi) -> Handle:
         return response
 
     def audited_now(context: AuditedRequest, request: Any) -> Any:
-        if is_broker(context.connection):
+        if is_exempt(context.connection, api):
             return handle(context, request)
         audit = _Audit(api, row, context, request)
         try:

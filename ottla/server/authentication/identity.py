@@ -236,14 +236,19 @@ def is_broker(connection: Connection) -> bool:
     return isinstance(identity, ProofToPeer) and identity.broker_id >= 0
 
 
+def has_proven_id(connection: Connection) -> bool:
+    """Return True if the peer has proven which broker it is: by the secret, which no client has."""
+    return isinstance(connection.identity, ProofToPeer) and is_broker(connection)
+
+
 def is_this_broker(connection: Connection, broker_id: int) -> bool:
     """Return True if the peer has proven to be a broker, and not another one than `broker_id`.
 
     A login of SCRAM does not prove which broker it is, as in Kafka.
     """
     identity = connection.identity
-    proves_id = isinstance(identity, ProofToPeer)
-    return is_broker(connection) and (not proves_id or identity.broker_id == broker_id)
+    is_another = isinstance(identity, ProofToPeer) and identity.broker_id != broker_id
+    return is_broker(connection) and not is_another
 
 
 def may_request_tokens(connection: Connection) -> bool:

@@ -1,9 +1,12 @@
 """Brokers that log in to each other with SCRAM, as those of Apache Kafka do."""
 
+import json
+import logging
 from collections.abc import Iterator
 
 import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin import scram
@@ -52,6 +55,31 @@ def test_brokers_replicate_as_their_user(cluster: Cluster) -> None:
     with Brokers(cluster.bootstrap) as admin:
         users = scram.describe_user_scram_credentials(admin)
     assert list(users) == ["broker"]
+
+
+def test_changes_of_the_user_are_audited(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A person may know its password; the work of brokers is not in the audit log."""
+    caplog.set_level(logging.INFO, logger="ottla.audit")
+    cluster.create_topic("t", replication_factor=2)
+    write(cluster)
+    caplog.clear()
+    client = AdminClient(
+        {
+            "bootstrap.servers": cluster.bootstrap_of("SASL_PLAINTEXT"),
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": MECHANISM.mechanism_name,
+            "sasl.username": "broker",
+            "sasl.password": "secret",
+        }
+    )
+    for done in client.delete_topics(["t"]).values():
+        done.result(20)
+    rows = [
+        json.loads(record.getMessage()) for record in caplog.records if record.name == "ottla.audit"
+    ]
+    assert [(row["principal"], row["api"]) for row in rows] == [("User:broker", "DELETE_TOPICS")]
 
 
 def test_password_that_was_changed_stops_the_start_of_a_broker(cluster: Cluster) -> None:
