@@ -39,8 +39,8 @@ def test_every_api_that_is_served_is_attacked() -> None:
 
 
 def test_some_malformed_frames_do_no_harm(start: Start) -> None:
-    """A few thousand cases are sent in the quick tests."""
-    assert complaints(start, 5_000, 7) == []
+    """The same in each run of the tests, with fewer cases."""
+    assert complaints(start, 30_000, 7) == []
 
 
 @pytest.mark.timeout(900)
