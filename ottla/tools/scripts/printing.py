@@ -83,11 +83,6 @@ def as_json(value: Any) -> None:
     json_line(json.dumps(value, default=str))
 
 
-def compact(value: Any) -> str:
-    """Return JSON without spaces, as Apache Kafka's tools write it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
 class _Stream(io.FileIO):
     """A file descriptor that accepts everything once its reader has gone, or its disk was full."""
 

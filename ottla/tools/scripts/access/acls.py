@@ -12,7 +12,7 @@ from ottla.client.admin.acls import (
     ResourcePattern,
 )
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.access.entries import (
+from ottla.operations.access.entries import (
     Entries,
     bindings_of,
     check_roles,
@@ -23,7 +23,7 @@ from ottla.tools.scripts.access.entries import (
     principal_of,
     row_of,
 )
-from ottla.tools.scripts.access.patterns import RESOURCE_TYPES, AclRequest
+from ottla.operations.access.patterns import RESOURCE_TYPES, AclRequest, AclRequestError
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -98,6 +98,13 @@ def rewrite(command_line: list[str]) -> list[str]:
 
 def run(options: Options) -> int:
     """Run the action of the command line."""
+    try:
+        return _run(options)
+    except AclRequestError as error:
+        raise UsageError(str(error)) from error
+
+
+def _run(options: Options) -> int:
     _check(options)
     try:
         with cluster(options) as brokers:
@@ -113,6 +120,8 @@ def run(options: Options) -> int:
         if not error.is_parse_error:
             raise
         return _fail(str(error))
+    except AclRequestError:
+        raise
     except (OttlaError, ValueError) as error:
         return _fail(str(error))
     return 0

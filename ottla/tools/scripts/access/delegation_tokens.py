@@ -11,7 +11,7 @@ from ottla.base.errors import ApiError
 from ottla.client.admin.apache import delegation_tokens as admin
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.access.tokens import hmac_of, hmac_text, principal_parts, row_of
+from ottla.operations.access.tokens import hmac_of, hmac_text, principal_parts, row_of
 from ottla.tools.scripts.exits import RejectedOption, UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec, long
 from ottla.tools.scripts.java_errors import java_exception

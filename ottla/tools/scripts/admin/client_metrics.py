@@ -1,11 +1,16 @@
 """`kafka-client-metrics` (org.apache.kafka.tools.ClientMetricsCommand, KIP-714)."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ottla.base.errors import OttlaError
-from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
+from ottla.operations.client_metrics import (
+    alter_subscription,
+    delete_subscription,
+    describe_subscription,
+    subscription_names,
+)
 from ottla.tools.scripts.exits import NoSuchFile, UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.java_errors import java_message
@@ -32,7 +37,6 @@ SPEC = Spec(
 _ACTIONS = ("alter", "delete", "describe", "list")
 _KEYS = {"interval": "interval.ms", "match": "match", "metrics": "metrics"}
 _CHANGES = ("generate-name", *_KEYS)
-_KIND = configs.ResourceType.CLIENT_METRICS
 
 
 def run(options: Options) -> int:
@@ -75,34 +79,6 @@ def on_parse_error(error: UsageError) -> int:
     return 1
 
 
-def subscription_names(brokers: Brokers) -> list[str]:
-    """Return the names of the subscriptions to metrics of clients."""
-    return [row.name for row in configs.list_config_resources(brokers, [_KIND])]
-
-
-def describe_subscription(brokers: Brokers, name: str) -> dict[str, str | None]:
-    """Return the options of a subscription, also those that have their default."""
-    entries = configs.describe_config(brokers, configs.Resource(_KIND, name))
-    return {entry.name: entry.value for entry in entries}
-
-
-def alter_subscription(brokers: Brokers, name: str, values: Mapping[str, str]) -> None:
-    """Set options of a subscription; those with an empty value get their default again."""
-    configs.alter_config(
-        brokers,
-        configs.Resource(_KIND, name),
-        assign={key: value for key, value in values.items() if value},
-        delete=[key for key, value in values.items() if not value],
-    )
-
-
-def delete_subscription(brokers: Brokers, name: str) -> None:
-    """Delete a subscription, which is one without options of its own."""
-    resource = configs.Resource(_KIND, name)
-    own = [entry.name for entry in configs.describe_config(brokers, resource) if _is_own(entry)]
-    configs.alter_config(brokers, resource, delete=own)
-
-
 def _list(brokers: Brokers, options: Options) -> None:
     names = subscription_names(brokers)
     if options.is_json:
@@ -137,7 +113,3 @@ def _describe(brokers: Brokers, options: Options) -> None:
         out(f"Client metrics configs for {name} are:")
         for key, value in values.items():
             out(f"  {key}={value}")
-
-
-def _is_own(entry: configs.ConfigEntry) -> bool:
-    return entry.source is configs.ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG

@@ -1,17 +1,15 @@
 """`kafka-transactions find-hanging` and `abort`: transactions that no coordinator ends (KIP-664)."""
 
 import time
-from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin import topics
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
+from ottla.operations.transactions import Key, partitions_on
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.java_errors import at_leader, java_message
-
-Key = tuple[str, int]
 
 
 def reason(error: ApiError, key: Key | None = None) -> str:
@@ -79,16 +77,6 @@ def _partitions(brokers: Brokers, options: Options) -> list[Key]:
                 f"Failed to describe 1 topics: {reason(ApiError(error.code))}"
             ) from None
     return partitions_on(described, node_id)
-
-
-def partitions_on(described: Iterable[topics.Topic], node_id: int | None) -> list[Key]:
-    """Return the partitions of topics that have a replica on a broker, or all without a broker."""
-    return [
-        (topic.name, row.partition)
-        for topic in described
-        for row in topic.partitions
-        if node_id is None or node_id in row.replicas
-    ]
 
 
 def abort(brokers: Brokers, options: Options) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.properties import parse_properties
-from ottla.tools.scripts.json_files import parse_json
+from ottla.operations.json_documents import parse_json
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.text_files import read_text
 

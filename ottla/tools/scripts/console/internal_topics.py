@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.client.raw.consumer import ConsumedRecord
+from ottla.operations.json_documents import compact
 from ottla.tools.scripts.logs.message_json import message_fields
-from ottla.tools.scripts.printing import compact
 from ottla.wire import group_records, txn_records
 from ottla.wire.schema import Message, decode
 

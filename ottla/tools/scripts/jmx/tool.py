@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.operations.json_documents import compact
 from ottla.tools.broker.monitoring.beans import Attributes, BeanError, BeanReader
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Options, Spec, integer
@@ -15,7 +16,6 @@ from ottla.tools.scripts.jmx.date_format import DateFormat
 from ottla.tools.scripts.jmx.reader import connect, wait_until
 from ottla.tools.scripts.printing import (
     as_json,
-    compact,
     err,
     flush_or_end,
     java_double,

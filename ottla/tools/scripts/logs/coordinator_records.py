@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ottla.base.errors import OttlaError, ProtocolError
+from ottla.operations.json_documents import compact
 from ottla.tools.scripts.logs.message_json import message_fields
-from ottla.tools.scripts.printing import compact
 from ottla.wire import consumer_group_records as consumer
 from ottla.wire import consumer_protocol as protocol
 from ottla.wire import group_records as groups

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ottla.base.errors import OttlaError
 from ottla.base.loading import load_module
+from ottla.tools.log.findings import Findings
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import Flag, Options, Spec, integer
 from ottla.tools.scripts.logs import indexes
-from ottla.tools.scripts.logs.findings import Findings
 from ottla.tools.scripts.logs.segments import Segment
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.wire.records import batch, control, records
@@ -61,11 +61,35 @@ def run(options: Options) -> int:
         for name in options["files"].split(","):
             _dump(name, options, findings)
     except OttlaError as error:
-        findings.report()
+        _report(findings)
         err(str(error))
         return 1
-    findings.report()
+    _report(findings)
     return 0
+
+
+def _report(findings: Findings) -> None:
+    """Print the damage on standard error."""
+    for name, offsets in findings.positions.items():
+        err(f"Mismatches in :{name}")
+        for indexed, last_offset in sorted(offsets.items(), reverse=True):
+            err(f"  Index offset: {indexed}, log offset: {last_offset}")
+    for name, pairs in findings.timestamps.items():
+        err(f"Found timestamp mismatch in :{name}")
+        for indexed, largest in pairs:
+            err(f"  Index timestamp: {indexed}, log timestamp: {largest}")
+    for name, pairs in findings.unordered.items():
+        err(f"Found out of order timestamp in :{name}")
+        for indexed, before in pairs:
+            err(f"  Index timestamp: {indexed}, Previously indexed timestamp: {before}")
+    for name, pairs in findings.missing.items():
+        err(f"The following indexed offsets are not found in :{name}")
+        for indexed, last_offset in pairs:
+            err(f"Indexed offset: {indexed}, found log offset: {last_offset}")
+    for name, offsets in findings.gaps.items():
+        err(f"Non-consecutive offsets in {name}")
+        for before, after in sorted(offsets.items()):
+            err(f"  {before} is followed by {after}")
 
 
 def _dump(name: str, options: Options, findings: Findings) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.tools.log.findings import Findings, TimeComparison
 from ottla.tools.scripts.flags import Options
-from ottla.tools.scripts.logs.findings import Findings, TimeComparison
 from ottla.tools.scripts.logs.segments import Segment
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.text_files import is_number

@@ -2,13 +2,14 @@
 
 from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin.records import delete_records
+from ottla.operations.json_documents import offsets_of
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
 from ottla.tools.scripts.java_errors import at_leader, java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.json_files import read_offsets
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
+from ottla.tools.text_files import read_json
 
 SPEC = Spec(
     "This tool helps to delete records of the given partitions down to the specified offset.",
@@ -29,7 +30,7 @@ def run(options: Options) -> int:
     options.require("bootstrap-server", "offset-json-file")
     try:
         with cluster(options) as brokers:
-            offsets = read_offsets(options["offset-json-file"])
+            offsets = offsets_of(read_json(options["offset-json-file"]))
             if not options.is_json:
                 out("Executing records delete operation")
             results: dict[tuple[str, int], int | str] = {}

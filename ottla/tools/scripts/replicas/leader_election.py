@@ -2,6 +2,7 @@
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin.replicas import ElectionType, try_elections
+from ottla.operations.json_documents import partition_of, rows_of
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -14,9 +15,9 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
+from ottla.tools.text_files import read_json
 
 SPEC = Spec(
     "This tool attempts to elect a new leader for a set of topic partitions. The type of elections "

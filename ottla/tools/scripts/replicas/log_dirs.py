@@ -7,11 +7,12 @@ from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.replicas import LogDirectory, list_log_dirs
 from ottla.client.brokers import Brokers
 from ottla.cluster.jvm_order import java_string_hash
+from ottla.operations.json_documents import compact
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec, integer
 from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.java_order import hash_order, partition_hash
-from ottla.tools.scripts.printing import as_json, compact, err, out
+from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.session import cluster
 
 SPEC = Spec(

@@ -14,6 +14,11 @@ from ottla.client.admin.apache import quorum
 from ottla.client.admin.apache.quorum import Quorum, QuorumReplica
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.errors import Unsupported
+from ottla.tools.cluster.controller_files import (
+    ControllerFile,
+    parse_directory_id,
+    read_controller,
+)
 from ottla.tools.scripts.argparse4j import require, require_one
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -26,11 +31,6 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.replicas.controller_files import (
-    ControllerFile,
-    parse_directory_id,
-    read_controller,
-)
 from ottla.tools.scripts.session import client_settings, cluster
 from ottla.tools.scripts.subcommands import action_of, first_as_option, print_table
 

@@ -5,6 +5,7 @@ Apache Kafka 3.0 replaced it with kafka-leader-election.
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.replicas import try_elections
+from ottla.operations.json_documents import partition_of, rows_of
 from ottla.tools.scripts.exits import UsageError
 from ottla.tools.scripts.flags import (
     BOOTSTRAP,
@@ -17,7 +18,6 @@ from ottla.tools.scripts.flags import (
     split_output,
 )
 from ottla.tools.scripts.java_errors import java_exception
-from ottla.tools.scripts.json_files import partition_of, read_json, rows_of
 from ottla.tools.scripts.printing import as_json, err, out
 from ottla.tools.scripts.replicas.leader_election import (
     Results,
@@ -26,6 +26,7 @@ from ottla.tools.scripts.replicas.leader_election import (
     text_of,
 )
 from ottla.tools.scripts.session import cluster
+from ottla.tools.text_files import read_json
 
 SPEC = Spec(
     "This tool causes leadership for each partition to be transferred back to the 'preferred "

@@ -4,14 +4,32 @@
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.cluster import describe_cluster
-from ottla.client.admin.moves import throttles
-from ottla.client.admin.moves.spreading import spread
 from ottla.client.admin.replicas import list_partition_reassignments, try_reassignments
 from ottla.client.brokers import Brokers
+from ottla.operations.moves import directories as log_dir_moves
+from ottla.operations.moves import throttles
+from ottla.operations.moves.directories import Directories, Replica, find_directories
+from ottla.operations.moves.plans import (
+    Assignment,
+    Targets,
+    check_plan,
+    listed,
+    parse_plan,
+    parse_topics,
+    plan_text,
+    text_of,
+)
+from ottla.operations.moves.replicas import (
+    limited,
+    replicas_of,
+    replicas_of_topics,
+    states,
+)
+from ottla.operations.moves.spreading import spread
 from ottla.tools.scripts.admin.java_split import java_split
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import (
@@ -27,25 +45,8 @@ from ottla.tools.scripts.flags import (
 )
 from ottla.tools.scripts.java_errors import java_exception
 from ottla.tools.scripts.printing import as_json, err, out
-from ottla.tools.scripts.replicas import log_dir_moves
-from ottla.tools.scripts.replicas.log_dir_moves import Replica, find_directories
-from ottla.tools.scripts.replicas.moving import (
-    limited,
-    replicas_of,
-    replicas_of_topics,
-    states,
-)
-from ottla.tools.scripts.replicas.reassignment_plan import (
-    Assignment,
-    Targets,
-    check_plan,
-    listed,
-    plan_text,
-    read_plan,
-    read_topics,
-    text_of,
-)
 from ottla.tools.scripts.session import cluster
+from ottla.tools.text_files import read_json
 
 SPEC = Spec(
     "This tool helps to move topic partitions between replicas.",
@@ -167,7 +168,8 @@ def _generate(brokers: Brokers, options: Options) -> None:
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     if twice:
         raise ConfigError(f"Broker list contains duplicate entries: {twice}")
-    names = read_topics(options["topics-to-move-json-file"])
+    path = options["topics-to-move-json-file"]
+    names = parse_topics(read_json(path), path)
     uses_racks = "disable-rack-aware" not in options
     racks = {
         broker.node_id: broker.rack if uses_racks else None
@@ -202,7 +204,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
     # Read first: a wrong number must not start moves.
     limit, moves_limit = options["throttle"], options["replica-alter-log-dirs-throttle"]
     timeout_ms = options["timeout"]
-    plan, targets = read_plan(options["reassignment-json-file"])
+    plan, targets = parse_plan(read_json(options["reassignment-json-file"]))
     check_plan(plan)
     moves = list_partition_reassignments(brokers)
     if moves and "additional" not in options:
@@ -243,7 +245,7 @@ def _execute(brokers: Brokers, options: Options) -> None:
 
 
 def _verify(brokers: Brokers, options: Options) -> None:
-    plan, targets = read_plan(options["reassignment-json-file"])
+    plan, targets = parse_plan(read_json(options["reassignment-json-file"]))
     moves = list_partition_reassignments(brokers)
     out("Status of partition reassignment:")
     for key, replicas in states(brokers, plan, moves).items():
@@ -257,14 +259,26 @@ def _verify(brokers: Brokers, options: Options) -> None:
                 f"{_ids(replicas)} rather than {_ids(plan[key])}."
             )
     directories = find_directories(brokers, _live(brokers, targets))
-    is_busy = log_dir_moves.report(targets, directories)
+    is_busy = _report(targets, directories)
     if not moves and not is_busy and "preserve-throttles" not in options:
         _clear(brokers, plan)
 
 
+def _report(targets: Targets, directories: Mapping[Replica, Directories]) -> bool:
+    """Print the state of each move between directories; return True if one is under way."""
+    found = {replica: directories.get(replica, Directories()) for replica in sorted(targets)}
+    out(
+        "\n".join(
+            log_dir_moves.sentence(replica, targets[replica], state)
+            for replica, state in found.items()
+        )
+    )
+    return any(state.is_moving for state in found.values())
+
+
 def _cancel(brokers: Brokers, options: Options) -> None:
     timeout_ms = options["timeout"]
-    plan, targets = read_plan(options["reassignment-json-file"])
+    plan, targets = parse_plan(read_json(options["reassignment-json-file"]))
     moves = list_partition_reassignments(brokers)
     active = [key for key in plan if key in moves]
     if active:

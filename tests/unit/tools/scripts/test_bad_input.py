@@ -11,8 +11,7 @@ from ottla.tools.scripts import entry
 from ottla.tools.scripts.console.formatter import DefaultFormatter
 from ottla.tools.scripts.console.java_lines import java_lines
 from ottla.tools.scripts.console.line_reader import LineError, LineReader
-from ottla.tools.scripts.json_files import read_json
-from ottla.tools.text_files import read_text
+from ottla.tools.text_files import read_json, read_text
 from ottla.tools.zookeeper import shell
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.operations.access.tokens import hmac_of
 from ottla.tools.scripts import entry
-from ottla.tools.scripts.access.tokens import hmac_of
 from ottla.wire.messages import create_delegation_token as creating
 from ottla.wire.messages import describe_delegation_token as describing
 from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenResponse

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin import configs
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
-
-Key = tuple[str, int]
+from ottla.operations.moves.plans import TopicPartition as Key
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -71,6 +71,12 @@ def limits_of(
             for topic, (leaders, followers) in topics.items()
         },
     )
+
+
+def check_rate(bytes_per_second: int) -> None:
+    """Raise ConfigError unless a limit is a positive number."""
+    if bytes_per_second < 1:
+        raise ConfigError(f"{bytes_per_second} is not a throttle: use at least 1 byte per second")
 
 
 def set_rates(brokers: Brokers, node_ids: Iterable[int], bytes_per_second: int) -> None:

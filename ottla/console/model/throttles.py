@@ -4,34 +4,19 @@ from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
-from ottla.client.admin.moves.throttles import (
+from ottla.client.brokers import Brokers
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.metadata import read_metadata
+from ottla.console.model.requests.options import read_topic_options
+from ottla.operations.moves.throttles import (
     FOLLOWER_RATE,
     LEADER_RATE,
     RATES,
     REPLICAS,
+    check_rate,
     clear,
     set_rates,
-    throttle,
 )
-from ottla.client.admin.replicas import list_partition_reassignments
-from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key, read_metadata
-from ottla.console.model.requests.options import read_topic_options
-
-
-def limit(
-    connection: ClusterConnection,
-    targets: Mapping[Key, tuple[int, ...]],
-    current: Mapping[Key, tuple[int, ...]],
-    bytes_per_s: int,
-) -> None:
-    """Limit the traffic of new replicas on all brokers concerned that run."""
-    _check(bytes_per_s)
-    live = read_metadata(connection).nodes
-    with connection.brokers() as brokers:
-        moves = list_partition_reassignments(brokers)
-        throttle(brokers, targets, current, moves, bytes_per_s, live=live)
 
 
 def read(connection: ClusterConnection) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:
@@ -54,7 +39,7 @@ def read(connection: ClusterConnection) -> tuple[dict[int, int], dict[int, int],
 
 def change(connection: ClusterConnection, bytes_per_s: int) -> list[int]:
     """Change the rate of all brokers that have one; return their ids."""
-    _check(bytes_per_s)
+    check_rate(bytes_per_s)
     leader, follower, _ = read(connection)
     nodes = sorted({*leader, *follower})
     if not nodes:
@@ -84,8 +69,3 @@ def _rates(brokers: Brokers, node: int) -> dict[str, int]:
 
 def _is_set(options: Mapping[str, str]) -> bool:
     return any(options.get(name) for name in REPLICAS)
-
-
-def _check(bytes_per_s: int) -> None:
-    if bytes_per_s < 1:
-        raise ConfigError(f"{bytes_per_s} is not a throttle: use at least 1 byte per second")

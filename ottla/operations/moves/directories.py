@@ -9,7 +9,6 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.admin.replicas import list_log_dirs
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.printing import out
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -94,18 +93,6 @@ def ways_back(
         for replica, state in present.items()
         if state.current is not None and state.future is not None
     }
-
-
-def report(targets: Mapping[Replica, str], directories: Mapping[Replica, Directories]) -> bool:
-    """Print the state of each move; return True if one is under way."""
-    lines = []
-    is_busy = False
-    for replica in sorted(targets):
-        state = directories.get(replica, Directories())
-        lines.append(sentence(replica, targets[replica], state))
-        is_busy |= state.is_moving
-    out("\n".join(lines))
-    return is_busy
 
 
 def sentence(replica: Replica, target: str, state: Directories) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from ottla.base.replicas.placement import place_replicas
-
-Key = tuple[str, int]
-Assignment = dict[Key, tuple[int, ...]]
+from ottla.operations.moves.plans import Assignment, TopicPartition
 
 
-def spread(current: Mapping[Key, tuple[int, ...]], racks: Mapping[int, str | None]) -> Assignment:
+def spread(
+    current: Mapping[TopicPartition, tuple[int, ...]], racks: Mapping[int, str | None]
+) -> Assignment:
     """Return an assignment of whole topics to brokers, given with their racks. Pure.
 
     Each partition keeps its number of replicas. A topic continues at the broker after the last

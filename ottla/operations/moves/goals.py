@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.moves.spreading import spread as spread_topics
-
-Key = tuple[str, int]
-Assignment = dict[Key, tuple[int, ...]]
+from ottla.operations.moves.plans import Assignment
+from ottla.operations.moves.plans import TopicPartition as Key
+from ottla.operations.moves.spreading import spread as spread_topics
 
 
 @dataclass(frozen=True, slots=True)

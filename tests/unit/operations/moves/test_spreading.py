@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.moves.spreading import spread
+from ottla.operations.moves.spreading import spread
 
 _BROKERS = {1: None, 2: None, 3: None}
 

@@ -1,22 +1,19 @@
-"""JSON files that Apache Kafka's tools read: partitions with offsets, replicas or nothing else."""
+"""The JSON of Apache Kafka's tools: partitions with offsets, replicas or nothing else."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.tools.text_files import read_text
 
 _KINDS = {32: "int32", 64: "int64"}
 _SHOWN = 200
 
 
-def read_json(path: str, name: str = "version") -> dict[str, Any]:
-    """Return the object of a JSON file in version 1; ConfigError if it is none, or unreadable."""
-    try:
-        text = read_text(path)
-    except OSError:
-        raise ConfigError(f"Unable to read file {path}") from None
+def parse_document(text: str, name: str = "version") -> dict[str, Any]:
+    """Return the object of a JSON text in version 1, which the field `name` has; ConfigError if it
+    is none.
+    """
     content = parse_json(text)
     if not isinstance(content, dict):
         raise ConfigError(f"Expected JSON object, received {text.strip()}")
@@ -51,11 +48,10 @@ def partition_of(row: Any) -> tuple[str, int]:
     return row["topic"], number_of(row, "partition", 32)
 
 
-def read_offsets(path: str) -> dict[tuple[str, int], int]:
-    """Return the offsets by partition of a file for kafka-delete-records; ConfigError if it is
+def offsets_of(content: Mapping[str, Any]) -> dict[tuple[str, int], int]:
+    """Return the offsets by partition of a document for kafka-delete-records; ConfigError if it is
     none.
     """
-    content = read_json(path)
     if "partitions" not in content:
         raise ConfigError("Missing partitions field")
     offsets: dict[tuple[str, int], int] = {}
@@ -85,6 +81,11 @@ def is_number(value: Any, bits: int) -> bool:
     """Return True if a JSON value is a signed whole number of this many bits; true is none."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return is_whole and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+def compact(value: Any) -> str:
+    """Return JSON without spaces, as Apache Kafka's tools write it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
-from ottla.tools.scripts.access.entries import principal_of
+from ottla.operations.access.entries import principal_of
 
 _NO_DIGIT = re.compile(r"[^A-Za-z0-9+/]")
 # Java's bytes have a sign.

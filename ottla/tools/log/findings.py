@@ -1,7 +1,4 @@
-"""The damage that `kafka-dump-log` finds in indexes and segments, reported after all files.
-
-`ottla log dump` compares indexes with their segments by the same code.
-"""
+"""The differences between indexes and their segments, for `ottla log dump` and `kafka-dump-log`."""
 
 import itertools
 from bisect import bisect_left
@@ -9,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ottla.tools.scripts.printing import err
 from ottla.wire.records import records
 
 # A batch in a segment, with `position`, `header` and `data`.
@@ -46,29 +42,6 @@ class Findings:
         last_offset = segment.batch_at(position).header.last_offset
         if last_offset != offset:
             self.positions[name][offset] = last_offset
-
-    def report(self) -> None:
-        """Print them on standard error."""
-        for name, offsets in self.positions.items():
-            err(f"Mismatches in :{name}")
-            for indexed, last_offset in sorted(offsets.items(), reverse=True):
-                err(f"  Index offset: {indexed}, log offset: {last_offset}")
-        for name, pairs in self.timestamps.items():
-            err(f"Found timestamp mismatch in :{name}")
-            for indexed, largest in pairs:
-                err(f"  Index timestamp: {indexed}, log timestamp: {largest}")
-        for name, pairs in self.unordered.items():
-            err(f"Found out of order timestamp in :{name}")
-            for indexed, before in pairs:
-                err(f"  Index timestamp: {indexed}, Previously indexed timestamp: {before}")
-        for name, pairs in self.missing.items():
-            err(f"The following indexed offsets are not found in :{name}")
-            for indexed, last_offset in pairs:
-                err(f"Indexed offset: {indexed}, found log offset: {last_offset}")
-        for name, offsets in self.gaps.items():
-            err(f"Non-consecutive offsets in {name}")
-            for before, after in sorted(offsets.items()):
-                err(f"  {before} is followed by {after}")
 
 
 class TimeComparison:

@@ -1,4 +1,4 @@
-"""The access control entries that a command line adds or removes."""
+"""The access control entries that a request adds or removes."""
 
 from collections.abc import Iterable
 
@@ -13,8 +13,7 @@ from ottla.client.admin.acls import (
     ResourceType,
 )
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.access.patterns import CLUSTER, AclRequest, patterns_of
-from ottla.tools.scripts.exits import UsageError
+from ottla.operations.access.patterns import CLUSTER, AclRequest, AclRequestError, patterns_of
 
 _O = AclOperation
 # As AclEntry.supportedOperations of Apache Kafka.
@@ -40,7 +39,7 @@ Entries = dict[ResourcePattern, list[AccessControlEntry]]
 def entries_of(request: AclRequest) -> Entries:
     """Return the entries by resource; without principals, each resource has an empty list.
 
-    Raises ValueError for a principal without a type, UsageError for other mistakes.
+    Raises ValueError for a principal without a type, AclRequestError for other mistakes.
     """
     entries: Entries = {}
     if not request.is_for_producer and not request.is_for_consumer:
@@ -61,31 +60,31 @@ def entries_of(request: AclRequest) -> Entries:
 def entries_to_add(request: AclRequest) -> Entries:
     """Return the entries by resource; raises as `entries_of`, and if no principal is named."""
     if request.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise UsageError(
+        raise AclRequestError(
             f"A '--resource-pattern-type' value of '{request.pattern_type.name}' is not valid when "
             "adding acls."
         )
     entries = entries_of(request)
     if not all(entries.values()):
-        raise UsageError(
+        raise AclRequestError(
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
     return entries
 
 
 def check_roles(request: AclRequest) -> None:
-    """Raise UsageError if --producer, --consumer or --idempotent lacks what it needs."""
+    """Raise AclRequestError if --producer, --consumer or --idempotent lacks what it needs."""
     kinds = {resource_type for resource_type, _ in request.resources}
     if request.is_for_producer and ResourceType.TOPIC not in kinds:
-        raise UsageError("With --producer you must specify a --topic")
+        raise AclRequestError("With --producer you must specify a --topic")
     if request.is_idempotent and not request.is_for_producer:
-        raise UsageError("The --idempotent option is only available if --producer is set")
+        raise AclRequestError("The --idempotent option is only available if --producer is set")
     if not request.is_for_consumer:
         return
     has_others = request.is_for_cluster or ResourceType.TRANSACTIONAL_ID in kinds
     is_complete = {ResourceType.TOPIC, ResourceType.GROUP} <= kinds
     if not is_complete or (has_others and not request.is_for_producer):
-        raise UsageError(
+        raise AclRequestError(
             "With --consumer you must specify a --topic and a --group and no --cluster or "
             "--transactional-id option should be specified."
         )
@@ -134,7 +133,7 @@ def row_of(binding: AclBinding) -> dict[str, str | None]:
 def _patterns(request: AclRequest) -> list[ResourcePattern]:
     patterns = patterns_of(request)
     if not patterns:
-        raise UsageError(
+        raise AclRequestError(
             "You must provide at least one resource: --topic <topic> or --cluster or --group "
             "<group> or --delegation-token <Delegation Token ID>"
         )
@@ -195,6 +194,6 @@ def _check_operations(entries: Entries) -> None:
         valid = (*_SUPPORTED.get(pattern.resource_type, ()), _O.ALL)
         if any(entry.operation not in valid for entry in listed):
             names = ", ".join(operation.name for operation in valid)
-            raise UsageError(
+            raise AclRequestError(
                 f"ResourceType {pattern.resource_type.name} only supports operations [{names}]"
             )

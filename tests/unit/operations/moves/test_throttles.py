@@ -1,7 +1,7 @@
 """The brokers and replicas that a limit of traffic concerns."""
 
-from ottla.client.admin.moves.throttles import Limits, limits_of
 from ottla.client.admin.replicas import Reassignment
+from ottla.operations.moves.throttles import Limits, limits_of
 
 
 def test_old_replicas_send_and_new_ones_receive() -> None:

@@ -1,12 +1,11 @@
-"""Plans of `kafka-reassign-partitions`: their JSON, checks, and a proposal for new brokers."""
+"""Plans of moves: the JSON of kafka-reassign-partitions, and its checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.tools.scripts.json_files import is_number, partition_of, read_json, rows_of
-from ottla.tools.scripts.printing import compact
-from ottla.tools.scripts.replicas.log_dir_moves import Directories, Replica
+from ottla.operations.json_documents import compact, is_number, partition_of, rows_of
+from ottla.operations.moves.directories import Directories, Replica
 
 TopicPartition = tuple[str, int]
 Assignment = dict[TopicPartition, tuple[int, ...]]
@@ -19,12 +18,12 @@ def text_of(key: TopicPartition) -> str:
     return f"{key[0]}-{key[1]}"
 
 
-def read_plan(path: str) -> tuple[Assignment, Targets]:
-    """Return the replicas by partition of a reassignment file, and the directories it names."""
+def parse_plan(content: Mapping[str, Any]) -> tuple[Assignment, Targets]:
+    """Return the replicas by partition of a reassignment, and the directories that it names."""
     plan: Assignment = {}
     targets: Targets = {}
     twice: list[TopicPartition] = []
-    for row in rows_of(read_json(path), "partitions"):
+    for row in rows_of(content, "partitions"):
         key = partition_of(row)
         replicas, directories = _replicas(row, key)
         if key in plan:
@@ -64,10 +63,10 @@ def check_plan(plan: Mapping[TopicPartition, Sequence[int]]) -> None:
         )
 
 
-def read_topics(path: str) -> list[str]:
-    """Return the topics of a topics-to-move file."""
+def parse_topics(content: Mapping[str, Any], path: str) -> list[str]:
+    """Return the topics of a topics-to-move file, whose path errors name."""
     names = []
-    for row in rows_of(read_json(path), "topics"):
+    for row in rows_of(content, "topics"):
         if not isinstance(row, dict) or not isinstance(row.get("topic"), str):
             raise ConfigError(f'{path}: every element of "topics" needs a field "topic"')
         names.append(row["topic"])

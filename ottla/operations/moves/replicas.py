@@ -1,6 +1,4 @@
-"""Moves of partitions between brokers, as `kafka-reassign-partitions` and `ottla cluster move` make
-them.
-"""
+"""The replicas of the partitions of a plan, and the brokers that its limits concern."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +7,7 @@ from ottla.client.admin import topics
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.replicas.reassignment_plan import Assignment, TopicPartition, listed
+from ottla.operations.moves.plans import Assignment, TopicPartition, listed
 
 
 def replicas_of_topics(brokers: Brokers, names: Iterable[str]) -> Assignment:

@@ -1,4 +1,4 @@
-"""The resources, principals and operations that a command line about ACLs names."""
+"""The resources, principals and operations that a request about ACLs names."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,13 @@ RESOURCE_TYPES = {
 }
 
 
+class AclRequestError(ValueError):
+    """The parts of a request contradict each other, or one is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class AclRequest:
-    """What a command line names, as it was typed; operations have Kafka's names without
-    underscores.
-    """
+    """The names as they were typed; operations have Kafka's names without underscores."""
 
     resources: tuple[tuple[ResourceType, str], ...] = ()
     pattern_type: PatternType = PatternType.LITERAL

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ConfigError
-from ottla.console.model.placement import goals
-from ottla.console.model.placement.goals import Assignment, Layout
+from ottla.operations.moves import goals
+from ottla.operations.moves.goals import Assignment, Layout
 
 _RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
 
