@@ -7,6 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import OttlaError
+from ottla.storage.files.formats import (
+    OFFSET_ENTRY,
+    SNAPSHOT_CRC_START,
+    SNAPSHOT_ENTRY,
+    SNAPSHOT_HEADER,
+    SNAPSHOT_VERSION,
+    TIME_ENTRY,
+    TRANSACTION_ENTRY,
+    whole_entries,
+)
 from ottla.tools.log.findings import Findings, TimeComparison
 from ottla.tools.text_files import is_number
 from ottla.wire.records import batch
@@ -14,21 +24,10 @@ from ottla_scripts.flags import Options
 from ottla_scripts.logs.segments import Segment
 from ottla_scripts.printing import as_json, err, out
 
-_OFFSET = struct.Struct(">ii")
-_TIME = struct.Struct(">qi")
-_TRANSACTION = struct.Struct(">hqqqq")
-# Version, checksum, number of producers.
-_SNAPSHOT_HEAD = struct.Struct(">hIi")
-_SNAPSHOT_VERSION = 1
-# The checksum covers what follows it.
-_CRC_START = 6
-# Id, epoch, last sequence and offset, offset delta, timestamp, coordinator epoch, transaction.
-_PRODUCER = struct.Struct(">qhiqiqiq")
-
 
 def dump_index(path: Path, options: Options, findings: Findings) -> None:
     """Print an offset index, and compare it with its segment."""
-    base, rows = base_offset_of(path), _rows(path, _OFFSET)
+    base, rows = base_offset_of(path), whole_entries(OFFSET_ENTRY, path.read_bytes())
     if options.is_json:
         as_json([{"offset": base + relative, "position": at} for relative, at in _used(rows, 0)])
         return
@@ -47,7 +46,7 @@ def dump_index(path: Path, options: Options, findings: Findings) -> None:
 
 def dump_time_index(path: Path, options: Options, findings: Findings) -> None:
     """Print a time index, and compare it with its segment."""
-    base, rows = base_offset_of(path), _rows(path, _TIME)
+    base, rows = base_offset_of(path), whole_entries(TIME_ENTRY, path.read_bytes())
     if options.is_json:
         entries = _used(rows, 1)
         as_json(
@@ -68,7 +67,7 @@ def dump_time_index(path: Path, options: Options, findings: Findings) -> None:
 def dump_transactions(path: Path, options: Options, findings: Findings) -> None:
     """Print the aborted transactions of a segment."""
     names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    rows = list(_TRANSACTION.iter_unpack(_whole(path.read_bytes(), _TRANSACTION)))
+    rows = whole_entries(TRANSACTION_ENTRY, path.read_bytes())
     if options.is_json:
         as_json([dict(zip(names, row, strict=True)) for row in rows])
         return
@@ -98,23 +97,23 @@ def dump_snapshot(path: Path, options: Options, findings: Findings) -> None:
 
 def _producers(data: bytes) -> Sequence[tuple[Any, ...]]:
     """Return the entries of a snapshot, or none, with Apache Kafka's sentence, if it is damaged."""
-    rest = data[_SNAPSHOT_HEAD.size :]
+    rest = data[SNAPSHOT_HEADER.size :]
     version = int.from_bytes(data[:2], signed=True)
-    if len(data) >= 2 and version != _SNAPSHOT_VERSION:
+    if len(data) >= 2 and version != SNAPSHOT_VERSION:
         reason = f"Snapshot contained an unknown file version {version}"
         err(f"Snapshot failed schema validation: {reason}")
         return []
-    _, crc, count = _SNAPSHOT_HEAD.unpack_from(data.ljust(_SNAPSHOT_HEAD.size, b"\0"))
-    if len(data) < _SNAPSHOT_HEAD.size or not 0 <= count * _PRODUCER.size <= len(rest):
+    _, crc, count = SNAPSHOT_HEADER.unpack_from(data.ljust(SNAPSHOT_HEADER.size, b"\0"))
+    if len(data) < SNAPSHOT_HEADER.size or not 0 <= count * SNAPSHOT_ENTRY.size <= len(rest):
         err("Snapshot failed schema validation: null")
         return []
-    computed = batch.crc32c(data[_CRC_START:])
+    computed = batch.crc32c(data[SNAPSHOT_CRC_START:])
     if computed != crc:
         err(
             f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
         )
         return []
-    return list(_PRODUCER.iter_unpack(rest[: count * _PRODUCER.size]))
+    return whole_entries(SNAPSHOT_ENTRY, rest[: count * SNAPSHOT_ENTRY.size])
 
 
 def base_offset_of(path: Path) -> int:
@@ -123,10 +122,6 @@ def base_offset_of(path: Path) -> int:
     if not is_number(number, 64):
         raise OttlaError(f'For input string: "{number}"')
     return int(number)
-
-
-def _rows(path: Path, entry: struct.Struct) -> Sequence[tuple[Any, ...]]:
-    return list(entry.iter_unpack(_whole(path.read_bytes(), entry)))
 
 
 def _used(rows: Sequence[tuple[Any, ...]], column: int) -> Iterator[tuple[Any, ...]]:
@@ -142,10 +137,6 @@ def _used(rows: Sequence[tuple[Any, ...]], column: int) -> Iterator[tuple[Any, .
     )
 
 
-def _whole(data: bytes, entry: struct.Struct) -> bytes:
-    return data[: len(data) // entry.size * entry.size]
-
-
 def _check_offset_index(path: Path, base: int, rows: Sequence[tuple[Any, ...]]) -> None:
     last_offset = base + rows[-1][0]
     if last_offset < base:
@@ -153,7 +144,7 @@ def _check_offset_index(path: Path, base: int, rows: Sequence[tuple[Any, ...]]) 
             f"Corrupt index found, index file {path.absolute()} has non-zero size but the last "
             f"offset is {last_offset} which is less than the base offset {base}"
         )
-    _check_size(path, _OFFSET, "Index")
+    _check_size(path, OFFSET_ENTRY, "Index")
 
 
 def _check_time_index(path: Path, base: int, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -168,7 +159,7 @@ def _check_time_index(path: Path, base: int, rows: Sequence[tuple[Any, ...]]) ->
             f"{start} the last offset is {base + rows[-1][1]} which is less than the first offset "
             f"{base}"
         )
-    _check_size(path, _TIME, "Time index")
+    _check_size(path, TIME_ENTRY, "Time index")
 
 
 def _check_size(path: Path, entry: struct.Struct, kind: str) -> None:
