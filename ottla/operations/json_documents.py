@@ -48,6 +48,14 @@ def partition_of(row: Any) -> tuple[str, int]:
     return row["topic"], number_of(row, "partition", 32)
 
 
+def partitions_of(
+    content: Mapping[str, Any],
+) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Return the partitions of a document, and those of them that it repeats."""
+    keys = [partition_of(row) for row in rows_of(content, "partitions")]
+    return keys, sorted({key for key in keys if keys.count(key) > 1})
+
+
 def offsets_of(content: Mapping[str, Any]) -> dict[tuple[str, int], int]:
     """Return the offsets by partition of a document for kafka-delete-records; ConfigError if it is
     none.

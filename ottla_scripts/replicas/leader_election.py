@@ -2,7 +2,8 @@
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin.replicas import ElectionType, try_elections
-from ottla.operations.json_documents import partition_of, rows_of
+from ottla.operations.json_documents import partitions_of
+from ottla.operations.moves.plans import TopicPartition, listed, text_of
 from ottla.tools.text_files import read_json
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import (
@@ -41,7 +42,6 @@ SPEC = Spec(
 )
 _FORBIDDEN = "Not authorized to perform leader election"
 _SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
-TopicPartition = tuple[str, int]
 Results = dict[TopicPartition, ApiError | None]
 
 
@@ -96,11 +96,11 @@ def _check(options: Options) -> tuple[ElectionType, list[TopicPartition] | None]
     content = read_json(options["path-to-json-file"])
     if "partitions" not in content:
         raise ConfigError('Replica election data is missing "partitions" field')
-    keys = [partition_of(row) for row in rows_of(content, "partitions")]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
+    keys, twice = partitions_of(content)
     if twice:
-        listed = ", ".join(f"{topic}-{partition}" for topic, partition in twice)
-        raise ConfigError(f"Replica election data contains duplicate partitions: [{listed}]")
+        raise ConfigError(
+            f"Replica election data contains duplicate partitions: [{listed(twice, ', ')}]"
+        )
     return kind, keys
 
 
@@ -117,8 +117,8 @@ def _print(options: Options, kind: ElectionType, results: Results) -> int:
         )
         return 1 if failed else 0
     if done:
-        listed = ", ".join(map(text_of, done))
-        out(f"Successfully completed leader election ({word}) for partitions {listed}")
+        names = ", ".join(map(text_of, done))
+        out(f"Successfully completed leader election ({word}) for partitions {names}")
     if needless:
         out(f"Valid replica already elected for partitions {', '.join(map(text_of, needless))}")
     for key, error in failed.items():
@@ -142,8 +142,3 @@ def divided(
     for key in needless:
         del failed[key]
     return done, needless, failed
-
-
-def text_of(key: TopicPartition) -> str:
-    """Return a partition as Apache Kafka prints it."""
-    return f"{key[0]}-{key[1]}"

@@ -5,7 +5,8 @@ Apache Kafka 3.0 replaced it with kafka-leader-election.
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.replicas import try_elections
-from ottla.operations.json_documents import partition_of, rows_of
+from ottla.operations.json_documents import partitions_of
+from ottla.operations.moves.plans import TopicPartition, listed, text_of
 from ottla.tools.text_files import read_json
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import (
@@ -20,12 +21,7 @@ from ottla_scripts.flags import (
 )
 from ottla_scripts.java_errors import java_exception
 from ottla_scripts.printing import as_json, err, out
-from ottla_scripts.replicas.leader_election import (
-    Results,
-    TopicPartition,
-    divided,
-    text_of,
-)
+from ottla_scripts.replicas.leader_election import Results, divided
 from ottla_scripts.session import cluster
 
 SPEC = Spec(
@@ -83,12 +79,10 @@ def _read(path: str) -> list[TopicPartition]:
     content = read_json(path)
     if "partitions" not in content:
         raise ConfigError("Preferred replica election data is empty")
-    keys = [partition_of(row) for row in rows_of(content, "partitions")]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
+    keys, twice = partitions_of(content)
     if twice:
-        listed = ",".join(map(text_of, twice))
         raise ConfigError(
-            f"Preferred replica election data contains duplicate partitions: {listed}"
+            f"Preferred replica election data contains duplicate partitions: {listed(twice)}"
         )
     return keys
 
@@ -96,15 +90,15 @@ def _read(path: str) -> list[TopicPartition]:
 def _print(options: Options, results: Results) -> int:
     done, needless, failed = divided(results)
     if options.is_json:
-        names = {text_of(key): str(error) for key, error in failed.items()}
-        as_json({"elected": done, "not_needed": needless, "failed": names})
+        errors = {text_of(key): str(error) for key, error in failed.items()}
+        as_json({"elected": done, "not_needed": needless, "failed": errors})
         return 1 if failed else 0
-    listed = ", ".join(map(text_of, done))
+    names = ", ".join(map(text_of, done))
     if done:
-        out(f"Successfully completed preferred leader election for partitions {listed}")
+        out(f"Successfully completed preferred leader election for partitions {names}")
     if needless:
         # Apache Kafka's tool has this mistake: it lists the elected partitions here, too.
-        out(f"Preferred replica already elected for partitions {listed}")
+        out(f"Preferred replica already elected for partitions {names}")
     for key, error in failed.items():
         out(
             f"Error completing preferred leader election for partition: {text_of(key)}: "
