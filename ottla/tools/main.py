@@ -170,6 +170,13 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "expire": "Delete a token, or let it expire.",
         },
     ),
+    "security": (
+        "Create certificates for development, and set passwords of users.",
+        {
+            "certificates": "Create an authority and certificates.",
+            "user": "Set the password of a user, or list users.",
+        },
+    ),
     "transaction": (
         "Show transactions, and abort them.",
         {
@@ -254,6 +261,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "quota": _noun("quota"),
             "acl": _noun("acl"),
             "token": _noun("token"),
+            "security": _noun("security"),
             "metrics": _noun("metrics"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
