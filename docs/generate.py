@@ -10,15 +10,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import ottla
 from docs import compatibility
 from ottla.base.options import Option, OptionType, Table
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
 from ottla.server.transport.apis import ROWS
-from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
 from ottla.wire.api_keys import APIS
+from ottla_scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS_FOLDER = ROOT / "ottla_scripts"
 NOTE = "<!-- Written by `make fix` (docs/generate.py) from the code: change the code, not this page. -->"
 NOT_DONE = "Not done:"
 
@@ -156,10 +158,14 @@ def gaps_page() -> str:
     names = {api.stem: api.name for api in APIS.values()}
     handlers = []
     others: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "ottla").rglob("*.py")):
-        package, _, module = path.relative_to(ROOT / "ottla").as_posix().partition("/")
+    for path in (*sorted((ROOT / "ottla").rglob("*.py")), *sorted(SCRIPTS_FOLDER.rglob("*.py"))):
+        folder, _, module = path.relative_to(ROOT).as_posix().partition("/")
+        package = folder
+        if folder == "ottla":
+            package, _, module = module.partition("/")
+            folder, package = f"{folder}/{package}", f"{folder}.{package}"
         for gap in _gaps(path):
-            link = f"../ottla/{package}/{module}"
+            link = f"../{folder}/{module}"
             if module.startswith("handlers/"):
                 handlers.append(f"* [{names[path.stem]}]({link}): {gap}")
             else:
@@ -185,7 +191,7 @@ def gaps_page() -> str:
             "## Options without effect",
             "\n".join(_inert(option_tables.TOPIC_OPTIONS, "topic") + _inert(option_tables.BROKER_OPTIONS, "broker")),
             *(
-                f"## Package ottla.{package}\n\n" + "\n".join(lines)
+                f"## Package {package}\n\n" + "\n".join(lines)
                 for package, lines in others.items()
             ),
         ],
@@ -232,10 +238,10 @@ def scripts_page() -> str:
         f"Apache Kafka's command-line scripts, with the options and the output of version {KAFKA_VERSION}. "
         "A script that was written for Apache Kafka's tools works with these, against Ottla and "
         "against Apache Kafka.\n\n"
-        "```sh\nottla scripts install ~/.local/share/ottla/bin    # kafka-topics, kafka-topics.sh, …\n"
-        "export PATH=~/.local/share/ottla/bin:$PATH\n"
+        '```sh\npip install "ottla[scripts]"    # kafka-topics, kafka-topics.sh, … beside ottla\n'
         "kafka-topics.sh --bootstrap-server localhost:9092 --list\n```\n\n"
-        "`pip install ottla[scripts]` puts the same names beside `ottla`.\n\n"
+        "The scripts are a distribution of their own, `ottla-scripts`, which the extra installs. "
+        "`ottla scripts install DIR` writes the same names to another folder.\n\n"
         "Options of earlier versions (`--broker-list`, `--property`, …) are accepted, and the modern one is "
         "named; `--new-consumer` has no effect. Options may have one dash (`-list`). `--output json` prints lines of JSON and nothing else on standard output; "
         'sentences become `{"messages": […]}`. `--plot FILE.svg` of the three performance tests draws '
@@ -257,32 +263,32 @@ def _kafka_versions(name: str) -> str:
     return f"since {since}, removed in {removed}" if removed else f"since {since}"
 
 
-_DISTRIBUTION = """# Written by `make fix` (docs/generate.py) from ottla/tools/scripts/table.py.
+_DISTRIBUTION = """# Written by `make fix` (docs/generate.py) from ottla_scripts/table.py.
 [build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
 
 [project]
 name = "ottla-scripts"
-version = "1.0"
-description = "Apache Kafka's script names as entry points of Ottla; installed by `pip install ottla[scripts]`"
+version = "%(version)s"
+description = "Apache Kafka's scripts for Ottla and Apache Kafka; installed by `pip install ottla[scripts]`"
 license = "Apache-2.0"
 requires-python = ">=3.11"
-dependencies = ["ottla"]
+dependencies = ["ottla==%(version)s"]
 
-# It contains nothing but the entry points.
-[tool.hatch.build.targets.wheel]
-bypass-selection = true
+# The package is at the root of the repository, so that a checkout needs no second installation.
+[tool.hatch.build.targets.wheel.force-include]
+"../../ottla_scripts" = "ottla_scripts"
 
 [project.scripts]
 """
 
 
 def scripts_distribution() -> str:
-    """Return the project file of the distribution that puts the scripts on PATH."""
-    target = "ottla.tools.scripts.entry:main"
+    """Return the project file of the distribution that has the scripts and puts them on PATH."""
+    target = "ottla_scripts.entry:main"
     rows = [f'"{name}{form}" = "{target}"\n' for name in SCRIPTS for form in ("", ".sh")]
-    return _DISTRIBUTION + "".join(rows)
+    return _DISTRIBUTION % {"version": ottla.__version__} + "".join(rows)
 
 
 def pages() -> dict[Path, str]:

@@ -4,8 +4,12 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
+
+_parse_document = deferred("ottla.operations.json_documents", "parse_document")
 
 # The names of segments have 20 digits.
 _WHOLE = re.compile("0{0,20}([0-9]{1,19})")
@@ -43,6 +47,17 @@ def read_text(path: str | Path) -> str:
         ) from None
     # As text files are read: every end of line is \n.
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json(path: str, name: str = "version") -> Any:
+    """Return the object of a JSON file in version 1, which the field `name` has; ConfigError if it
+    is none, or unreadable.
+    """
+    try:
+        text = read_text(path)
+    except OSError:
+        raise ConfigError(f"Unable to read file {path}") from None
+    return _parse_document(text, name)
 
 
 def is_number(text: str, bits: int) -> bool:
