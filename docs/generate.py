@@ -16,7 +16,8 @@ from ottla.base.options import Option, OptionType, Table
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
 from ottla.server.transport.apis import ROWS
-from ottla.wire.api_keys import APIS
+from ottla.server.transport.costs import COSTS, UNLIMITED
+from ottla.wire.api_keys import APIS, ApiKey
 from ottla_scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,8 +76,36 @@ def apis_page() -> str:
             _table(["Key", "API", "Versions", "Kafka 4.3", "Summary"], rows),
             "## Known to the codec, not supported",
             ", ".join(others) + ".",
+            "## Bounds of a request",
+            "No request stops the others for more than 100 ms. A request with more bytes than the "
+            "second column is large: it waits for its turn, and is handled a few milliseconds at a "
+            "time. The third column is the number of its elements that the broker handles at once; "
+            "all of them if it is empty. The broker closes the connection of a large request that "
+            "has more objects than the fourth column (structs, and the texts and numbers of "
+            "lists), takes 30 s of processor time, or has a response with more MiB than the last "
+            "column. Tools and clients that produce or consume take turns. An element that "
+            "is named more than once is described once. Requests that only brokers may send are "
+            "not in the table.",
+            _table(
+                ["API", "Bytes", "Elements at once", "Objects", "MiB of the response"],
+                _costs(int(row.handler.API) for row in served),
+            ),
         ],
     )
+
+
+def _costs(keys: Iterable[int]) -> Iterator[list[str]]:
+    for key in keys:
+        cost = COSTS[ApiKey(key)]
+        if cost.large_bytes == UNLIMITED:
+            continue
+        yield [
+            APIS[key].name,
+            str(cost.large_bytes),
+            str(cost.splits[0].at_once) if cost.splits else "",
+            str(cost.objects_max),
+            str(cost.response_bytes_max // 2**20) if cost.splits else "",
+        ]
 
 
 def options_page() -> str:

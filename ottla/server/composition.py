@@ -13,6 +13,7 @@ from ottla.base.files import FileSystem
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
+from ottla.base.slices import Lane
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.broker_secret import BrokerSecret
@@ -343,6 +344,7 @@ class Composition(NamedTuple):
             logins=self._logins(settings, listeners),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
+            lane=Lane(self.clock),
             audit=settings.audit,
             advertised=listeners.advertised,
         )

@@ -16,6 +16,7 @@ from ottla.server.authentication.identity import is_broker, is_this_broker
 from ottla.server.current import Current
 
 if TYPE_CHECKING:
+    from ottla.base.slices import Lane
     from ottla.controller.loop import Controller
     from ottla.controller.planning.notices import BrokerPort
     from ottla.coordinators.groups.service import GroupCoordinator
@@ -81,6 +82,8 @@ class Broker:
     quotas: "ClientQuotas"
     logins: "Logins"
     client_metrics: "ClientMetrics"
+    # Where work that would stop the event loop waits for its turns.
+    lane: "Lane"
     audit: "AuditLog"
     # The broker's own addresses by listener name; empty if advertised.listeners is not set.
     advertised: Mapping[str, tuple[str, int]]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
 from ottla.security.acls import CLUSTER_NAME, ResourceType
 from ottla.server.audit.changes import AuditedApi, Change, Exchange, failure
 from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, is_exempt, origin_of
@@ -61,6 +62,13 @@ class _Audit:
         """Write a record for each change of the response."""
         for change in self._row.changes(Exchange(self._request, response, self._subject)):
             self._write(change)
+
+    async def answered_in_slices(self, response: Any) -> None:
+        """Do the same, and let others run: a response may have thousands of changes."""
+        slices = Slices(self._context.broker.clock)
+        for change in self._row.changes(Exchange(self._request, response, self._subject)):
+            self._write(change)
+            await slices.pause()
 
     def failed(self, error: BaseException | None) -> None:
         """Write a record for the whole request."""
@@ -118,7 +126,7 @@ def audited(handle: Handle, api: ApiKey, row: AuditedApi) -> Handle:
         except (ApiError, asyncio.CancelledError) as error:
             audit.failed(error)
             raise
-        audit.answered(response)
+        await audit.answered_in_slices(response)
         return response
 
     def audited_now(context: AuditedRequest, request: Any) -> Any:

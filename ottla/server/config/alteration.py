@@ -27,6 +27,9 @@ else:
     # Only a broker with TLS needs it.
     certificates = deferred_module("ottla.server.authentication.certificates")
 
+# More than any resource has options or loggers; names must differ.
+_CHANGES_MAX = 2000
+
 # Type and name of a resource, as in requests.
 ResourceKey = tuple[int, str]
 
@@ -58,6 +61,15 @@ class ConfiguredBroker(Protocol):
     def configs(self) -> ConfigStore:
         """The settings of the cluster."""
         ...
+
+
+def check_count(changes_count: int) -> None:
+    """Raise INVALID_REQUEST if one resource has more changes than there are options."""
+    if changes_count > _CHANGES_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"A resource has {changes_count} changes; {_CHANGES_MAX} are allowed.",
+        )
 
 
 def check_named_once(resource: ResourceKey, occurrences: Mapping[ResourceKey, int]) -> None:

@@ -7,7 +7,7 @@ kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -118,6 +118,9 @@ class ConfigStore:
         self._broker = static
         self._topic_snapshots: dict[str, Snapshot] = {}
         self._topic_default = option_tables.topic_snapshot(static, {})
+        # The descriptions of a topic without settings, and of this broker; None if not known.
+        self._described_default: list[Described] | None = None
+        self._described_broker: list[Described] | None = None
         self._last_change = ""
         self._is_catching_up = False
         self._has_started = False
@@ -307,6 +310,7 @@ class ConfigStore:
         self._broker = self.altered(self._brokers.get(self._node, {}))
         self._topic_snapshots.clear()
         self._topic_default = option_tables.topic_snapshot(self._broker, {})
+        self._described_default = self._described_broker = None
 
     @property
     def static(self) -> Snapshot:
@@ -365,7 +369,12 @@ class ConfigStore:
 
     def describe_topic(self, name: str) -> list[Described]:
         """Return every option of a topic, by name."""
-        return self.describe_settings(self._topics.get(name, {}))
+        own = self._topics.get(name)
+        if own:
+            return self.describe_settings(own)
+        if self._described_default is None:
+            self._described_default = self.describe_settings({})
+        return self._described_default
 
     def describe_settings(self, own: Mapping[str, str]) -> list[Described]:
         """Return every option that a topic with these settings would have on this broker."""
@@ -391,7 +400,11 @@ class ConfigStore:
 
     def describe_broker(self) -> list[Described]:
         """Return every option of this broker, by name."""
-        described = []
+        if self._described_broker is None:
+            self._described_broker = list(self._describe_broker())
+        return self._described_broker
+
+    def _describe_broker(self) -> Iterator[Described]:
         for name in sorted(BROKER_OPTIONS.rows.keys() | self.own.keys()):
             row = _broker_row(name)
             names = [synonym.name for synonym in option_tables.broker_synonyms(name)]
@@ -399,8 +412,7 @@ class ConfigStore:
             own = [synonym.source for synonym in synonyms if synonym.name == name]
             source = own[0] if own else ConfigSource.DEFAULT_CONFIG
             value = None if row.sensitive else row.render(self._broker[name])
-            described.append(Described(row, value, source, synonyms, not row.dynamic))
-        return described
+            yield Described(row, value, source, synonyms, not row.dynamic)
 
     def describe_client_metrics(self, name: str) -> list[Described]:
         """Return every option of a subscription; one that does not exist has the defaults."""
