@@ -19,9 +19,14 @@ from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
-from ottla.cluster.options.security import broker_login, tls_options
-from ottla.cluster.options.security.listener_values import ListenerValues, Named
+from ottla.cluster.options.security import tls_options
+from ottla.cluster.options.security.listener_values import (
+    BETWEEN_BROKERS,
+    ListenerValues,
+    Named,
+)
 from ottla.net.tls import PEM
+from ottla.security.broker_proof import MECHANISM as BY_SECRET
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
@@ -213,7 +218,15 @@ ROWS = (
         "Ottla's own: further listeners on which other brokers are accepted, besides "
         "inter.broker.listener.name. For the time in which that option is changed, broker by broker.",
     ),
-    *broker_login.ROWS,
+    _broker(
+        BETWEEN_BROKERS,
+        STRING,
+        BY_SECRET,
+        "How brokers log in on the listener for brokers: OTTLA-BROKER, by the secret in the "
+        "coordination tree; or SCRAM, as the user of listener.name.NAME.MECHANISM.sasl.jaas.config, "
+        "the same on every broker. Kafka: GSSAPI.",
+        choices=(BY_SECRET, "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    ),
     *tls_options.ROWS,
     _broker(
         _NAMES,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
-from ottla.cluster.options.security.broker_login import BrokerLogin
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection
 from ottla.security.exchanges import (
@@ -28,6 +27,7 @@ from ottla.server.authentication.identity import (
 )
 
 if TYPE_CHECKING:
+    from ottla.cluster.options.security.broker_login import BrokerLogin
     from ottla.server.authentication.bearers import Bearers
     from ottla.server.authentication.plain_users import PlainUsers
     from ottla.server.authentication.scram_users import ScramUsers
