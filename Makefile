@@ -14,6 +14,7 @@ help:  ## show the targets
 
 # The stamp changes when the locked packages or the project's own file do. Bytecode is written here, once: without it, and
 # with PYTHONDONTWRITEBYTECODE in the environment, each of the many processes of the tests would compile what it imports.
+# The editable installation has the root of the repository on the path, and so the package ottla_scripts.
 # PyPI has only the source of pyspark, of which uv builds a wheel and unpacks it: 400 MB need not be compressed in between.
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +22,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r requirements.lock \
 		--config-settings-package 'pyspark:--build-option=--compression=stored'
 	$(BIN)/uv pip install --python $(BIN)/python --no-deps -e .
-	$(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib ottla
+	$(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib ottla ottla_scripts
 	@touch $@
 
 demo: $(VENV)/.installed  ## run real flights through broker and Spark into a table and a plot

@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ottla.tools.scripts.table import SCRIPTS
+from ottla_scripts.table import SCRIPTS
 
-_PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
+_PROGRAM = "from ottla_scripts.entry import main; main({!r})"
 _LIMIT_MS = 150
 _RESULTS = Path(__file__).parent / "results"
 _NOTHING = "(python -c pass)"

@@ -10,15 +10,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import ottla
 from docs import compatibility
 from ottla.base.options import Option, OptionType, Table
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
 from ottla.server.transport.apis import ROWS
-from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
-from ottla.wire.api_keys import APIS
+from ottla.server.transport.costs import COSTS, UNLIMITED
+from ottla.wire.api_keys import APIS, ApiKey
+from ottla_scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS_FOLDER = ROOT / "ottla_scripts"
 NOTE = "<!-- Written by `make fix` (docs/generate.py) from the code: change the code, not this page. -->"
 NOT_DONE = "Not done:"
 
@@ -73,8 +76,36 @@ def apis_page() -> str:
             _table(["Key", "API", "Versions", "Kafka 4.3", "Summary"], rows),
             "## Known to the codec, not supported",
             ", ".join(others) + ".",
+            "## Bounds of a request",
+            "No request stops the others for more than 100 ms. A request with more bytes than the "
+            "second column is large: it waits for its turn, and is handled a few milliseconds at a "
+            "time. The third column is the number of its elements that the broker handles at once; "
+            "all of them if it is empty. The broker closes the connection of a large request that "
+            "has more objects than the fourth column (structs, and the texts and numbers of "
+            "lists), takes 30 s of processor time, or has a response with more MiB than the last "
+            "column. Tools and clients that produce or consume take turns. An element that "
+            "is named more than once is described once. Requests that only brokers may send are "
+            "not in the table.",
+            _table(
+                ["API", "Bytes", "Elements at once", "Objects", "MiB of the response"],
+                _costs(int(row.handler.API) for row in served),
+            ),
         ],
     )
+
+
+def _costs(keys: Iterable[int]) -> Iterator[list[str]]:
+    for key in keys:
+        cost = COSTS[ApiKey(key)]
+        if cost.large_bytes == UNLIMITED:
+            continue
+        yield [
+            APIS[key].name,
+            str(cost.large_bytes),
+            str(cost.splits[0].at_once) if cost.splits else "",
+            str(cost.objects_max),
+            str(cost.response_bytes_max // 2**20) if cost.splits else "",
+        ]
 
 
 def options_page() -> str:
@@ -156,10 +187,14 @@ def gaps_page() -> str:
     names = {api.stem: api.name for api in APIS.values()}
     handlers = []
     others: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "ottla").rglob("*.py")):
-        package, _, module = path.relative_to(ROOT / "ottla").as_posix().partition("/")
+    for path in (*sorted((ROOT / "ottla").rglob("*.py")), *sorted(SCRIPTS_FOLDER.rglob("*.py"))):
+        folder, _, module = path.relative_to(ROOT).as_posix().partition("/")
+        package = folder
+        if folder == "ottla":
+            package, _, module = module.partition("/")
+            folder, package = f"{folder}/{package}", f"{folder}.{package}"
         for gap in _gaps(path):
-            link = f"../ottla/{package}/{module}"
+            link = f"../{folder}/{module}"
             if module.startswith("handlers/"):
                 handlers.append(f"* [{names[path.stem]}]({link}): {gap}")
             else:
@@ -185,7 +220,7 @@ def gaps_page() -> str:
             "## Options without effect",
             "\n".join(_inert(option_tables.TOPIC_OPTIONS, "topic") + _inert(option_tables.BROKER_OPTIONS, "broker")),
             *(
-                f"## Package ottla.{package}\n\n" + "\n".join(lines)
+                f"## Package {package}\n\n" + "\n".join(lines)
                 for package, lines in others.items()
             ),
         ],
@@ -232,10 +267,10 @@ def scripts_page() -> str:
         f"Apache Kafka's command-line scripts, with the options and the output of version {KAFKA_VERSION}. "
         "A script that was written for Apache Kafka's tools works with these, against Ottla and "
         "against Apache Kafka.\n\n"
-        "```sh\nottla scripts install ~/.local/share/ottla/bin    # kafka-topics, kafka-topics.sh, …\n"
-        "export PATH=~/.local/share/ottla/bin:$PATH\n"
+        '```sh\npip install "ottla[scripts]"    # kafka-topics, kafka-topics.sh, … beside ottla\n'
         "kafka-topics.sh --bootstrap-server localhost:9092 --list\n```\n\n"
-        "`pip install ottla[scripts]` puts the same names beside `ottla`.\n\n"
+        "The scripts are a distribution of their own, `ottla-scripts`, which the extra installs. "
+        "`ottla scripts install DIR` writes the same names to another folder.\n\n"
         "Options of earlier versions (`--broker-list`, `--property`, …) are accepted, and the modern one is "
         "named; `--new-consumer` has no effect. Options may have one dash (`-list`). `--output json` prints lines of JSON and nothing else on standard output; "
         'sentences become `{"messages": […]}`. `--plot FILE.svg` of the three performance tests draws '
@@ -257,32 +292,32 @@ def _kafka_versions(name: str) -> str:
     return f"since {since}, removed in {removed}" if removed else f"since {since}"
 
 
-_DISTRIBUTION = """# Written by `make fix` (docs/generate.py) from ottla/tools/scripts/table.py.
+_DISTRIBUTION = """# Written by `make fix` (docs/generate.py) from ottla_scripts/table.py.
 [build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
 
 [project]
 name = "ottla-scripts"
-version = "1.0"
-description = "Apache Kafka's script names as entry points of Ottla; installed by `pip install ottla[scripts]`"
+version = "%(version)s"
+description = "Apache Kafka's scripts for Ottla and Apache Kafka; installed by `pip install ottla[scripts]`"
 license = "Apache-2.0"
 requires-python = ">=3.11"
-dependencies = ["ottla"]
+dependencies = ["ottla==%(version)s"]
 
-# It contains nothing but the entry points.
-[tool.hatch.build.targets.wheel]
-bypass-selection = true
+# The package is at the root of the repository, so that a checkout needs no second installation.
+[tool.hatch.build.targets.wheel.force-include]
+"../../ottla_scripts" = "ottla_scripts"
 
 [project.scripts]
 """
 
 
 def scripts_distribution() -> str:
-    """Return the project file of the distribution that puts the scripts on PATH."""
-    target = "ottla.tools.scripts.entry:main"
+    """Return the project file of the distribution that has the scripts and puts them on PATH."""
+    target = "ottla_scripts.entry:main"
     rows = [f'"{name}{form}" = "{target}"\n' for name in SCRIPTS for form in ("", ".sh")]
-    return _DISTRIBUTION + "".join(rows)
+    return _DISTRIBUTION % {"version": ottla.__version__} + "".join(rows)
 
 
 def pages() -> dict[Path, str]:

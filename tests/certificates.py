@@ -47,15 +47,25 @@ def rsa_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") -
     return _written(folder, rsa.generate_private_key(65_537, 3072), address, name)
 
 
+def expired(folder: Path, name: str = "server") -> Path:
+    """Write a certificate that has expired, with its key, as `self_signed` does."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return _written(folder, key, "127.0.0.1", name, timedelta(minutes=-1))
+
+
 def _written(
-    folder: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, address: str, name: str
+    folder: Path,
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey,
+    address: str,
+    name: str,
+    life: timedelta = timedelta(days=1),
 ) -> Path:
     owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder(owner, owner, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_after(now + life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False

@@ -4,6 +4,7 @@ distribution to processes.
 
 import faulthandler
 import gc
+import logging
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from ottla.base.logs import AUDIT
 from tests import temporary
 from tests.runs import needs, nightly, recorder
 from tests.runs.scheduler import ByFile, longest_first, recorded_seconds
@@ -89,3 +91,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Exclude modules and collected tests from the garbage collections of every test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def untouched_loggers() -> Iterator[None]:
+    """Restore the loggers of the process, which commands that run brokers configure."""
+    loggers = [logging.getLogger(name) for name in ("", AUDIT)]
+    former = [(list(logger.handlers), logger.level) for logger in loggers]
+    yield
+    for logger, (handlers, level) in zip(loggers, former, strict=True):
+        logger.handlers[:] = handlers
+        logger.setLevel(level)

@@ -55,6 +55,8 @@ def repeat(targets: Sequence[str], runs: int, arguments: Sequence[str]) -> dict[
             messages.setdefault(test, []).append(message)
         seconds = time.monotonic() - start
         print(f"run {number} of {runs}: {len(failed)} failed, {seconds:.0f} s", flush=True)
+        for test, message in failed.items():
+            print(f"      {test}\n        {message}", flush=True)
     return messages
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from ottla.base.clock import Clock
 from ottla.base.errors import OttlaError
 from ottla.client.errors import Closed
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.catalogue import ClusterCatalogue
 from ottla.console.model.controllers import Controller, ControllerReader
 from ottla.console.model.overview import Sample, take_sample
 from ottla.operations.survey.connections import ClusterConnection

@@ -13,9 +13,9 @@ from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
 from ottla.console.alerts.alerting import Alerts
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.history.store import History
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.catalogue import ClusterCatalogue
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
 from ottla.console.sampler import SAMPLES_S, Sampler

@@ -6,7 +6,8 @@ from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
-from ottla.cluster.image import PartitionImage, TopicImage
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import TopicNames
 from ottla.cluster.zk.port import NodeExists
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller import events
@@ -22,6 +23,27 @@ from ottla.controller.planning.requests import (
 from ottla.controller.term_context import TermContext
 
 _log = logging.getLogger(__name__)
+
+
+class _NamesInUse:
+    """The names of topics while several are created: collected once, not for each new topic."""
+
+    def __init__(self, being_deleted: Callable[[], Iterable[str]]) -> None:
+        self._being_deleted = being_deleted
+        self._image: ClusterImage | None = None
+        self._names = TopicNames(())
+
+    def of(self, image: ClusterImage) -> TopicNames:
+        """Return the names; those of another image, which was read again, are collected again."""
+        if image is not self._image:
+            self._names = TopicNames((*image.topics, *self._being_deleted()))
+            self._image = image
+        return self._names
+
+    def created(self, name: str, image: ClusterImage) -> None:
+        """Add a new topic, with which the image is this one."""
+        self._names.add(name)
+        self._image = image
 
 
 class TopicCreation:
@@ -41,8 +63,11 @@ class TopicCreation:
         context = self._context
         before = context.image
         results = []
+        existing = _NamesInUse(self._being_deleted)
+        slices = Slices(context.dependencies.clock)
         for request in requests:
-            attempt = partial(self._create_topic, request, validate_only, admit)
+            await slices.pause()
+            attempt = partial(self._create_topic, request, existing, validate_only, admit)
             try:
                 results.append(await context.retried(attempt))
             except ApiError as error:
@@ -50,11 +75,11 @@ class TopicCreation:
         return events.Reply(results, context.send(before) if context.image is not before else ())
 
     async def _create_topic(
-        self, request: TopicRequest, validate_only: bool, admit: Admit
+        self, request: TopicRequest, existing: _NamesInUse, validate_only: bool, admit: Admit
     ) -> TopicResult:
         context = self._context
-        existing = context.image.topics.keys() | set(self._being_deleted())
-        placed = creation.place_topic(request, existing, context.environment())
+        names = existing.of(context.image)
+        placed = creation.place_topic(request, names, context.environment())
         _check(admit, request.name, placed)
         partitions = await self._make(placed)
         new = creation.new_topic(request, partitions, context.environment())
@@ -77,6 +102,7 @@ class TopicCreation:
         await self._write_rest(topic, 0)
         await self._yield_to_loop(topic)
         context.image = context.image.with_topics([topic])
+        existing.created(topic.name, context.image)
         _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
         return result
 
@@ -109,7 +135,9 @@ class TopicCreation:
         context = self._context
         before = context.image
         results = []
+        slices = Slices(context.dependencies.clock)
         for request in requests:
+            await slices.pause()
             attempt = partial(self._create_partitions, request, validate_only, admit)
             results.append(await context.attempt(request.name, attempt))
         return events.Reply(results, context.send(before) if context.image is not before else ())

@@ -134,6 +134,11 @@ class Endpoint:
             supervise(self._reclaim_regularly, "memory and descriptors", self.name),
         ]
 
+    def renew_tls(self, context: ssl.SSLContext) -> None:
+        """Use another context for connections from now on."""
+        assert self._tls is not None, "the endpoint has no TLS"
+        self._tls.context = context
+
     def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests, also those of the connections that have been waiting."""
         self.handler = handler

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import ssl
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from ottla.base.buffers import Buffer, RangeSource
@@ -57,8 +58,9 @@ class Handshakes(Protocol):
         ...
 
 
-class ListenerTls(NamedTuple):
-    """How the connections of a listener are encrypted."""
+@dataclass(slots=True)
+class ListenerTls:
+    """How the connections of a listener are encrypted; `context` is replaced with a certificate."""
 
     context: ssl.SSLContext
     handshakes: Handshakes

@@ -134,6 +134,8 @@ class RequestConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
 
+TlsSource = Callable[[], "ssl.SSLContext | None"]
+"""Returns the context of a connection that is established now; None without TLS."""
 Introduction = Callable[[RequestConnection], Awaitable[None]]
 
 
@@ -153,8 +155,9 @@ class RequestChannel:
         *,
         client_id: str,
         introduce: Introduction | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource = lambda: None,
     ) -> None:
+        # Returns the context as of now, because certificates are renewed.
         self.tls = tls
         self.host, self.port = host, port
         self._introduce = introduce
@@ -192,7 +195,7 @@ class RequestChannel:
 
     async def _establish(self) -> RequestConnection:
         _, connection = await self._net.connect(
-            self.host, self.port, lambda: RequestConnection(self._client_id), self.tls
+            self.host, self.port, lambda: RequestConnection(self._client_id), self.tls()
         )
         established = cast(RequestConnection, connection)
         if self._introduce is not None:

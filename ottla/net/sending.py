@@ -374,6 +374,12 @@ class SendHalf(asyncio.BufferedProtocol):
         if self._waiting_bytes > _UNCOUNTED_BYTES:
             self._hold_unsent()
 
+    def hold_unfinished(self, size_bytes: int) -> None:
+        """Count the bytes of a response that is being made; it is the only one that is delayed."""
+        if size_bytes > _UNCOUNTED_BYTES:
+            self._waiting_bytes = size_bytes
+            self._hold_unsent()
+
     @property
     def answer_room_bytes(self) -> int:
         """Bytes left for records while others are unsent; handlers request less data then.

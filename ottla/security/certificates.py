@@ -1,11 +1,12 @@
-"""The subject of a certificate as Java writes it (RFC 2253), from its encoding in DER. Pure.
+"""The subject and the expiry of a certificate, from its encoding in DER. Pure.
 
-Access control lists and rules of Apache Kafka name users in this way. Follows
-javax.security.auth.x500.X500Principal and sun.security.x509.AVA: attributes without a short name
-are numbers, with their values in hexadecimal.
+The subject is as Java writes it (RFC 2253), because access control lists and rules of Apache Kafka
+name users in this way. Follows javax.security.auth.x500.X500Principal and sun.security.x509.AVA:
+attributes without a short name are numbers, with their values in hexadecimal.
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 _SHORT = {
@@ -20,9 +21,11 @@ _SHORT = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _VERSION = 0xA0
+_VALIDITY, _SUBJECT = 3, 4
 # UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: Java reads each of
 # them as UTF-8.
 _TEXTS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+_UTC_TIME = 0x17
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANKS = " \r"
 
@@ -37,18 +40,34 @@ class _Item(NamedTuple):
 
 def subject_of(certificate: bytes) -> str:
     """Return the distinguished name of a certificate; ValueError if it cannot be read."""
-    (outer,) = _items(certificate)
-    first, *_ = _items(outer.content)
-    signed = list(_items(first.content))
-    # Version (optional), serial number, algorithm, issuer, validity, subject.
-    number = 5 if signed and signed[0].tag == _VERSION else 4
-    if len(signed) <= number:
-        raise ValueError("the certificate has no subject")
     names = [
         "+".join(_attribute(attribute.content) for attribute in _items(row.content))
-        for row in _items(signed[number].content)
+        for row in _items(_field(certificate, _SUBJECT))
     ]
     return ",".join(reversed(names))
+
+
+def expiry_of(certificate: bytes) -> float:
+    """Return when a certificate expires, in seconds since the epoch; ValueError if it cannot be
+    read.
+    """
+    _, until = _items(_field(certificate, _VALIDITY))
+    text = until.content.decode("ascii")
+    if until.tag == _UTC_TIME:
+        # RFC 5280, 4.1.2.5.1: two digits of the year, from 1950 to 2049.
+        text = ("19" if text >= "50" else "20") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+
+
+def _field(certificate: bytes, number: int) -> bytes:
+    """Return the content of a field of a certificate, numbered without the version."""
+    (outer,) = _items(certificate)
+    first, *_ = _items(outer.content)
+    # Version (optional), serial number, algorithm, issuer, validity, subject.
+    signed = [item for item in _items(first.content) if item.tag != _VERSION]
+    if len(signed) <= number:
+        raise ValueError("the certificate has no subject")
+    return signed[number].content
 
 
 def _items(data: bytes) -> Iterator[_Item]:

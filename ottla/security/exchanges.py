@@ -9,7 +9,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from ottla.base.errors import OttlaError
@@ -65,14 +65,29 @@ class ScramLogin(NamedTuple):
     expiry_ms: int | None = None
 
 
-class PlainExchange:
-    """One message with user and password; `password_of` returns None for an unknown user."""
+Check = Callable[[str, str], bool]
+"""Returns True for a user with this password; takes as long for an unknown user."""
 
-    def __init__(self, password_of: Callable[[str], str | None]) -> None:
+
+def check_of(passwords: Mapping[str, str]) -> Check:
+    """Return the check of users with these passwords."""
+
+    def is_right(user: str, password: str) -> bool:
+        expected = passwords.get(user)
+        is_same = hmac.compare_digest(password.encode(), (expected or "").encode())
+        return expected is not None and is_same
+
+    return is_right
+
+
+class PlainExchange:
+    """One message with user and password."""
+
+    def __init__(self, check: Check) -> None:
         self.user = self.claimed = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
-        self._password_of = password_of
+        self._check = check
 
     def step(self, message: bytes) -> bytes:
         """Check the password."""
@@ -84,9 +99,7 @@ class PlainExchange:
         if not user or not password:
             missing = "password" if user else "username"
             raise AuthenticationFailed(f"Authentication failed: {missing} not specified")
-        expected = self._password_of(user)
-        is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
-        if expected is None or not is_right:
+        if not self._check(user, password):
             raise AuthenticationFailed(_INVALID_PLAIN)
         if asked not in ("", user):
             raise AuthenticationFailed(

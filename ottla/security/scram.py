@@ -1,16 +1,22 @@
-"""SCRAM credentials as a cluster keeps them: salted keys instead of passwords (RFC 5802). Pure.
+"""SCRAM (RFC 5802): credentials as a cluster keeps them, and the client's part of exchanges. Pure.
 
-The text of a credential is that of Apache Kafka's ScramCredentialUtils, so that both can use the
-same coordination tree (KIP-84, KIP-554).
+A cluster keeps salted keys instead of passwords. The text of a credential is that of Apache Kafka's
+ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
+`exchanges` has the server's part.
 """
 
 import base64
 import hashlib
 import hmac
+from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from ottla.base.errors import OttlaError
+from ottla.base.options import is_digits
+
 ITERATIONS_MIN = 4096
+"""RFC 7677: fewer make the password easy to guess."""
 SALT_BYTES = 16
 """The size of the salts that brokers choose."""
 ITERATIONS_MAX = 16_384
@@ -39,9 +45,18 @@ class ScramMechanism(Enum):
         return self.value[1]
 
     @classmethod
+    def of_name(cls, name: str) -> "ScramMechanism":
+        """Return the mechanism with a name in SASL; KeyError if it is not one."""
+        return cls[name.replace("-", "_")]
+
+    @classmethod
     def of_code(cls, code: int) -> "ScramMechanism | None":
         """Return the mechanism with a number of the protocol; None if it is not known."""
         return next((mechanism for mechanism in cls if mechanism.code == code), None)
+
+
+USERS_MECHANISM = ScramMechanism.SCRAM_SHA_512
+"""The hash of the users of PLAIN in files."""
 
 
 class ScramCredential(NamedTuple):
@@ -73,6 +88,45 @@ def credential_of(
     )
 
 
+def credential_of_password(
+    mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
+) -> ScramCredential:
+    """Return the credential for a password; this takes milliseconds."""
+    salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
+    return credential_of(mechanism, salt, salted, iterations)
+
+
+def users_of(text: str) -> dict[str, ScramCredential]:
+    """Return the users of a file with a user and a credential in each line; raises ValueError.
+
+    Empty lines and those that begin with # are comments. The credentials are of USERS_MECHANISM.
+    """
+    users: dict[str, ScramCredential] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, credential = line.rpartition(":")
+        if not colon or not name or name in users:
+            raise ValueError(f"line {number} is not that of another user and a credential")
+        try:
+            users[name] = parse_credential(credential.strip())
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        if not ITERATIONS_MIN <= users[name].iterations <= ITERATIONS_MAX:
+            raise ValueError(
+                f"line {number} does not have {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations"
+            )
+    return users
+
+
+def users_text(users: Mapping[str, ScramCredential]) -> str:
+    """Return the content of a file of users; ValueError for a name that a line cannot have."""
+    for name in users:
+        if not name or name.startswith("#") or len(f"{name}.".splitlines()) != 1:
+            raise ValueError(f"{name!r} cannot be the name of a user in a file")
+    return "".join(f"{name}:{credential.text()}\n" for name, credential in users.items())
+
+
 def parse_credential(text: str) -> ScramCredential:
     """Return a credential from its text in the tree; raises ValueError if it is not one."""
     try:
@@ -85,3 +139,48 @@ def parse_credential(text: str) -> ScramCredential:
     except (KeyError, ValueError) as error:
         # The error names a field or a character, not a key.
         raise ValueError(f"not a SCRAM credential: {error}") from None
+
+
+class ServerNotProven(OttlaError):
+    """The server does not know the password, or does not follow the exchange."""
+
+
+class Login(NamedTuple):
+    """A user, or a delegation token, with the password; `digest` is a hash function of hashlib."""
+
+    digest: str
+    user: str
+    password: str
+    is_token: bool = False
+
+
+def messages_of(login: Login, nonce: str, iterations_max: int) -> Generator[bytes, bytes, None]:
+    """Yield the client's messages, and be sent the server's; raises ServerNotProven.
+
+    `nonce` is random text without a comma.
+    """
+    digest = login.digest
+    user = login.user.replace("=", "=3D").replace(",", "=2C")
+    begin = f"n={user},r={nonce}" + (",tokenauth=true" if login.is_token else "")
+    server_first = (yield f"n,,{begin}".encode()).decode()
+    fields = _fields(server_first)
+    iterations = int(fields["i"]) if is_digits(fields.get("i", ""), 9) else 0
+    is_usable = ITERATIONS_MIN <= iterations <= iterations_max
+    if not fields.get("r", "").startswith(nonce) or not is_usable:
+        raise ServerNotProven("the server's first message is wrong")
+    salt = base64.b64decode(fields.get("s", ""))
+    salted = hashlib.pbkdf2_hmac(digest, login.password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    final = f"c=biws,r={fields['r']}"
+    signed = f"{begin},{server_first},{final}".encode()
+    signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    server_final = (yield f"{final},p={base64.b64encode(proof).decode()}".encode()).decode()
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)
+    verifier = base64.b64decode(_fields(server_final).get("v", ""))
+    if not hmac.compare_digest(verifier, expected):
+        raise ServerNotProven("the server does not know the password")
+
+
+def _fields(message: str) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in message.split(","))

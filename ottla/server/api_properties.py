@@ -40,6 +40,9 @@ class ApiProperties:
     is_for_administrators: bool = False
     # Returns the response to a refused request, if that has no error of its own.
     refuse: Callable[[Any], Any] | None = None
+    # Called with a large request and its context before the request is divided: may change it, or
+    # return the whole response.
+    prepare: Callable[[Any, Any], Any] | None = None
     # Answers requests that differ from earlier ones only in records or offsets, without the
     # handler. Constructed for each version with the broker, the version and parts of the route.
     shortcut: Callable[[Any, int, RouteParts], Shortcut] | None = None

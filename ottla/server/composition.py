@@ -4,7 +4,6 @@ Nothing is started here: `server.node` decides when, and in which order everythi
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ from ottla.base.files import FileSystem
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
+from ottla.base.slices import Lane
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.broker_secret import BrokerSecret
@@ -51,16 +51,26 @@ from ottla.storage.directories.upkeep import Intervals
 # Only brokers with TLS, SCRAM, OAUTHBEARER, a secret key for delegation tokens, an authorizer, or a
 # file for the audit log need them.
 if TYPE_CHECKING:
-    from ottla.net.tls import contexts
+    from ottla.cluster.options.security.broker_login import BrokerLogin
     from ottla.server.audit import sinks
-    from ottla.server.authentication import bearers, scram_users, tokens
+    from ottla.server.authentication import (
+        bearers,
+        broker_user,
+        certificates,
+        plain_users,
+        scram_users,
+        tokens,
+    )
+    from ottla.server.authentication.certificates import Certificates
     from ottla.server.authorization import authorizer as authorizing
     from ottla.server.authorization import store
     from ottla.server.authorization.authorizer import Authorizer
 else:
-    contexts = deferred_module("ottla.net.tls.contexts")
+    certificates = deferred_module("ottla.server.authentication.certificates")
     sinks = deferred_module("ottla.server.audit.sinks")
     bearers = deferred_module("ottla.server.authentication.bearers")
+    broker_user = deferred_module("ottla.server.authentication.broker_user")
+    plain_users = deferred_module("ottla.server.authentication.plain_users")
     scram_users = deferred_module("ottla.server.authentication.scram_users")
     tokens = deferred_module("ottla.server.authentication.tokens")
     authorizing = deferred_module("ottla.server.authorization.authorizer")
@@ -74,7 +84,7 @@ class Settings(NamedTuple):
     """The settings that a broker follows, and the parts that they configure.
 
     `tokens` is None if the broker issues no delegation tokens, `scram_users` if no listener has
-    SCRAM.
+    SCRAM, `broker_login` if brokers do not log in with SCRAM.
     """
 
     current: Current
@@ -85,12 +95,15 @@ class Settings(NamedTuple):
     audit: AuditLog
     tokens: "tokens.DelegationTokens | None"
     scram_users: "scram_users.ScramUsers | None"
+    broker_login: "BrokerLogin | None"
 
     async def start(self, session: Coordination, rng: Rng) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
         if self.scram_users is not None:
             await self.scram_users.start(session, rng)
             self.configs.on_entity.append(self.scram_users.settings_changed)
+        if self.broker_login is not None:
+            await broker_user.ensure(session, self.broker_login, rng)
         self.configs.on_entity += [
             self.quotas.settings_changed,
             self.client_metrics.settings_changed,
@@ -128,9 +141,29 @@ class Composition(NamedTuple):
     net: Net
     tasks: Tasks
 
+    async def certificates(self, settings: Settings) -> "Certificates | None":
+        """Return the certificates of the listeners with TLS, which are renewed; None without TLS.
+
+        Raises ConfigError if files cannot be used.
+        """
+        protocols = [row.protocol for row in option_tables.parse_listeners(self.options)]
+        if not any(protocol.endswith("SSL") for protocol in protocols):
+            return None
+        found = certificates.Certificates(self.options, self.files, self.clock)
+        await found.load(settings.current.options)
+        self.tasks.supervise(found.watch, "certificates")
+
+        def changed() -> None:
+            options = settings.configs.broker
+            self.tasks.spawn(found.change(options), "altered certificates")
+
+        settings.configs.on_own.append(changed)
+        return found
+
     async def secret(self, session: Coordination) -> BrokerSecret | None:
-        """Return the secret of the cluster, which it follows; None if brokers prove nothing."""
-        if self.options.text("inter.broker.authentication") != "secret":
+        """Return the secret of the cluster, which it follows; None if brokers do not use it."""
+        is_by_login = option_tables.login_of_brokers(self.options) is not None
+        if is_by_login or self.options.text("inter.broker.authentication") != "secret":
             return None
         overlap_ms = self.options.integer("inter.broker.secret.overlap.ms")
         secret = BrokerSecret(self.clock, self.rng, self.tasks, overlap_ms)
@@ -154,6 +187,7 @@ class Composition(NamedTuple):
             audit=self._audit(),
             tokens=self._tokens(),
             scram_users=_scram_users(security.values()),
+            broker_login=option_tables.login_of_brokers(self.options),
         )
 
     def _audit(self) -> AuditLog:
@@ -217,7 +251,11 @@ class Composition(NamedTuple):
         return replicas
 
     def environment(
-        self, settings: Settings, replicas: Replicas, secret: BrokerSecret | None
+        self,
+        settings: Settings,
+        replicas: Replicas,
+        secret: BrokerSecret | None,
+        certificates: "Certificates | None",
     ) -> Environment:
         """Return the parts that membership and coordinators depend on."""
         return Environment(
@@ -228,7 +266,14 @@ class Composition(NamedTuple):
             files=self.files,
             tasks=self.tasks,
             options=self.options,
-            channels=Channels(self.net, self.rng, self.node_id, secret, self._tls()),
+            channels=Channels(
+                self.net,
+                self.rng,
+                self.node_id,
+                secret,
+                (lambda: None) if certificates is None else certificates.client,
+                settings.broker_login,
+            ),
             current=settings.current,
             configs=settings.configs,
             features=settings.features,
@@ -244,12 +289,6 @@ class Composition(NamedTuple):
         authorizer = authorizing.Authorizer(rules, store.AclStore(self.tasks, self.clock))
         authorizer.on_denial = audit.denied
         return authorizer
-
-    def _tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context of connections to other brokers; None if they are not encrypted."""
-        chosen = option_tables.inter_broker(self.options)
-        tls = security_options.security_of(self.options, chosen).tls
-        return None if tls is None else contexts.client_context(tls)
 
     def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""
@@ -279,6 +318,7 @@ class Composition(NamedTuple):
             node_id=self.node_id,
             cluster_id=identity.cluster_id,
             secret=identity.secret,
+            brokers_prove=identity.secret is not None or settings.broker_login is not None,
             broker_listeners=option_tables.broker_listeners(self.options),
             clock=self.clock,
             rng=self.rng,
@@ -301,20 +341,32 @@ class Composition(NamedTuple):
             isr_updates=membership.isr_updates,
             isr_changes=membership.isr_changes,
             heavy_batches=HeavyBatches(self.files, self.clock),
-            logins=Logins(
-                listeners.security,
-                settings.scram_users,
-                self.rng,
-                self.clock,
-                settings.tokens,
-                self._bearers(listeners),
-                listeners.logins,
-            ),
+            logins=self._logins(settings, listeners),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,
+            lane=Lane(self.clock),
             audit=settings.audit,
             advertised=listeners.advertised,
         )
+
+    def _logins(self, settings: Settings, listeners: Listeners) -> Logins:
+        logins = Logins(
+            listeners.security,
+            settings.scram_users,
+            self.rng,
+            self.clock,
+            settings.tokens,
+            self._bearers(listeners),
+            listeners.logins,
+        )
+        logins.plain_users = {
+            name: plain_users.PlainUsers(security.users_path, self.files)
+            for name, security in listeners.security.items()
+            if security.users_path
+        }
+        logins.broker = settings.broker_login
+        logins.for_brokers = option_tables.broker_listeners(self.options)
+        return logins
 
     def _bearers(self, listeners: Listeners) -> "bearers.Bearers | None":
         if all(security.bearer is None for security in listeners.security.values()):

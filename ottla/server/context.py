@@ -11,10 +11,12 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
-from ottla.security.broker_proof import ProofToPeer, Secret
+from ottla.security.broker_proof import Secret
+from ottla.server.authentication.identity import is_broker, is_this_broker
 from ottla.server.current import Current
 
 if TYPE_CHECKING:
+    from ottla.base.slices import Lane
     from ottla.controller.loop import Controller
     from ottla.controller.planning.notices import BrokerPort
     from ottla.coordinators.groups.service import GroupCoordinator
@@ -46,8 +48,10 @@ class Broker:
 
     node_id: int
     cluster_id: str
-    # Known to all brokers of the cluster; None if they prove nothing.
+    # Known to all brokers of the cluster; None if they do not prove their ids by it.
     secret: Secret | None
+    # False if peers are brokers without a proof.
+    brokers_prove: bool
     # The names of the listeners on which other brokers prove their identity.
     broker_listeners: frozenset[str]
     clock: Clock
@@ -78,6 +82,8 @@ class Broker:
     quotas: "ClientQuotas"
     logins: "Logins"
     client_metrics: "ClientMetrics"
+    # Where work that would stop the event loop waits for its turns.
+    lane: "Lane"
     audit: "AuditLog"
     # The broker's own addresses by listener name; empty if advertised.listeners is not set.
     advertised: Mapping[str, tuple[str, int]]
@@ -139,9 +145,7 @@ class RequestContext:
     @property
     def is_from_any_broker(self) -> bool:
         """True if the sender has proven to be a broker of the cluster, or brokers prove nothing."""
-        identity = self.connection.identity
-        is_proven = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
-        return self._reported(self.broker.secret is None or is_proven)
+        return self._reported(not self.broker.brokers_prove or is_broker(self.connection))
 
     def _reported(self, is_proven: bool) -> bool:
         """Return if the sender is a broker; write to the audit log that it is not."""
@@ -151,15 +155,11 @@ class RequestContext:
 
     def is_from_broker(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker of the cluster."""
-        if self.broker.secret is None:
-            # Brokers prove nothing: the claim of a registered id is all there is.
-            return self._reported(
-                broker_id != self.broker.node_id and broker_id in self.broker.image.brokers
-            )
-        identity = self.connection.identity
-        return self._reported(
-            isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
-        )
+        if self.broker.secret is not None:
+            return self._reported(is_this_broker(self.connection, broker_id))
+        # Brokers prove nothing, or not which one they are: the id must be a registered one.
+        is_registered = broker_id != self.broker.node_id and broker_id in self.broker.image.brokers
+        return self._reported(is_registered and self._may_be_broker(broker_id))
 
     def speaks_for(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker, or brokers prove nothing.
@@ -167,9 +167,10 @@ class RequestContext:
         Unlike `is_from_broker` it accepts a broker id that is not registered here yet, because the
         first notice of a controller names the brokers.
         """
-        if self.broker.secret is None:
-            return self._reported(broker_id >= 0)
-        return self.is_from_broker(broker_id)
+        return self._reported(broker_id >= 0 and self._may_be_broker(broker_id))
+
+    def _may_be_broker(self, broker_id: int) -> bool:
+        return not self.broker.brokers_prove or is_this_broker(self.connection, broker_id)
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return the address at which this client reaches `broker`; for this one, its own

@@ -35,14 +35,14 @@ from ottla.server.quotas.clients import ClientQuotas
 from ottla.storage.directories.disk import LogDirectories
 
 if TYPE_CHECKING:
+    import ssl
+
     from ottla.net.admission import attempts, handshakes
-    from ottla.net.tls import contexts
     from ottla.server.authentication import gate
 else:
     # Only a broker with TLS or SASL needs them.
     attempts = deferred_module("ottla.net.admission.attempts")
     handshakes = deferred_module("ottla.net.admission.handshakes")
-    contexts = deferred_module("ottla.net.tls.contexts")
     gate = deferred_module("ottla.server.authentication.gate")
 
 _log = logging.getLogger(__name__)
@@ -112,8 +112,9 @@ class Listeners:
         sources.logins = {
             name: counts for name, counts in self.logins.items() if self.security[name].mechanisms
         }
+        certificates = sources.certificates
         for listener in self._parsed:
-            tls = self.security[listener.name].tls
+            tls = None if certificates is None else certificates.server(listener.name)
             endpoint = Endpoint(
                 listener.name,
                 limits=self._limits(listener.name, self._static),
@@ -121,7 +122,7 @@ class Listeners:
                 unsent=unsent,
                 buffers=buffers,
                 tasks=tasks,
-                tls=None if tls is None else contexts.server_context(tls),
+                tls=tls,
             )
             endpoint.is_gated = self._is_gated(listener.name)
             endpoint.rooms = self._rooms
@@ -139,6 +140,13 @@ class Listeners:
                     f"{remedy(error, 'choose another port (0 selects a free one)')}."
                 ) from error
             self.endpoints.append(endpoint)
+        if certificates is not None:
+            certificates.on_renewed = self._renew_tls
+
+    def _renew_tls(self, name: str, context: "ssl.SSLContext") -> None:
+        for endpoint in self.endpoints:
+            if endpoint.name == name:
+                endpoint.renew_tls(context)
 
     def serve(self, handler: FrameHandler, now: Callable[[], float], audit: AuditLog) -> None:
         """Start to handle requests; `now` returns the monotonic time in seconds."""

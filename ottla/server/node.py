@@ -207,10 +207,13 @@ class Node:
         self._undo.push_async_callback(settings.audit.close)
         await settings.start(session, self._rng)
         settings.configs.on_broker.append(partial(self._options_changed, settings.current))
+        self.sources.certificates = await self._composition.certificates(settings)
         replicas = await self._open_storage(settings, cluster_id)
         # No task may use a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
-        environment = self._composition.environment(settings, replicas, secret)
+        environment = self._composition.environment(
+            settings, replicas, secret, self.sources.certificates
+        )
         broker = await self._assemble(session, settings, environment, Identity(cluster_id, secret))
         handler = Dispatcher(broker, self._tasks)
         handler.enforce(broker.quotas)

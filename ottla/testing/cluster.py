@@ -14,23 +14,29 @@ import asyncio
 import shutil
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
 from ottla.base.errors import OttlaError
 from ottla.base.files import FileSystem, RealFileSystem
-from ottla.client.admin import topics
+from ottla.client.admin import scram, topics
 from ottla.client.brokers import Brokers
-from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.testing.broker_disk import BrokerDisk
 from ottla.testing.broker_net import BrokerNet, NetworkCuts
 from ottla.testing.broker_thread import BrokerThread
+from ottla.testing.cluster_state import (
+    controller_of,
+    found,
+    is_in_sync,
+    leader_of,
+    wait_for_user,
+    wait_until_introduced,
+)
 from ottla.testing.listeners import ClusterListeners
+from ottla.testing.secured import MECHANISM, ClientSettings, ClusterSecurity
 from ottla.testing.tree_thread import BrokerSessions, TreeThread
 from ottla.testing.volatile import VolatileFileSystem
 
@@ -40,10 +46,6 @@ TEST_OPTIONS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "zookeeper.session.timeout.ms": "2000",
 }
-T = TypeVar("T")
-
-_INTRODUCTION_SECONDS = 5.0
-_POLL_SECONDS = 0.01
 
 
 class Cluster:
@@ -53,6 +55,9 @@ class Cluster:
     directory that is kept. Without it the records are in a temporary directory that is never synced
     and that `stop` removes. Methods may be called from any thread. `stop` is idempotent, and a
     stopped cluster can be started again, on the same ports.
+
+    `security` is `ssl`, `sasl_plaintext` or `sasl_ssl`: the first listener has that protocol, and
+    `client_settings` returns the options that a client needs for it.
     """
 
     def __init__(
@@ -61,10 +66,12 @@ class Cluster:
         *,
         options: Mapping[str, str] | None = None,
         data: str | Path | None = None,
+        security: str | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster has at least one broker, not {brokers}")
-        self.options = {**TEST_OPTIONS, **(options or {})}
+        self._security = ClusterSecurity(security, options or {})
+        self.options = {**TEST_OPTIONS, **self._security.options(), **(options or {})}
         self.brokers = tuple(range(1, brokers + 1))
         self._is_temporary = data is None
         self.data = Path(tempfile.gettempdir() if data is None else data)
@@ -97,6 +104,25 @@ class Cluster:
         """
         self._refuse_unless_running()
         return self._listeners.bootstrap(listener)
+
+    def client_settings(self, user: str = "user") -> ClientSettings:
+        """Return the settings of clients of a user, who is created if there is none of this name.
+
+        Without `security` they have the address only. With `ssl` the user is the name in the
+        client's certificate.
+
+        >>> with Cluster(security="sasl_plaintext") as cluster:
+        ...     settings = cluster.client_settings("anna")
+        ...     settings.librdkafka["sasl.username"], settings.kafka_python["sasl_mechanism"]
+        ('anna', 'SCRAM-SHA-512')
+        """
+        return self._security.settings(user, self.bootstrap, self._create_user)
+
+    def _create_user(self, user: str, password: str) -> None:
+        with self.admin() as brokers:
+            row = scram.ScramUpsertion(user, scram.mechanism_of(MECHANISM), password)
+            scram.alter_user_scram_credentials(brokers, [row])
+        wait_for_user(self._live_nodes(), user)
 
     @property
     def host(self) -> str:
@@ -136,7 +162,7 @@ class Cluster:
                     raise
                 self._is_started = True
                 self._cluster_id = self._live_nodes()[0].cluster_id
-                _wait_until_introduced(self._live_nodes())
+                wait_until_introduced(self._live_nodes())
         return self
 
     def stop(self) -> None:
@@ -167,7 +193,7 @@ class Cluster:
             self._refuse_unless_known(broker)
             running = self._running.pop(broker, None)
             if running is not None:
-                self._end(broker, running)
+                _stop([running], self._cuts)
             self._start_brokers([broker])
 
     # -- faults -----------------------------------------------------------------------------------
@@ -281,24 +307,12 @@ class Cluster:
         Raises OttlaError if there is no leader within the timeout.
         """
         lack = f"{topic}-{partition} has no leader"
-        return _found(lambda: self._leader(topic, partition), lack, timeout_seconds)
-
-    def _leader(self, topic: str, partition: int) -> int | None:
-        for node in self._live_nodes():
-            state = _partition(node, topic, partition)
-            if state is not None and state.leader in self._running:
-                return state.leader
-        return None
+        return found(lambda: leader_of(self._nodes(), topic, partition), lack, timeout_seconds)
 
     def controller(self, *, timeout_seconds: float = 30.0) -> int:
         """Return the broker that is the controller; waits for one, raises OttlaError without one."""
-        return _found(self._controller, "There is no controller", timeout_seconds)
-
-    def _controller(self) -> int | None:
-        for broker, running in list(self._running.items()):
-            if running.node.broker.controller.is_active:
-                return broker
-        return None
+        lack = "There is no controller"
+        return found(lambda: controller_of(self._nodes()), lack, timeout_seconds)
 
     def node(self, broker: int) -> Node:
         """Return the server of a live broker, to observe its state; OttlaError if it is down."""
@@ -306,8 +320,8 @@ class Cluster:
 
     def wait_in_sync(self, topic: str, *, timeout_seconds: float = 30.0) -> None:
         """Return when all replicas of a topic are in sync; OttlaError after the timeout."""
-        _found(
-            lambda: _is_in_sync(self._live_nodes(), topic) or None,
+        found(
+            lambda: is_in_sync(self._live_nodes(), topic) or None,
             f"{topic} is not in sync",
             timeout_seconds,
         )
@@ -347,8 +361,11 @@ class Cluster:
 
     # -- inside -----------------------------------------------------------------------------------
 
+    def _nodes(self) -> dict[int, Node]:
+        return {broker: running.node for broker, running in sorted(self._running.items())}
+
     def _live_nodes(self) -> list[Node]:
-        return [self._running[broker].node for broker in sorted(self._running)]
+        return list(self._nodes().values())
 
     def _refuse_unless_running(self) -> None:
         if not self._is_started:
@@ -413,74 +430,39 @@ class Cluster:
     def _has_own_folder(self) -> bool:
         return self.data != Path(tempfile.gettempdir())
 
-    def _end(self, broker: int, running: BrokerThread) -> None:
-        running.begin_stop()
-        try:
-            running.finish_stop()
-        finally:
-            self._cuts.remove(running.net)
-
     def _stop_all(self) -> None:
         running, self._running = self._running, {}
         self._is_started = False
         for broker in running:
             self._cuts.heal(broker)
-        for thread in running.values():
-            thread.begin_stop(with_cluster=True)
-        failure: OttlaError | OSError | None = None
-        for thread in running.values():
-            try:
-                thread.finish_stop()
-            except (OttlaError, OSError) as error:
-                failure = failure or error
-            finally:
-                self._cuts.remove(thread.net)
-        tree, self._tree = self._tree, None
-        self._sessions.clear()
-        if tree is not None:
-            tree.stop()
-        if failure is not None:
-            raise failure
+        try:
+            _stop(running.values(), self._cuts, with_cluster=True)
+        finally:
+            tree, self._tree = self._tree, None
+            self._sessions.clear()
+            if tree is not None:
+                tree.stop()
 
     def _forget_data(self) -> None:
         if self._is_temporary and self._has_own_folder():
             shutil.rmtree(self.data, ignore_errors=True)
             self.data = Path(tempfile.gettempdir())
+            self._security.forget_users()
 
 
-def _found(look: Callable[[], T | None], lack: str, timeout_seconds: float) -> T:
-    """Return what `look` finds, as soon as it does; OttlaError after the timeout."""
-    deadline = time.monotonic() + timeout_seconds
-    while (result := look()) is None:
-        if time.monotonic() > deadline:
-            raise OttlaError(f"{lack} after {timeout_seconds:g} s.")
-        time.sleep(_POLL_SECONDS)
-    return result
-
-
-def _is_in_sync(nodes: Sequence[Node], topic: str) -> bool:
-    for node in nodes:
-        image = node.broker.image.topic(topic)
-        if image is None:
-            return False
-        for state in image.partitions:
-            if state.leader == NO_LEADER or len(state.isr) < len(state.replicas):
-                return False
-    return True
-
-
-def _partition(node: Node, topic: str, partition: int) -> PartitionImage | None:
-    image = node.broker.image.topic(topic)
-    if image is None or partition >= len(image.partitions):
-        return None
-    return image.partitions[partition]
-
-
-def _wait_until_introduced(nodes: Sequence[Node]) -> None:
-    """Return when each broker knows all others, or after a few seconds without a controller."""
-    deadline = time.monotonic() + _INTRODUCTION_SECONDS
-    images = [node.broker.current for node in nodes]
-    while any(len(current.image.brokers) < len(images) for current in images):
-        if time.monotonic() > deadline:
-            return
-        time.sleep(_POLL_SECONDS)
+def _stop(
+    threads: Collection[BrokerThread], cuts: NetworkCuts, *, with_cluster: bool = False
+) -> None:
+    """Stop brokers together; raises the first failure after all have ended."""
+    for thread in threads:
+        thread.begin_stop(with_cluster=with_cluster)
+    failure: OttlaError | OSError | None = None
+    for thread in threads:
+        try:
+            thread.finish_stop()
+        except (OttlaError, OSError) as error:
+            failure = failure or error
+        finally:
+            cuts.remove(thread.net)
+    if failure is not None:
+        raise failure

@@ -7,8 +7,8 @@ broker.
         producer = Producer(settings)
 
 To set broker options for a test, a class or a module, override the fixture `ottla_options`; for
-more brokers, override `ottla_brokers`. The broker is not imported before the first test that uses
-it.
+more brokers, override `ottla_brokers`; for TLS or users, `ottla_security`. The broker is not
+imported before the first test that uses it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,15 @@ def ottla_brokers() -> int:
 
 
 @pytest.fixture
-def ottla_cluster(ottla_options: Mapping[str, str], ottla_brokers: int) -> "Iterator[Cluster]":
+def ottla_security() -> str | None:
+    """The security of `ottla_cluster`: `ssl`, `sasl_plaintext`, `sasl_ssl`, or None, the default."""
+    return None
+
+
+@pytest.fixture
+def ottla_cluster(
+    ottla_options: Mapping[str, str], ottla_brokers: int, ottla_security: str | None
+) -> "Iterator[Cluster]":
     """A running cluster on free ports, without topics; removed after the test."""
-    with testing.Cluster(ottla_brokers, options=ottla_options) as cluster:
+    with testing.Cluster(ottla_brokers, options=ottla_options, security=ottla_security) as cluster:
         yield cluster

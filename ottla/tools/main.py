@@ -18,10 +18,12 @@ from typing import Any, TextIO
 import click
 
 import ottla
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.tools.lazy import LazyGroup, Verb
 
+# The package of the distribution ottla-scripts.
+_SCRIPTS = "ottla_scripts"
 # Each noun has a help text, and a help text for each verb. The command `ottla topic create` is in
 # ottla/tools/topic/create.py.
 _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
@@ -167,6 +169,13 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "expire": "Delete a token, or let it expire.",
         },
     ),
+    "security": (
+        "Create certificates for development, and set passwords of users.",
+        {
+            "certificates": "Create an authority and certificates.",
+            "user": "Set the password of a user, or list users.",
+        },
+    ),
     "transaction": (
         "Show transactions, and abort them.",
         {
@@ -222,8 +231,18 @@ class _Root(LazyGroup):
     """The top-level group: nouns are loaded groups, the other commands are imported when called."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a noun's group or import a command."""
-        return GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
+        """Return a noun's group or import a command; ConfigError if it is not installed."""
+        try:
+            return GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
+        except ModuleNotFoundError as error:
+            if error.name != _SCRIPTS:
+                raise
+            if ctx.resilient_parsing:
+                return click.Command(cmd_name)
+            raise ConfigError(
+                "Apache Kafka's scripts are a package of their own: "
+                'install it with `pip install "ottla[scripts]"`'
+            ) from error
 
 
 root = click.version_option(ottla.__version__, message="ottla %(version)s")(
@@ -241,6 +260,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "quota": _noun("quota"),
             "acl": _noun("acl"),
             "token": _noun("token"),
+            "security": _noun("security"),
             "metrics": _noun("metrics"),
             "profile": _noun("profile"),
             "replica": _noun("replica"),
@@ -257,9 +277,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             ),
             "learn": Verb("ottla.learn.command", "Show how Kafka works, by experiments."),
             "debug": _noun("debug"),
-            "scripts": Verb(
-                "ottla.tools.scripts.command", "Run and install Apache Kafka's scripts."
-            ),
+            "scripts": Verb(f"{_SCRIPTS}.command", "Run and install Apache Kafka's scripts."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
         help="Ottla: an Apache-Kafka-compatible event-streaming platform.\n\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
-from ottla.tools.text_files import write_private
+from ottla.client.security.private_files import write_private
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _VARIABLE = "OTTLA_PROFILE"

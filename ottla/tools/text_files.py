@@ -4,14 +4,17 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
+
+_parse_document = deferred("ottla.operations.json_documents", "parse_document")
 
 # The names of segments have 20 digits.
 _WHOLE = re.compile("0{0,20}([0-9]{1,19})")
 # More than any text that a pipe such as <(command) passes to a command. /dev/zero never ends.
 _SPECIAL_FILE_MIB = 64
-_OWNER_ONLY = 0o600
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -46,20 +49,15 @@ def read_text(path: str | Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def write_private(path: str | Path, text: str) -> None:
-    """Replace a text file, which only its owner can read from the first byte on."""
-    target = Path(path)
-    new = target.with_name(f"{target.name}.{os.getpid()}.new")
+def read_json(path: str, name: str = "version") -> Any:
+    """Return the object of a JSON file in version 1, which the field `name` has; ConfigError if it
+    is none, or unreadable.
+    """
     try:
-        with open(new, "x", encoding="utf-8", opener=_private) as stream:
-            stream.write(text)
-        new.replace(target)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, _OWNER_ONLY)
+        text = read_text(path)
+    except OSError:
+        raise ConfigError(f"Unable to read file {path}") from None
+    return _parse_document(text, name)
 
 
 def is_number(text: str, bits: int) -> bool:

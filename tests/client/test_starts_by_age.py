@@ -10,7 +10,7 @@ from ottla.client import Consumer, ConsumerRecord, Producer
 from ottla.client.config.choices import reset_age_ms
 from ottla.client.errors import TimedOut
 from ottla.testing import Cluster
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.client.test_consumer import read, values_of
 
 pytestmark = pytest.mark.slow

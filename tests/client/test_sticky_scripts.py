@@ -6,7 +6,7 @@ import pytest
 
 from ottla.client import AdminClient
 from ottla.testing import Cluster
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.client.test_consumer import fill
 
 STICKY = "org.apache.kafka.clients.consumer.StickyAssignor"

@@ -25,7 +25,7 @@ from ottla.client.admin.scram import (
     ScramUpsertion,
     mechanism_of,
 )
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.compat import java
 
 pytestmark = [

@@ -16,7 +16,7 @@ from ottla.client import AdminClient, OffsetAndMetadata
 from ottla.client.admin.acls import AclOperation
 from ottla.client.admin.apache.quorum import RaftEndpoint
 from ottla.client.admin.apache.streams_groups import SubTopology, TaskAssignment
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.compat import java
 from tests.compat.heartbeats import LEAVING, join, share_heartbeat, streams_heartbeat
 

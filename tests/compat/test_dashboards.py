@@ -288,7 +288,7 @@ def test_alerts_fire_when_their_faults_are_injected(
     rules = own_rules() | {
         expression.title: expression for expression in expressions("strimzi-rules.txt")
     }
-    assert len(rules) == 15 + 9
+    assert len(rules) == 17 + 9
     prometheus.wait_for_silence(list(rules.values()))
 
     for sessions in cluster._sessions.values():

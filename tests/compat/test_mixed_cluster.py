@@ -1,7 +1,7 @@
 """Apache Kafka 3.9.2 and Ottla as brokers of one cluster, on a real ZooKeeper.
 
-Each replicates from the other, and each is the controller of both for a while. It needs
-`inter.broker.authentication=none`, because Kafka's brokers cannot prove their identity to ours.
+Each replicates from the other, and each is the controller of both for a while. Kafka's brokers
+do not know the secret of the cluster: either brokers prove nothing, or all log in with SCRAM.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from ottla.base.clock import RealClock
 from ottla.cluster.image import PartitionImage
 from ottla.cluster.znodes import BrokerIdsNode
 from ottla.server.node import Node
-from tests.compat import zookeeper
+from tests.compat import java, zookeeper
 from tests.compat.test_one_directory import settle
 
 pytestmark = [
@@ -33,22 +33,57 @@ PARTITIONS = 4
 # Shorter than the default, so that ZooKeeper forgets a killed broker before it restarts.
 SESSION_MS = 6000
 CLOCK = RealClock()
+# Of brokers that log in with SCRAM, for both kinds.
+SCRAM = {
+    "inter.broker.listener.name": "SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="broker" password="secret";'
+    ),
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "super.users": "User:ANONYMOUS;User:broker",
+}
+
+
+def create_user(address: str) -> None:
+    """Create the user of the brokers before one of them has started, with Kafka's own tool."""
+    java.run(
+        java.kafka_class_path(java.KAFKA),
+        "kafka.admin.ConfigCommand",
+        *("--zookeeper", address, "--alter", "--entity-type", "users", "--entity-name", "broker"),
+        *("--add-config", "SCRAM-SHA-512=[password=secret]"),
+    )
 
 
 @asynccontextmanager
-async def cluster(folder: Path) -> AsyncIterator[tuple[zookeeper.Broker, Node]]:
+async def cluster(
+    folder: Path, *, has_logins: bool
+) -> AsyncIterator[tuple[zookeeper.Broker, Node]]:
     """Run a broker of each kind; Apache Kafka's is the first one, and so the controller."""
     with zookeeper.running(folder / "zookeeper") as address:
-        session = f"zookeeper.session.timeout.ms={SESSION_MS}"
-        kafka = zookeeper.Broker(folder / "kafka", address, options=[session])
+        options = {"zookeeper.session.timeout.ms": str(SESSION_MS)}
+        own = {"inter.broker.authentication": "none", "listeners": "PLAINTEXT://127.0.0.1:0"}
+        if has_logins:
+            await asyncio.to_thread(create_user, address)
+            options |= SCRAM
+            own = {"listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"}
+        rows = [f"{name}={value}" for name, value in options.items()]
+        kafka = zookeeper.Broker(folder / "kafka", address, options=rows)
+        if has_logins:
+            (inner,) = java.free_ports(1)
+            with (kafka.folder / "server.properties").open("a") as file:
+                # The last value counts.
+                file.write(f"listeners=PLAINTEXT://{kafka.bootstrap},")
+                file.write(f"SASL_PLAINTEXT://127.0.0.1:{inner}\n")
         ottla = Node(
             {
                 "broker.id": str(OTTLA),
-                "listeners": "PLAINTEXT://127.0.0.1:0",
                 "log.dirs": str(folder / "ottla"),
                 "zookeeper.connect": address,
-                "zookeeper.session.timeout.ms": str(SESSION_MS),
-                "inter.broker.authentication": "none",
+                **own,
+                **options,
                 "offsets.topic.replication.factor": "1",
             }
         )
@@ -114,12 +149,13 @@ def produce(bootstrap: str, count: int) -> int:
     return errors.count(None)
 
 
+@pytest.mark.parametrize("has_logins", [False, True])
 async def test_both_brokers_lead_follow_and_control(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, has_logins: bool
 ) -> None:
     """Nothing that was acknowledged is lost, and both logs are equal byte for byte in the end."""
     caplog.set_level(logging.INFO, logger="ottla.controller.brokers")
-    async with cluster(tmp_path) as (kafka, ottla):
+    async with cluster(tmp_path, has_logins=has_logins) as (kafka, ottla):
         both = f"{kafka.bootstrap},127.0.0.1:{ottla.port}"
         # Apache Kafka is the controller, and each broker leads half of the partitions.
         await until(lambda: ottla.broker.image.controller_id == KAFKA)

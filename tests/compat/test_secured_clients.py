@@ -20,7 +20,7 @@ from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.operations.survey.connections import ClusterSettings
 from ottla.tools import main
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.compat.secured import JAAS, PASSWORD, Secured
 from tests.console.chromium import admin_page, chromium, without_errors
 from tests.console.session import PASSWORD as CONSOLE_PASSWORD

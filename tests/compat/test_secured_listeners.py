@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -402,3 +403,35 @@ def test_brokers_replicate_over_a_secured_listener(tmp_path: Path, protocol: str
         cluster.kill(cluster.leader("replicated", 0))
         with Producer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
             assert producer.send("replicated", b"value", partition=0).result(30).offset == 1
+
+
+@pytest.mark.needs("java")
+def test_kafka_configs_renews_the_certificate_of_a_listener(broker: Secured) -> None:
+    """The other listener keeps its own; a file that cannot be used is refused with the reason."""
+    option = "listener.name.sasl_ssl.ssl.keystore.location"
+    folder = broker.server.parent
+    new = self_signed(folder, name="renewed")
+    words = ("--bootstrap-server", broker.address("PLAINTEXT"), "--entity-type", "brokers")
+
+    def alter(*changes: str) -> str:
+        done = java.tool(
+            java.kafka_class_path(),
+            "kafka.admin.ConfigCommand",
+            *(*words, "--entity-name", "1", "--alter", *changes),
+        )
+        return done.output + done.errors
+
+    def shown(protocol: str) -> str:
+        return ssl.get_server_certificate(("127.0.0.1", broker.ports[protocol]))
+
+    former = broker.server.with_suffix(".crt").read_text()
+    refused = alter("--add-config", f"{option}={folder}/none.pem")
+    assert f"{folder}/none.pem cannot be read: No such file or directory" in refused
+    for change, certificate in (
+        (("--add-config", f"{option}={new}"), new.with_suffix(".crt").read_text()),
+        (("--delete-config", option), former),
+    ):
+        assert "Completed updating config for broker 1." in alter(*change)
+        deadline = time.monotonic() + 10
+        while shown("SASL_SSL") != certificate:
+            assert time.monotonic() < deadline

@@ -17,7 +17,7 @@ from ottla.client import Consumer, Producer
 from ottla.client.config.properties import write_properties
 from ottla.streams import KafkaStreams, Serdes, StreamsBuilder
 from ottla.tools import main
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.compat.secured import PASSWORD, Secured
 from tests.spark.processes import wait_until
 from tests.spark.sessions import Shown, shared_session

@@ -7,8 +7,8 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
 from ottla.console.accounts.database import Database
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.catalogue import ClusterCatalogue
 from ottla.console.model.controllers import read_controller_epoch
 from ottla.console.sampler import Sampler
 from ottla.console.server import ConsoleServer

@@ -16,6 +16,7 @@ from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
+from ottla.base.slices import Lane
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
@@ -98,6 +99,7 @@ class LogsBroker:
         self.node_id = NODE
         self.cluster_id = "cluster"
         self.secret = FixedSecret({1: b"s" * 32})
+        self.brokers_prove = True
         self.broker_listeners = frozenset({"PLAINTEXT"})
         self.notice_order = asyncio.Lock()
         self.clock = Clock()
@@ -149,6 +151,7 @@ class LogsBroker:
         self.follower_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
         self.isr_updates = cast(Any, SimpleNamespace(follower_fetched=lambda *_: None))
         self.heavy_batches = HeavyBatches(self.files, self.clock)
+        self.lane = Lane(self.clock)
         self.notices = self.receive_notices()
 
     def receive_notices(

@@ -117,3 +117,15 @@ async def test_rejected_resource_keeps_its_settings(
         assert response.error_message
         assert response.resource_name == asked.resource_name
         assert broker.configs.topic("t")["segment.ms"] == 6
+
+
+async def test_too_many_changes_of_one_resource() -> None:
+    """No resource has so many options; other resources are altered."""
+    async with admin_broker() as broker:
+        many = {f"option_{number}": "1" for number in range(2001)}
+        refused, altered = await alter(
+            broker, resource(TOPIC, "none", **many), resource(TOPIC, "t", retention_ms="5")
+        )
+        assert refused.error_code == ErrorCode.INVALID_REQUEST
+        assert "2001 changes" in (refused.error_message or "")
+        assert altered.error_code == 0

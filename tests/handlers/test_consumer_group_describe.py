@@ -50,6 +50,14 @@ async def test_group_is_described_with_its_members(broker):
         assert (topic.topic_id, topic.topic_name, topic.partitions) == (TOPIC_ID, "t", [0, 1])
 
 
+@pytest.mark.parametrize("level", [0, 1])
+async def test_group_that_is_named_twice_has_one_row(broker, level):
+    """Also if the protocol is disabled."""
+    broker.features.level = lambda name: level
+    groups = await describe(broker, "g", "none", "g")
+    assert [group.group_id for group in groups] == ["g", "none"]
+
+
 async def test_version_0_has_no_member_type(broker):
     """Fields that the version lacks are omitted."""
     (group,) = await describe(broker, "g", version=0)

@@ -131,3 +131,11 @@ async def test_protocol_is_off_without_its_feature(broker):
     broker.features.level = lambda name: 0 if name == "group.version" else 1
     response = await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_too_many_names(broker):
+    """More topics than can be compared in one go are refused."""
+    names = [f"t{number}" for number in range(15_001)]
+    response = await ask(broker, **FULL, subscribed_topic_names=names)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert "15001 topics" in response.error_message

@@ -84,3 +84,15 @@ async def test_request_without_timeout_creates_nothing() -> None:
         (result,) = await create(broker, grow("t", 9), timeout_ms=0)
         assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert len(broker.image.topics["t"].partitions) == 2
+
+
+async def test_too_many_partitions_in_all_topics_together() -> None:
+    """The whole request is refused, as in KRaft; existing partitions do not count."""
+    async with admin_broker() as broker:
+        await broker.controller.create_topics([TopicRequest("u", 2, 1)])
+        results = await create(broker, grow("t", 6002), grow("u", 4003))
+        assert [(item.name, item.error_code) for item in results] == [
+            (name, ErrorCode.POLICY_VIOLATION) for name in "tu"
+        ]
+        results = await create(broker, grow("t", 6002), grow("u", 4002), validate_only=True)
+        assert [item.error_code for item in results] == [0, 0]

@@ -138,3 +138,15 @@ async def test_broker_settings_are_the_defaults() -> None:
         assert result.configs is not None
         (retention,) = [item for item in result.configs if item.name == "retention.ms"]
         assert (retention.value, retention.config_source) == ("9", 4)
+
+
+async def test_too_many_partitions_in_all_topics_together() -> None:
+    """The whole request is refused, as in KRaft; a default size counts, too."""
+    async with admin_broker() as broker:
+        results = await create(broker, topic("a", 6000), topic("b", 4000), topic("c", -1))
+        assert [(item.name, item.error_code) for item in results] == [
+            (name, ErrorCode.POLICY_VIOLATION) for name in "abc"
+        ]
+        assert not broker.image.topics
+        results = await create(broker, topic("a", 6000), topic("b", 4000), validate_only=True)
+        assert [item.error_code for item in results] == [0, 0]

@@ -48,6 +48,22 @@ def only(result: DescribeConfigsResult) -> DescribeConfigsResourceResult:
     return config
 
 
+async def test_resource_that_is_named_twice_has_one_row() -> None:
+    """Each list of keys has its own row; null and an empty list both request all options."""
+    async with admin_broker() as broker:
+        await with_topic(broker)
+        lists = [None, ["retention.ms"], [], ["retention.ms"] * 2, ["cleanup.policy"]]
+        resources = [
+            DescribeConfigsResource(resource_type=TOPIC, resource_name="t", configuration_keys=keys)
+            for keys in lists * 3
+        ]
+        request = DescribeConfigsRequest(resources=resources)
+        results = describe_configs.handle(broker.context(4), request).results
+        names = [[config.name for config in result.configs] for result in results]
+        assert len(names.pop(0)) > 20
+        assert names == [["retention.ms"], ["cleanup.policy"]]
+
+
 async def test_a_topics_option_has_value_source_and_type() -> None:
     """Synonyms and documentation are returned only on request."""
     async with admin_broker() as broker:

@@ -26,6 +26,14 @@ async def test_groups_are_described(version):
         assert unknown.error_code == expected
 
 
+async def test_group_that_is_named_twice_has_one_row():
+    """The rows are in the order of the first names."""
+    async with groups_broker() as broker:
+        request = DescribeGroupsRequest(groups=["g", "h", "g"])
+        groups = (await broker.ask(describe_groups, request, 5)).groups
+        assert [group.group_id for group in groups] == ["g", "h"]
+
+
 async def test_operations_are_returned_on_request():
     """Without an authorizer all operations are allowed."""
     async with groups_broker() as broker:

@@ -73,3 +73,10 @@ async def test_only_the_leader_describes_a_partition(broker: LogsBroker) -> None
     elsewhere, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes == [elsewhere, elsewhere, unknown, unknown, ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert all(topic.partitions[0].error_message for topic in topics[3:])
+
+
+async def test_partition_that_is_named_twice_has_one_row(broker: LogsBroker) -> None:
+    """A partition may have many producers."""
+    broker.create("t", partitions=2)
+    (topic,) = await describe(broker, ("t", [1, 0, 1]))
+    assert [item.partition_index for item in topic.partitions] == [1, 0]

@@ -127,3 +127,34 @@ async def test_dead_leader_is_not_returned(broker: LogsBroker) -> None:
     (partition,) = (await describe(broker, "t")).topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (0, -1)
     assert (partition.replica_nodes, partition.offline_replicas) == ([GONE, OTHER], [GONE])
+
+
+async def test_unknown_topics_fill_a_page(broker: LogsBroker) -> None:
+    """They have no partitions, but a page has no more of them than it may have partitions."""
+    broker.options = BROKER_OPTIONS.parse({"max.request.partition.size.limit": "3"})
+    names = [f"none-{number}" for number in range(5)]
+    response = await describe(broker, *names)
+    assert (rows(response), next_of(response)) == (
+        [(name, []) for name in names[:3]],
+        ("none-3", 0),
+    )
+    rest = await describe(broker, *names, cursor=("none-3", 0))
+    assert (rows(rest), next_of(rest)) == ([(name, []) for name in names[3:]], None)
+
+
+async def test_large_request_keeps_the_topics_of_its_page(broker: LogsBroker) -> None:
+    """The page, and its cursor, are those of the whole request."""
+    broker.options = BROKER_OPTIONS.parse({"max.request.partition.size.limit": "2"})
+    names = [f"t{number}" for number in range(9)]
+    for name in names[::2]:
+        broker.create(name)
+    for cursor in (None, ("t3", 0), ("t8", 0)):
+        whole = await describe(broker, *reversed(names), cursor=cursor)
+        request = DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name=name) for name in reversed(names)],
+            response_partition_limit=2000,
+            cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+        )
+        describe_topic_partitions.prepare(request, broker.context(describe_topic_partitions, 0))
+        assert len(request.topics) <= 5
+        assert await broker.ask(describe_topic_partitions, request, 0) == whole

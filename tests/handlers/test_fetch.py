@@ -520,3 +520,12 @@ async def test_only_aborted_transactions_of_the_records_are_returned() -> None:
         )
         few = await running.read(max_bytes=3000)
         assert [item.first_offset for item in few.aborted_transactions] == [0, 2]
+
+
+async def test_partition_that_is_named_twice_is_read_once(broker: LogsBroker) -> None:
+    """The last entry counts, as in Kafka."""
+    broker.create("t")
+    broker.write("t", b"a", b"b")
+    response = await broker.ask(fetch, request(broker, ("t", 0, 0), ("t", 0, 1)), 12)
+    assert mentioned(response) == [0]
+    assert values(only(response).records) == [b"b"]

@@ -276,3 +276,32 @@ async def test_response_names_a_lost_leader_that_nothing_replaces(
         broker.clock.now += 1.0
     answer = await waiting
     assert answer.topics[0].partitions[0].leader_id == OTHER
+
+
+@pytest.mark.parametrize("include", [False, True])
+async def test_many_partitions_are_described_in_slices(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch, include: bool
+) -> None:
+    """The response is the same as the one that is made at once."""
+    for number in range(5):
+        broker.create(f"t{number}", partitions=2)
+    asked = MetadataRequest(topics=None, include_topic_authorized_operations=include)
+    whole = await broker.ask(metadata, asked, 9)
+    monkeypatch.setattr(metadata, "PARTITIONS_AT_ONCE", 9)
+    monkeypatch.setattr(metadata, "_TOPICS_AT_ONCE", 2)
+    assert isinstance(broker.begin(metadata, asked, 9), asyncio.Task)
+    assert await broker.ask(metadata, asked, 9) == whole
+    assert len(whole.topics) == 5
+
+
+@pytest.mark.parametrize(("version", "count"), [(11, 2), (12, 1)])
+async def test_large_request_with_names_and_ids(
+    broker: LogsBroker, version: int, count: int
+) -> None:
+    """Names do not count beside ids, wherever the request is divided."""
+    by_id = MetadataRequestTopic(name=None, topic_id=bytes(15) + b"1")
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="a"), by_id])
+    metadata.prepare(asked, broker.context(metadata, version))
+    assert asked.topics is not None
+    assert len(asked.topics) == count
+    assert by_id in asked.topics

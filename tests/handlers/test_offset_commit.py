@@ -76,3 +76,12 @@ async def test_commit_is_answered_when_it_is_stored():
         broker.log.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
         response = await broker.ask(offset_commit, commit_request((0, 5)), 9)
         assert codes(response) == {0: "COORDINATOR_NOT_AVAILABLE"}
+
+
+async def test_last_offset_of_a_partition_counts():
+    """A partition that is named twice has two results and one record."""
+    async with groups_broker() as broker:
+        response = await broker.ask(offset_commit, commit_request((0, 5), (0, 7)), 9)
+        assert [item.error_code for item in response.topics[0].partitions] == [0, 0]
+        actual = await broker.ask(offset_fetch, OffsetFetchRequest(group_id="g", topics=None), 7)
+        assert [item.committed_offset for item in actual.topics[0].partitions] == [7]

@@ -14,8 +14,10 @@ from tests.law import source
 
 # In place of a part that only a running program knows.
 UNKNOWN = "{}"
-_NAME = re.compile(r"\bottla(?:\.[a-z_][a-z0-9_]*)+")
-_UNREADABLE = re.compile(r"\bottla\.\{\}")
+_NAME = re.compile(r"\bottla(?:_scripts)?(?:\.[a-z_][a-z0-9_]*)+")
+_UNREADABLE = re.compile(r"\bottla(?:_scripts)?\.\{\}")
+_ROOTS = ("ottla", source.SCRIPTS)
+_IN_PACKAGE = re.compile(r"ottla(?:_scripts)?\.")
 # Functions that import the module that their first argument names.
 _LOADERS = re.compile(r"(?:\w+\.)?(?:load|load_module|deferred|deferred_module)|needed\.module")
 
@@ -53,7 +55,7 @@ def named_imports() -> list[NamedImport]:
     """Return the modules that are named in texts, other than the file itself and its packages."""
     rows = []
     for item in source.sources():
-        if "ottla." not in item.text and "__package__" not in item.text:
+        if not _IN_PACKAGE.search(item.text) and "__package__" not in item.text:
             continue
         for line, text in _texts(item):
             for imported in _modules_in(text):
@@ -70,7 +72,7 @@ def loaded_names() -> Iterator[LoadedName]:
             if not (isinstance(node, ast.Call) and _LOADERS.fullmatch(ast.unparse(node.func))):
                 continue
             words = [_text(argument, constants) for argument in node.args[:2]]
-            if words and words[0].startswith("ottla.") and UNKNOWN not in words[0]:
+            if words and _IN_PACKAGE.match(words[0]) and UNKNOWN not in words[0]:
                 name = words[1].replace(UNKNOWN, "") if len(words) > 1 else ""
                 yield LoadedName(item.path, node.lineno, words[0], name)
 
@@ -82,7 +84,7 @@ def _modules_in(text: str) -> Iterator[str]:
         while module not in modules():
             module = module.rpartition(".")[0]
         # The first part of other names is "ottla", too: those of headers and options.
-        if module != "ottla":
+        if module not in _ROOTS:
             yield module
     yield from _UNREADABLE.findall(text)
 
@@ -99,7 +101,7 @@ def _texts(item: source.Source) -> Iterator[tuple[int, str]]:
     for node in source.nodes(item.tree):
         if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in skipped:
             text = _text(node, constants)
-            if "ottla." in text:
+            if _IN_PACKAGE.search(text):
                 yield node.lineno, text
 
 

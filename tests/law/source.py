@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ottla"
+SCRIPTS = "ottla_scripts"
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -25,6 +26,12 @@ class Source:
     def module(self) -> str:
         """Return the dotted name of the module."""
         return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+    @property
+    def package(self) -> str:
+        """Return the package of the layers: "server" of ottla/server/node.py; "scripts" of those."""
+        folder, _, rest = self.path.partition("/")
+        return "scripts" if folder == SCRIPTS else rest.partition("/")[0]
 
     def functions(self) -> Iterator[FunctionNode]:
         """Yield every function and method, including nested ones."""
@@ -45,9 +52,13 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(tree))
 
 
+def sources(*folders: str) -> tuple[Source, ...]:
+    """Return all Python files below folders of the repository, by default those of both packages."""
+    return tuple(item for folder in folders or ("ottla", SCRIPTS) for item in _sources(folder))
+
+
 @functools.cache
-def sources(folder: str = "ottla") -> tuple[Source, ...]:
-    """Return all Python files below a folder of the repository."""
+def _sources(folder: str) -> tuple[Source, ...]:
     # No part of a tree is garbage, and a collection that visits millions of nodes takes seconds.
     gc.disable()
     try:
@@ -73,7 +84,7 @@ def texts(folder: str) -> dict[str, str]:
 
 def forget() -> None:
     """Free the trees: the garbage collections of later tests would visit them."""
-    for cached in (sources, nodes, parse, texts):
+    for cached in (_sources, nodes, parse, texts):
         cached.cache_clear()
 
 

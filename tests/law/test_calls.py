@@ -61,7 +61,7 @@ PORTS = (
 
 def _broker_world() -> Iterator[source.Source]:
     for item in source.sources():
-        if item.path.split("/")[1] in BROKER_PACKAGES and item.path not in PORTS:
+        if item.package in BROKER_PACKAGES and item.path not in PORTS:
             yield item
 
 
@@ -142,7 +142,7 @@ def test_code_has_no_markers_of_open_work() -> None:
     arguments = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
     offences = {
         f"{path}:{number}": word
-        for folder in ("ottla", "tests", "bench", "demo")
+        for folder in ("ottla", source.SCRIPTS, "tests", "bench", "demo")
         for path, text in source.texts(folder).items()
         for number, line in enumerate(text.splitlines(), 1)
         for word in arguments

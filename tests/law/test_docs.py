@@ -146,13 +146,17 @@ def test_the_decision_lists_every_default_that_differs_from_kafkas() -> None:
     ] == []
 
 
+# Of a link, or of the definition of one at the end of a page.
+_TARGET = r"(?:\]\(|^\[[^\]]+\]: )([^)#\s]+)"
+
+
 def test_relative_links_of_pages_lead_to_files() -> None:
     """Relative links refer to existing files."""
     pages = [*source.ROOT.glob("*.md"), *source.ROOT.glob("docs/**/*.md")]
     links = [
         (page, target)
         for page in pages
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+        for target in re.findall(_TARGET, page.read_text(encoding="utf-8"), re.MULTILINE)
         if "://" not in target
     ]
     assert len(links) > 50

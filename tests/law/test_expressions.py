@@ -63,7 +63,7 @@ _UNITS = (
 
 def _exposed() -> Iterator[source.Source]:
     for item in source.sources():
-        if item.path.split("/")[1] in EXPOSED:
+        if item.package in EXPOSED:
             yield item
 
 

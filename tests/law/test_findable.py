@@ -2,7 +2,8 @@
 
 Both trees mirror `ottla`: the tests of `ottla/a/b/c.py` are in `tests/unit/a/b/test_c.py` or
 `tests/unit/a/test_b_c.py`, and those that need a broker or a process in the file of this name below
-tests/integration. The tests of a handler are in tests/handlers, and tests/wire covers the messages.
+tests/integration. The package `ottla_scripts` is mirrored by the folder `scripts` of both. The
+tests of a handler are in tests/handlers, and tests/wire covers the messages.
 tests/law/tests_of_packages.toml lists for each package the tests of its other modules.
 """
 
@@ -23,7 +24,8 @@ def _table() -> dict[str, list[str]]:
 
 
 def _has_mirror(path: PurePosixPath) -> bool:
-    folders = path.parent.parts[1:]
+    is_script = path.parts[0] == source.SCRIPTS
+    folders = (*(("scripts",) if is_script else ()), *path.parent.parts[1:])
     if path.parts[1:3] == ("wire", "messages"):
         return True
     if path.parts[1:3] == ("server", "handlers"):
@@ -42,7 +44,9 @@ def _packages_with_other_modules() -> set[str]:
     return {
         "/".join(path.parent.parts)
         for path in paths
-        if not path.stem.startswith("__") and len(path.parts) > 2 and not _has_mirror(path)
+        if not path.stem.startswith("__")
+        and (len(path.parts) > 2 or path.parts[0] == source.SCRIPTS)
+        and not _has_mirror(path)
     }
 
 

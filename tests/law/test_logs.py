@@ -15,7 +15,7 @@ def test_log_lines_are_events_with_fields() -> None:
     """
     offences = {}
     for item in source.sources():
-        if item.path.split("/")[1] not in BROKER_PACKAGES:
+        if item.package not in BROKER_PACKAGES:
             continue
         for node in source.nodes(item.tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):

@@ -34,7 +34,7 @@ _SLACK = 0.35
 _SLACK_PERCENT = 2.0
 PACKAGES = sorted(path.name for path in source.PACKAGE.iterdir() if (path / "__init__.py").exists())
 PAGES = "pages"
-AREAS = [*(f"ottla/{name}" for name in PACKAGES), "tests", "bench", "demo", PAGES]
+AREAS = [*(f"ottla/{name}" for name in PACKAGES), source.SCRIPTS, "tests", "bench", "demo", PAGES]
 CEILINGS: dict[str, dict[str, float]] = tomllib.loads(
     (source.ROOT / "tests/law/prose.toml").read_text(encoding="utf-8")
 )

@@ -14,7 +14,7 @@ NESTING = 4
 LINE_LENGTH = 100
 # `# type: ignore[…]` and the like stay on the line that they are about.
 _PRAGMA = re.compile(r"\s*# (type|noqa|fmt|pragma)\b.*$")
-_FOLDERS = ("ottla", "tests", "bench", "demo", "examples", "docs")
+_FOLDERS = ("ottla", source.SCRIPTS, "tests", "bench", "demo", "examples", "docs")
 
 _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 
@@ -79,8 +79,7 @@ def test_no_file_is_longer_than_600_lines() -> None:
     """A file with more than 600 lines has two subjects."""
     offences = {
         item.path: f"{item.text.count(chr(10))} lines"
-        for folder in ("ottla", "tests", "bench", "demo")
-        for item in source.sources(folder)
+        for item in source.sources("ottla", source.SCRIPTS, "tests", "bench", "demo")
         if item.text.count("\n") > FILE_LINES
     }
     assert source.complaints("file-lines", offences, "Split these files by subject:") == []

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.needs("zookeeper"),
     pytest.mark.slow,
 ]
-_SCRIPT = "from ottla.tools.scripts.entry import main; main({!r})"
+_SCRIPT = "from ottla_scripts.entry import main; main({!r})"
 _START_S = 60
 _ROOT = Path(__file__).parents[2]
 

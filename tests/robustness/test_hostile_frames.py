@@ -39,14 +39,14 @@ def test_every_api_that_is_served_is_attacked() -> None:
 
 
 def test_some_malformed_frames_do_no_harm(start: Start) -> None:
-    """A few thousand cases are sent in the quick tests."""
-    assert complaints(start, 5_000, 7) == []
+    """The same in each run of the tests, with fewer cases."""
+    assert complaints(start, 30_000, 7) == []
 
 
-@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.nightly(
     "tests/robustness/test_hostile_frames.py::test_some_malformed_frames_do_no_harm"
 )
 def test_many_malformed_frames_do_no_harm(start: Start) -> None:
     """There is no crash, no logged bug, no flood of log lines, no pause, and memory is bounded."""
-    assert complaints(start, 30_000, 1) == []
+    assert complaints(start, 100_000, 1) == []

@@ -262,7 +262,9 @@ def test_records_end_in_their_own_partition(sent: list[Sent], seed: int) -> None
     asyncio.run(scene(sent, seed))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(
+    "tests/robustness/test_shared_buffers.py::test_records_end_in_their_own_partition"
+)
 @settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sent=clients, seed=st.integers(0, 2**32))
 def test_records_end_in_their_own_partition_in_many_runs(sent: list[Sent], seed: int) -> None:

@@ -4,9 +4,12 @@ import contextlib
 import socket
 import ssl
 import struct
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -118,6 +121,29 @@ def test_guessed_passwords_get_slow_and_others_log_in(listener: Callable[..., Li
     code, seconds = site.log_in("127.0.0.1", "secret")
     assert code == 0
     assert seconds < 1
+
+
+def test_fifty_connections_that_guess_hardly_delay_a_login(
+    listener: Callable[..., Listener],
+) -> None:
+    """A login takes at most twice as long as before, or a twentieth of a second (scenario 25)."""
+    site = listener("SASL_PLAINTEXT", {})
+    alone_s = median(site.log_in("127.0.0.1", "secret")[1] for _ in range(9))
+    ended = threading.Event()
+
+    def guess() -> None:
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                site.log_in("127.0.0.2", "wrong")
+
+    with ThreadPoolExecutor(50) as crowd:
+        guesses = [crowd.submit(guess) for _ in range(50)]
+        logins = [site.log_in("127.0.0.1", "secret") for _ in range(9)]
+        ended.set()
+        for each in guesses:
+            each.result()
+    assert {code for code, _ in logins} == {0}
+    assert median(seconds for _, seconds in logins) < max(2 * alone_s, 0.05)
 
 
 def test_many_tls_hellos_at_once_do_not_stop_the_loop(

@@ -10,8 +10,8 @@ from .planted import PLANTED, SEEDS_MAX, finding, play
 
 pytestmark = pytest.mark.slow
 
-# Three of a second each: replication, durability, and the ISR that the controller stores.
-QUICK = ("truncate_to_high_watermark", "count_unflushed_records", "accept_old_leaders")
+# Three of a second each: replication, durability, and the end of a controller's term.
+QUICK = ("truncate_to_high_watermark", "count_unflushed_records", "accept_stale_controllers")
 NEARBY = 10
 # The simulation is tested, not the broker: it fails if a scenario no longer finds what it should.
 NIGHTLY = pytest.mark.nightly("tests/sim/test_planted_bugs.py::test_a_planted_bug_is_found")

@@ -25,7 +25,7 @@ from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettin
 from ottla.streams.spark.query.failures import QueryError
 from ottla.testing.cluster import Cluster
 from ottla.testing.schema_registry import FakeSchemaRegistry
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 

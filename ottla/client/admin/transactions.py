@@ -16,6 +16,7 @@ from ottla.wire.messages.describe_producers import (
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    TransactionState,
 )
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.list_transactions import (
@@ -141,20 +142,25 @@ def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction
         )
         (row,) = response.transaction_states
         check(row.error_code, subject=f"Transactional id {transactional_id!r}")
-        return Transaction(
-            transactional_id=row.transactional_id,
-            state=row.transaction_state,
-            producer_id=row.producer_id,
-            producer_epoch=row.producer_epoch,
-            timeout_ms=row.transaction_timeout_ms,
-            start_ms=row.transaction_start_time_ms,
-            partitions=tuple(
-                (topic.topic, number) for topic in row.topics for number in topic.partitions
-            ),
-            coordinator=brokers.transaction_coordinator(transactional_id),
-        )
+        return transaction(row, brokers.transaction_coordinator(transactional_id))
 
     return brokers.retry(attempt)
+
+
+def transaction(row: TransactionState, coordinator: int) -> Transaction:
+    """Return a transaction of a response of DescribeTransactions."""
+    return Transaction(
+        transactional_id=row.transactional_id,
+        state=row.transaction_state,
+        producer_id=row.producer_id,
+        producer_epoch=row.producer_epoch,
+        timeout_ms=row.transaction_timeout_ms,
+        start_ms=row.transaction_start_time_ms,
+        partitions=tuple(
+            (topic.topic, number) for topic in row.topics for number in topic.partitions
+        ),
+        coordinator=coordinator,
+    )
 
 
 def describe_producers(

@@ -21,11 +21,15 @@ from ottla.cluster.options import (
 )
 from ottla.cluster.options.option_rows import INERT
 from ottla.cluster.options.security.exposure import weaknesses
-from ottla.cluster.options.security.listener_values import PREFIX
+from ottla.cluster.options.security.listener_values import BETWEEN_BROKERS, PREFIX
+from ottla.security.broker_proof import MECHANISM as BY_SECRET
 
 if TYPE_CHECKING:
+    from ottla.cluster.options.security import broker_login
     from ottla.cluster.options.security import names as security_names
 else:
+    # Few brokers log in with SCRAM.
+    broker_login = deferred_module("ottla.cluster.options.security.broker_login")
     # Only a configuration with other names than those of the table needs it.
     security_names = deferred_module("ottla.cluster.options.security.names")
 
@@ -228,6 +232,11 @@ def _security_warnings(broker: Snapshot) -> list[str]:
     ]
 
 
+def refuse_without_effect(broker: Snapshot) -> None:
+    """Raise ConfigError for an option of a listener that does not exist or cannot have it."""
+    _refuse_security_options([name for name in broker.explicit if name.startswith(PREFIX)], broker)
+
+
 def _refuse_security_options(names: Collection[str], broker: Snapshot) -> None:
     """Raise ConfigError for an option of security that would have no effect on a broker."""
     if not names:
@@ -248,6 +257,11 @@ def exposure_warnings(broker: Snapshot) -> list[str]:
         for listener in parse_listeners(broker)
         for sentence in weaknesses(listener, security_options.security_of(broker, listener))
     ]
+    if login_of_brokers(broker) is not None and authorization_options.rules_of(broker) is None:
+        sentences.append(
+            f"{BETWEEN_BROKERS} needs an authorizer (authorizer.class.name): without it, each client "
+            "may set the password of the brokers' user, and pretend to be a broker"
+        )
     if sentences and not broker.boolean("allow.insecure.listeners"):
         first = sentences[0]
         raise ConfigError(
@@ -385,12 +399,27 @@ def broker_listeners(options: Snapshot) -> frozenset[str]:
     return frozenset({inter_broker(options).name, *others})
 
 
+def login_of_brokers(options: Snapshot) -> "broker_login.BrokerLogin | None":
+    """Return the user of SCRAM as which brokers log in to each other; None if they use the secret.
+
+    Raises ConfigError if an option is wrong or missing.
+    """
+    if options.text(BETWEEN_BROKERS) == BY_SECRET:
+        return None
+    chosen = inter_broker(options)
+    security = security_options.security_of(options, chosen)
+    return broker_login.login_of(options, chosen, security.mechanisms, security.session_ms)
+
+
 def _check_inter_broker(options: Snapshot) -> None:
     chosen = inter_broker(options)
     broker_listeners(options)
+    if login_of_brokers(options) is not None:
+        return
     is_proven = options.text("inter.broker.authentication") == "secret"
     if chosen.protocol.startswith("SASL") and not is_proven:
         raise ConfigError(
-            f"The listener {chosen.name} is for brokers and has SASL, with which brokers prove their "
-            "identity by inter.broker.authentication=secret only: use a listener without SASL"
+            f"The listener {chosen.name} is for brokers and has SASL, but with "
+            "inter.broker.authentication=none brokers do not log in: set "
+            f"{BETWEEN_BROKERS}=SCRAM-SHA-512 in its place, or use a listener without SASL"
         )

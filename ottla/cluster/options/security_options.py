@@ -2,13 +2,13 @@
 
 As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
 options of TLS, and refuses names that have no effect. The users of PLAIN are those of the login
-module in `listener.name.NAME.plain.sasl.jaas.config`; those of SCRAM are in the coordination tree.
+module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; those of SCRAM are
+in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
 
-Not done: GSSAPI; certificates that are read again after a change; a JAAS file in place of the
-option.
+Not done: GSSAPI; a JAAS file in place of the option.
 """
 
 import dataclasses
@@ -20,8 +20,13 @@ from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
 from ottla.cluster.options.security import tls_options
-from ottla.cluster.options.security.listener_values import ListenerValues, Named
+from ottla.cluster.options.security.listener_values import (
+    BETWEEN_BROKERS,
+    ListenerValues,
+    Named,
+)
 from ottla.net.tls import PEM
+from ottla.security.broker_proof import MECHANISM as BY_SECRET
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ _SKEW = "unsecuredValidatorAllowableClockSkewMs"
 _OAUTH_EXAMPLE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
 _TOKEN_KEY, _TOKEN_KEY_BEFORE = "delegation.token.secret.key", "delegation.token.master.key"
 _USER = "user_"
+_USERS = "sasl.plain.users.file"
 _BEARER = "sasl.oauthbearer."
 _NAMES = "ssl.principal.mapping.rules"
 _AS_IS = "DEFAULT"
@@ -87,6 +93,14 @@ ROWS = (
         65_536,
         "The largest request of a connection that is not authenticated yet, in bytes. Kafka: 524288.",
         minimum=1,
+    ),
+    _broker(
+        _USERS,
+        STRING,
+        "",
+        "Ottla's own: a file with the users of PLAIN and salted hashes of their passwords, which "
+        "`ottla security user --file` writes; in place of plain.sasl.jaas.config. It is read again "
+        "after a change.",
     ),
     _broker(
         _KEYS,
@@ -204,6 +218,15 @@ ROWS = (
         "Ottla's own: further listeners on which other brokers are accepted, besides "
         "inter.broker.listener.name. For the time in which that option is changed, broker by broker.",
     ),
+    _broker(
+        BETWEEN_BROKERS,
+        STRING,
+        BY_SECRET,
+        "How brokers log in on the listener for brokers: OTTLA-BROKER, by the secret in the "
+        "coordination tree; or SCRAM, as the user of listener.name.NAME.MECHANISM.sasl.jaas.config, "
+        "the same on every broker. Kafka: GSSAPI.",
+        choices=(BY_SECRET, "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    ),
     *tls_options.ROWS,
     _broker(
         _NAMES,
@@ -221,7 +244,7 @@ ROWS = (
     ),
 )
 _ROWS = {row.name: row for row in ROWS}
-_PREFIXES = ("ssl.", "sasl.enabled", _BEARER, _SESSION)
+_PREFIXES = ("ssl.", "sasl.enabled", "sasl.plain.", _BEARER, _SESSION)
 _PER_LISTENER = frozenset(row.name for row in ROWS if row.name.startswith(_PREFIXES))
 
 
@@ -248,7 +271,8 @@ class ListenerSecurity(NamedTuple):
     """The mechanisms of a listener with SASL, the passwords of PLAIN by user, and its TLS.
 
     `session_ms` has the longest session of mechanisms that have a limit, in milliseconds. `names`
-    are the rules from the subjects of certificates to users, None if each subject is a user.
+    are the rules from the subjects of certificates to users, None if each subject is a user. The
+    users of PLAIN are in the file at `users_path`, if it is not empty, and not in `passwords`.
     """
 
     mechanisms: tuple[str, ...] = ()
@@ -257,6 +281,7 @@ class ListenerSecurity(NamedTuple):
     session_ms: Mapping[str, int] = {}
     bearer: BearerOptions | None = None
     names: "principal_rules.Rules | None" = None
+    users_path: str = ""
 
 
 def is_listener_option(option: str) -> bool:
@@ -280,12 +305,14 @@ def security_of(options: Snapshot, listener: Named) -> ListenerSecurity:
     mechanisms: tuple[str, ...] = ()
     if listener.protocol.startswith("SASL"):
         mechanisms = values.mechanisms()
-    passwords = values.passwords() if PLAIN in mechanisms else {}
+    has_users = PLAIN in mechanisms
+    users_path = values.users_path() if has_users else ""
+    passwords = values.passwords() if has_users and not users_path else {}
     tls = tls_options.tls_of(values) if listener.protocol.endswith("SSL") else None
     bearer = values.bearer() if OAUTHBEARER in mechanisms else None
     names = None if tls is None else values.names()
     return ListenerSecurity(
-        mechanisms, passwords, tls, values.session_ms(mechanisms), bearer, names
+        mechanisms, passwords, tls, values.session_ms(mechanisms), bearer, names, users_path
     )
 
 
@@ -334,6 +361,14 @@ class _Values(ListenerValues):
                 name, f"is not set: set it to one or more of {', '.join(MECHANISMS)}"
             )
         return tuple(found)
+
+    def users_path(self) -> str:
+        path, name = self.text(_USERS), f"{self.prefix}plain.{_JAAS}"
+        if path and self.own(f"plain.{_JAAS}") is not None:
+            raise self.refusal(
+                name, f"and {_USERS} both have the users of PLAIN: remove one of them"
+            )
+        return path
 
     def passwords(self) -> dict[str, str]:
         name = f"{self.prefix}plain.{_JAAS}"

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
-from ottla.console.model.catalogue import UnknownCluster
+from ottla.console.catalogue import UnknownCluster
 from ottla.console.model.messages.masking import MaskedTopic
 from ottla.console.web.respond import NOT_AUTHORIZED, status_of
 from ottla.operations.offsets.resets import PlanOutdated

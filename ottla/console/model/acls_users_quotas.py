@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin import acls, scram
+from ottla.client.admin import acls, quotas, scram
 from ottla.client.admin.acls import (
     AccessControlEntry,
     AclBinding,
@@ -21,24 +21,13 @@ from ottla.client.admin.acls import (
     ResourcePattern,
     ResourceType,
 )
-from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
 from ottla.operations.changes import MASKED, Change, require_confirmation
 from ottla.operations.survey.connections import ClusterConnection
-from ottla.wire.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasResponse,
-    OpData,
-)
-from ottla.wire.messages.alter_client_quotas import EntityData as QuotaEntity
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
-from ottla.wire.messages.describe_client_quotas import (
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
+from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
 )
@@ -240,21 +229,11 @@ def delete_credential(
 
 def list_quotas(connection: ClusterConnection) -> list[QuotaRow]:
     """Return the limits of all entities."""
-
-    def attempt(brokers: Brokers) -> list[QuotaRow]:
-        request = DescribeClientQuotasRequest(components=[], strict=False)
-        response = brokers.ask(request, DescribeClientQuotasResponse)
-        check(response.error_code, response.error_message)
-        return [
-            QuotaRow(
-                {part.entity_type: part.entity_name for part in entry.entity},
-                {row.key: row.value for row in entry.values},
-            )
-            for entry in response.entries or []
-        ]
-
-    rows = _retried(connection, attempt)
-    return sorted(rows, key=lambda row: _entity_text(row.entity))
+    rows = _ask(connection, quotas.describe_client_quotas)
+    return [
+        QuotaRow(row.entity, row.values)
+        for row in sorted(rows, key=lambda row: _entity_text(row.entity))
+    ]
 
 
 def alter_quota(
@@ -271,30 +250,22 @@ def alter_quota(
         raise ConfigError("there is nothing to change: set or remove at least one limit")
     known = {_entity_text(row.entity): row.limits for row in list_quotas(connection)}
     before = known.get(_entity_text(entity), {})
-    entry = AlterClientQuotasRequestEntryData(
-        entity=[QuotaEntity(entity_type=kind, entity_name=name) for kind, name in entity.items()],
-        ops=[
-            OpData(key=name, value=0.0 if limit is None else limit, remove=limit is None)
-            for name, limit in limits.items()
-        ],
+    assign = {name: limit for name, limit in limits.items() if limit is not None}
+    delete = [name for name, limit in limits.items() if limit is None]
+    _ask(
+        connection,
+        lambda brokers: quotas.alter_client_quotas(brokers, entity, assign, delete=delete),
     )
-
-    def attempt(brokers: Brokers) -> None:
-        request = AlterClientQuotasRequest(entries=[entry])
-        (row,) = brokers.ask_controller(request, AlterClientQuotasResponse).entries
-        check(row.error_code, row.error_message)
-
-    _retried(connection, attempt)
     return Change(
         connection.name,
         "quota.alter",
         _entity_text(entity),
         before={name: str(before[name]) for name in limits if name in before},
-        after={name: str(limit) for name, limit in limits.items() if limit is not None},
+        after={name: str(limit) for name, limit in assign.items()},
     )
 
 
-ENTITY_TYPES = ("user", "client-id", "ip")
+ENTITY_TYPES = quotas.TYPES
 # Operations that allow another one, too (as in Kafka's StandardAuthorizer).
 _IMPLIED_BY = {
     "describe": ("read", "write", "delete", "alter"),
@@ -315,12 +286,6 @@ def _ask(connection: ClusterConnection, call: Callable[[Brokers], T]) -> T:
     """Return the result of a call that retries itself."""
     with connection.brokers() as brokers:
         return call(brokers)
-
-
-def _retried(connection: ClusterConnection, attempt: Callable[[Brokers], T]) -> T:
-    """Return the result of an attempt, which is repeated while the cluster settles."""
-    with connection.brokers() as brokers:
-        return brokers.retry(lambda: attempt(brokers))
 
 
 def _binding(acl: Acl) -> AclBinding:

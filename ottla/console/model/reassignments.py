@@ -1,6 +1,6 @@
 """Reassignment of partitions: a plan with its bytes and balance, throttle, progress, cancel.
 
-`placement/goals.py` chooses the replicas; `plan_moves` shows the consequences.
+`operations/moves/goals.py` chooses the replicas; `plan_moves` shows the consequences.
 """
 
 from collections import Counter
@@ -11,10 +11,12 @@ from enum import StrEnum
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import replicas as admin
 from ottla.client.admin.replicas import LogDirectory
+from ottla.console.model import throttles
 from ottla.console.model.partitions import BrokerLoad, min_isr_of_all, skew
-from ottla.console.model.placement import goals, throttles
-from ottla.console.model.placement.goals import Assignment, Layout
 from ottla.operations.changes import Change
+from ottla.operations.moves import execution, goals
+from ottla.operations.moves.goals import Layout
+from ottla.operations.moves.plans import Assignment
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.directories import read_directories, replica_sizes
 from ottla.operations.survey.metadata import Key as Key
@@ -159,12 +161,12 @@ def execute(
                 f"{move.topic}-{move.partition} has the replicas {_text(replicas or ()) or 'none'} "
                 f"now, not {_text(move.before)} as in the plan. Make the plan again.",
             )
-    targets = {(move.topic, move.partition): move.after for move in moves}
-    if throttle_bytes_per_s is not None:
-        current = {(move.topic, move.partition): move.before for move in moves}
-        throttles.limit(connection, targets, current, throttle_bytes_per_s)
+    plan = execution.Plan(
+        {(move.topic, move.partition): move.before for move in moves},
+        {(move.topic, move.partition): move.after for move in moves},
+    )
     with connection.brokers() as brokers:
-        admin.alter_partition_reassignments(brokers, targets)
+        execution.start(brokers, plan, throttle_bytes_per_s)
     connection.forget()
     limit = "none" if throttle_bytes_per_s is None else f"{throttle_bytes_per_s} bytes/s"
     return Change(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ottla.base.errors import ConfigError
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
-from ottla.client.admin.transactions import ActiveProducer
+from ottla.client.admin.transactions import ActiveProducer, Transaction
 from ottla.client.brokers import Brokers
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
@@ -16,7 +16,6 @@ from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from ottla.wire.messages.describe_transactions import TransactionState as DescribedTransaction
 from ottla.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -75,7 +74,7 @@ def list_transactions(
         )
         described = brokers.ask_node(node, details, DescribeTransactionsResponse)
         return [
-            _described(node, row, now_ms)
+            _described(admin.transaction(row, node), now_ms)
             for row in described.transaction_states
             if not row.error_code
         ]
@@ -88,19 +87,9 @@ def list_transactions(
 
 def describe_transaction(connection: ClusterConnection, transactional_id: str) -> TransactionRow:
     """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND."""
-    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-
-    def attempt(brokers: Brokers) -> TransactionRow:
-        response = brokers.ask_transaction_coordinator(
-            transactional_id, request, DescribeTransactionsResponse
-        )
-        (row,) = response.transaction_states
-        check(row.error_code, subject=f"Transactional id {transactional_id!r}")
-        return _described(coordinator, row, connection.now_ms())
-
     with connection.brokers() as brokers:
-        coordinator = brokers.find_coordinator(transactional_id, is_group=False)
-        return brokers.retry(lambda: attempt(brokers))
+        transaction = admin.describe_transaction(brokers, transactional_id)
+    return _described(transaction, connection.now_ms())
 
 
 def find_hanging(
@@ -205,22 +194,20 @@ def _listed(node: int, row: TransactionState) -> TransactionRow:
     )
 
 
-def _described(node: int, row: DescribedTransaction, now_ms: int) -> TransactionRow:
-    is_open = row.transaction_state in _OPEN_STATES and row.transaction_start_time_ms >= 0
-    age_ms = now_ms - row.transaction_start_time_ms
+def _described(transaction: Transaction, now_ms: int) -> TransactionRow:
+    is_open = transaction.state in _OPEN_STATES and transaction.start_ms >= 0
+    age_ms = now_ms - transaction.start_ms
     return TransactionRow(
-        transactional_id=row.transactional_id,
-        state=row.transaction_state,
-        coordinator=node,
-        producer_id=row.producer_id,
-        producer_epoch=row.producer_epoch,
-        timeout_ms=row.transaction_timeout_ms,
-        start_ms=row.transaction_start_time_ms if is_open else None,
+        transactional_id=transaction.transactional_id,
+        state=transaction.state,
+        coordinator=transaction.coordinator,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        timeout_ms=transaction.timeout_ms,
+        start_ms=transaction.start_ms if is_open else None,
         duration_s=max(0.0, age_ms / 1000) if is_open else None,
-        is_overdue=is_open and age_ms > row.transaction_timeout_ms,
-        partitions=tuple(
-            sorted((topic.topic, number) for topic in row.topics for number in topic.partitions)
-        ),
+        is_overdue=is_open and age_ms > transaction.timeout_ms,
+        partitions=tuple(sorted(transaction.partitions)),
     )
 
 

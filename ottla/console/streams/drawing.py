@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ottla.base.drawing.layers import layered
 from ottla.console.streams.describe_text import NodeKind, Topology
 
 BOX_WIDTH, BOX_HEIGHT = 210, 30
 _GAP_X, _GAP_Y, _MARGIN = 56, 16, 10
-_PASSES = 4
 _NOTE = 40
 _TOPIC, _MEMBER = "topic", "member"
 
@@ -73,7 +73,7 @@ def draw_graph(
     vertices: Sequence[Vertex], edges: Sequence[Edge], notes: Mapping[Vertex, str]
 ) -> Drawing:
     """Return the drawing of a graph; `notes` are texts below the names."""
-    columns = _ordered(_columns(vertices, edges), edges)
+    columns = layered(vertices, edges)
     tallest = max((len(column) for column in columns), default=0)
     height = tallest * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
     positions: dict[Vertex, tuple[float, float]] = {}
@@ -125,59 +125,6 @@ def _graph(topology: Topology) -> tuple[list[Vertex], list[Edge]]:
         edges += [(this, store) for store in stores]
         edges += [(this, (kinds[name], name)) for name in node.successors]
     return list(vertices), edges
-
-
-def _columns(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[list[Vertex]]:
-    """Return the vertices by the length of the longest path to them; a loop is cut at its entry."""
-    after: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in vertices}
-    waiting = dict.fromkeys(vertices, 0)
-    for start, end in edges:
-        after[start].append(end)
-        waiting[end] += 1
-    depth = dict.fromkeys(vertices, 0)
-    ready = [vertex for vertex in vertices if not waiting[vertex]]
-    pending = dict.fromkeys(vertex for vertex in vertices if waiting[vertex])
-    while ready or pending:
-        if not ready:
-            entry = next(iter(pending))
-            del pending[entry]
-            ready.append(entry)
-        vertex = ready.pop()
-        for successor in after[vertex]:
-            if successor not in pending:
-                continue
-            depth[successor] = max(depth[successor], depth[vertex] + 1)
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                del pending[successor]
-                ready.append(successor)
-    columns: list[list[Vertex]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for vertex in vertices:
-        columns[depth[vertex]].append(vertex)
-    return columns
-
-
-def _ordered(columns: list[list[Vertex]], edges: Sequence[Edge]) -> list[list[Vertex]]:
-    """Order each column by the mean position of the neighbours, alternately to the right and left."""
-    near: dict[Vertex, list[Vertex]] = {vertex: [] for column in columns for vertex in column}
-    for start, end in edges:
-        near[start].append(end)
-        near[end].append(start)
-    for number in range(_PASSES):
-        for column in columns if number % 2 == 0 else columns[::-1]:
-            positions = {
-                vertex: (row + 0.5) / len(rows)
-                for rows in columns
-                for row, vertex in enumerate(rows)
-            }
-            means = {
-                vertex: sum(positions[other] for other in near[vertex]) / len(near[vertex])
-                if near[vertex]
-                else positions[vertex]
-                for vertex in column
-            }
-            column.sort(key=means.__getitem__)
-    return columns
 
 
 def _line(start: tuple[float, float], end: tuple[float, float], is_dashed: bool) -> Line:

@@ -13,9 +13,9 @@ from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.accounts.users import AccountError
+from ottla.console.catalogue import UnknownCluster
 from ottla.console.fields import Fields
 from ottla.console.formats import as_json
-from ottla.console.model.catalogue import UnknownCluster
 from ottla.console.model.messages.masking import MaskedTopic
 from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
 from ottla.console.state import Console

@@ -12,6 +12,7 @@ from ottla.base.loading import deferred_module
 from ottla.base.options import Option, OptionType, Snapshot
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
+from ottla.cluster.options.security import tls_options
 from ottla.controller.planning.requests import Alteration, ConfigChange
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def alter_broker(
 ) -> dict[str, str]:
     """Return a broker's dynamic settings after `changes`, or raise ApiError INVALID_REQUEST."""
     _check_changes(changes)
-    rows = BROKER_OPTIONS.rows
+    rows = BROKER_OPTIONS.rows | _rows_of_listeners(changes)
     for change in changes:
         row = rows.get(change.name)
         if row is None and change.alteration is not Alteration.DELETE:
@@ -80,16 +81,24 @@ def alter_broker(
     defaults = {
         change.name: _rendered(rows[change.name], broker[change.name])
         for change in changes
-        if change.name in rows
+        if change.name in BROKER_OPTIONS.rows
     }
     altered = _altered(current, changes, rows, defaults)
     try:
-        own = BROKER_OPTIONS.parse({name: text for name, text in altered.items() if name in rows})
+        own = BROKER_OPTIONS.parse(
+            {name: text for name, text in altered.items() if name in BROKER_OPTIONS.rows}
+        )
         others = {name: value for name, value in broker.explicit.items() if name not in current}
         option_tables.check_connections(Snapshot(BROKER_OPTIONS, {**others, **own.explicit}))
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
     return altered
+
+
+def _rows_of_listeners(changes: tuple[ConfigChange, ...]) -> dict[str, Option]:
+    """Return the rows of options of single listeners; the broker has checked that they exist."""
+    found = {change.name: tls_options.dynamic_row(change.name) for change in changes}
+    return {name: row for name, row in found.items() if row is not None}
 
 
 def alter_plain(current: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> dict[str, str]:

@@ -101,11 +101,11 @@ class Placement(NamedTuple):
 
 def plan_topic(request: TopicRequest, existing: Iterable[str], now: Environment) -> NewTopic:
     """Return the topic that `request` describes; ApiError if it cannot be created."""
-    placed = place_topic(request, existing, now)
+    placed = place_topic(request, names.TopicNames(existing), now)
     return new_topic(request, placed.partitions(), now)
 
 
-def place_topic(request: TopicRequest, existing: Iterable[str], now: Environment) -> Placement:
+def place_topic(request: TopicRequest, existing: names.TopicNames, now: Environment) -> Placement:
     """Return the placement of a new topic; ApiError if it cannot be created.
 
     `existing` contains the names that are in use, including topics that are being deleted.
@@ -124,22 +124,19 @@ def new_topic(
     return NewTopic(topic, config, encode_topic(topic))
 
 
-def _check_name(name: str, existing: Iterable[str]) -> None:
+def _check_name(name: str, existing: names.TopicNames) -> None:
     names.validate_topic_name(name)
     if name == RESERVED_NAME:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"The topic name {name} is reserved.")
-    existing_names = existing if isinstance(existing, (set, frozenset, dict)) else set(existing)
-    if name in existing_names:
+    if name in existing:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    # Only a name with one of these two characters can collide; skip the search for all others.
-    if "." in name or "_" in name:
-        other = names.collides(name, existing_names)
-        if other is not None:
-            raise ApiError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{name}' differs from the existing topic '{other}' only in '.' and '_', "
-                f"which metrics cannot distinguish",
-            )
+    other = existing.collision(name)
+    if other is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' differs from the existing topic '{other}' only in '.' and '_', "
+            f"which metrics cannot distinguish",
+        )
 
 
 def _assignment(request: TopicRequest, now: Environment) -> list[tuple[int, ...]]:

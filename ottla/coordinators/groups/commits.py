@@ -44,7 +44,8 @@ def commit(
 ) -> Decision[OffsetCommitResponse]:
     """Decide an OffsetCommit; raises ApiError if no offset may be stored."""
     late = _check(shard, request, api_version)
-    changes: list[AnyChange] = []
+    # Only the last offset of a partition counts if it is named twice.
+    changes: dict[TopicPartition, AnyChange] = {}
     response = OffsetCommitResponse()
     for topic in request.topics:
         topic_response = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
@@ -55,14 +56,14 @@ def commit(
                 if late is not None:
                     _check_late(shard, late, request, topic_partition)
                 offset = _committed(shard, request, partition)
-                changes.append(OffsetCommit(request.group_id, topic_partition, offset))
+                changes[topic_partition] = OffsetCommit(request.group_id, topic_partition, offset)
             topic_response.partitions.append(
                 OffsetCommitResponsePartition(
                     partition_index=partition.partition_index, error_code=code
                 )
             )
         response.topics.append(topic_response)
-    return Decision(shard.encode(changes), response)
+    return Decision(shard.encode(changes.values()), response)
 
 
 def _check(

@@ -29,7 +29,8 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
     late = _check(shard, request)
     longest = shard.settings.offset_metadata_bytes_max
     now_ms = shard.now_ms()
-    changes: list[Change] = []
+    # Only the last offset of a partition counts if it is named twice.
+    changes: dict[TopicPartition, Change] = {}
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
         topic_response = TxnOffsetCommitResponseTopic(name=topic.name)
@@ -50,10 +51,10 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
             topic_partition = (topic.name, partition.partition_index)
             if late is not None:
                 _check_late(shard, late, request, topic_partition)
-            changes.append(OffsetCommit(request.group_id, topic_partition, offset))
+            changes[topic_partition] = OffsetCommit(request.group_id, topic_partition, offset)
         response.topics.append(topic_response)
     producer = TransactionalProducer(request.producer_id, request.producer_epoch)
-    return Decision(shard.encode(changes), response, producer)
+    return Decision(shard.encode(changes.values()), response, producer)
 
 
 def _check(shard: GroupShard, request: TxnOffsetCommitRequest) -> ConsumerMember | None:

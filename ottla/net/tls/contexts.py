@@ -6,6 +6,7 @@ trusts are not asked, unless no trust store is named.
 
 import ssl
 
+from ottla.base.errors import ConfigError
 from ottla.net.tls.files import Store, TlsFiles
 from ottla.net.tls.key_stores import load_key, load_trusted
 from ottla.net.tls.policy import apply
@@ -52,6 +53,37 @@ def peer_context(trusted: Store | None, name: str) -> ssl.SSLContext:
     else:
         _trust(context, trusted, name)
     return context
+
+
+def check_acceptance(files: TlsFiles) -> None:
+    """Raise ConfigError unless brokers with the same files accept each other's certificate.
+
+    The names of hosts are not checked. As Kafka's SslFactory for the listener of brokers.
+    """
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context(files._replace(checks_host=False))
+    ends = [
+        client.wrap_bio(to_client, to_server),
+        server_context(files).wrap_bio(to_server, to_client, server_side=True),
+    ]
+    try:
+        while ends:
+            ends = [end for end in ends if not _has_shaken(end)]
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", None) or error.reason
+        raise ConfigError(
+            f"other brokers would not accept the certificate of {files.chain} by "
+            f"{files.authorities or 'the authorities of the system'}: {reason}"
+        ) from error
+
+
+def _has_shaken(end: ssl.SSLObject) -> bool:
+    """Continue the handshake of one end; return True if it is complete."""
+    try:
+        end.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
 
 
 def _trust(context: ssl.SSLContext, trusted: Store, name: str) -> None:

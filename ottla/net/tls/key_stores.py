@@ -100,6 +100,12 @@ def certificates_pem(store: Store) -> str:
     return _pem(*own, *bundle.additional_certs)
 
 
+def certificates_der(store: Store) -> list[bytes]:
+    """Return the encodings of the certificates of a store; raises OSError or ValueError."""
+    texts = _CERTIFICATE.findall(certificates_pem(store))
+    return [ssl.PEM_cert_to_DER_cert(text) for text in texts]
+
+
 def _read(store: Store) -> "pkcs12.PKCS12KeyAndCertificates":
     data = RealFileSystem().read(store.path)
     try:

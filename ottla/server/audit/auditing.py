@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
 from ottla.security.acls import CLUSTER_NAME, ResourceType
 from ottla.server.audit.changes import AuditedApi, Change, Exchange, failure
-from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, is_broker, origin_of
+from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, is_exempt, origin_of
 from ottla.server.audit.record import SUCCESS
 from ottla.server.authorization.trace import Trace
 from ottla.wire.api_keys import ApiKey
@@ -62,6 +63,13 @@ class _Audit:
         for change in self._row.changes(Exchange(self._request, response, self._subject)):
             self._write(change)
 
+    async def answered_in_slices(self, response: Any) -> None:
+        """Do the same, and let others run: a response may have thousands of changes."""
+        slices = Slices(self._context.broker.clock)
+        for change in self._row.changes(Exchange(self._request, response, self._subject)):
+            self._write(change)
+            await slices.pause()
+
     def failed(self, error: BaseException | None) -> None:
         """Write a record for the whole request."""
         if isinstance(error, ApiError):
@@ -110,7 +118,7 @@ def audited(handle: Handle, api: ApiKey, row: AuditedApi) -> Handle:
     """Return `handle` with its audit; the dispatcher calls the result as it would call `handle`."""
 
     async def audited_later(context: AuditedRequest, request: Any) -> Any:
-        if is_broker(context.connection):
+        if is_exempt(context.connection, api):
             return await handle(context, request)
         audit = _Audit(api, row, context, request)
         try:
@@ -118,11 +126,11 @@ def audited(handle: Handle, api: ApiKey, row: AuditedApi) -> Handle:
         except (ApiError, asyncio.CancelledError) as error:
             audit.failed(error)
             raise
-        audit.answered(response)
+        await audit.answered_in_slices(response)
         return response
 
     def audited_now(context: AuditedRequest, request: Any) -> Any:
-        if is_broker(context.connection):
+        if is_exempt(context.connection, api):
             return handle(context, request)
         audit = _Audit(api, row, context, request)
         try:

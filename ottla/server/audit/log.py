@@ -16,7 +16,6 @@ from ottla.base.logs import AUDIT, FIELDS
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.net.connection import Connection
-from ottla.security.broker_proof import ProofToPeer
 from ottla.server.audit.record import (
     DENIED,
     FAILED,
@@ -29,7 +28,12 @@ from ottla.server.audit.record import (
     Origin,
     Resource,
 )
-from ottla.server.authentication.identity import FailedLogin, principal_of
+from ottla.server.authentication.identity import (
+    FailedLogin,
+    has_proven_id,
+    is_broker,
+    principal_of,
+)
 from ottla.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -102,10 +106,14 @@ class Subject(NamedTuple):
         return cls(api, operation.name, Resource(resource_type.name, name))
 
 
-def is_broker(connection: Connection) -> bool:
-    """Return True if the peer has proven to be a broker of the cluster."""
-    identity = connection.identity
-    return isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+def is_exempt(connection: Connection, api_key: int) -> bool:
+    """Return True for the work of brokers, which is not written.
+
+    A person may know the password of the brokers' user: of its requests only markers are exempt,
+    which brokers write at the end of each transaction.
+    """
+    is_marker = api_key == ApiKey.WRITE_TXN_MARKERS
+    return has_proven_id(connection) or (is_marker and is_broker(connection))
 
 
 def origin_of(connection: Connection, client_id: str | None) -> Origin:
@@ -185,7 +193,7 @@ class AuditLog:
 
     def topic_created(self, request: Requested, name: str) -> None:
         """Write that a request which is no administrative one has created a topic."""
-        if is_broker(request.connection):
+        if is_exempt(request.connection, request.api_key):
             return
         origin, access = origin_of(request.connection, request.client_id), request.access
         operation, kind = acls.AclOperation.CREATE, acls.ResourceType.TOPIC

@@ -35,12 +35,14 @@ class FailedLogin(NamedTuple):
 class Terms(NamedTuple):
     """The mechanism of an exchange, and the longest session in milliseconds; 0 without a limit.
 
-    The messages come without the header of a request if `is_raw`.
+    The messages come without the header of a request if `is_raw`. The user with the name `broker`
+    is a broker of the cluster; empty for none.
     """
 
     mechanism: str
     limit_ms: int = 0
     is_raw: bool = False
+    broker: str = ""
 
 
 class Latency:
@@ -146,6 +148,20 @@ class ClientLogin:
         return self._terms.mechanism
 
     @property
+    def is_broker(self) -> bool:
+        """True if the peer has logged in as the user of the brokers, by its password.
+
+        Its delegation token is not enough: without an authorizer, clients create them for others.
+        """
+        session, name = self.session, self._terms.broker
+        return (
+            session is not None
+            and bool(name)
+            and session.user == name
+            and not self.exchange.is_by_token
+        )
+
+    @property
     def user(self) -> str:
         """The user, also while its session is renewed; empty before the first exchange is over."""
         if self.session is not None:
@@ -210,6 +226,29 @@ def user_of(connection: Connection) -> str:
 def principal_of(connection: Connection) -> Principal:
     """Return the principal of a connection."""
     return Principal(USER, user_of(connection))
+
+
+def is_broker(connection: Connection) -> bool:
+    """Return True if the peer has proven to be a broker of the cluster."""
+    identity = connection.identity
+    if isinstance(identity, ClientLogin):
+        return identity.is_broker
+    return isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+
+
+def has_proven_id(connection: Connection) -> bool:
+    """Return True if the peer has proven which broker it is: by the secret, which no client has."""
+    return isinstance(connection.identity, ProofToPeer) and is_broker(connection)
+
+
+def is_this_broker(connection: Connection, broker_id: int) -> bool:
+    """Return True if the peer has proven to be a broker, and not another one than `broker_id`.
+
+    A login of SCRAM does not prove which broker it is, as in Kafka.
+    """
+    identity = connection.identity
+    is_another = isinstance(identity, ProofToPeer) and identity.broker_id != broker_id
+    return is_broker(connection) and not is_another
 
 
 def may_request_tokens(connection: Connection) -> bool:

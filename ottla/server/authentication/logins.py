@@ -1,7 +1,7 @@
 """Begins the exchanges of clients: the mechanisms of each listener, and the passwords of users."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
@@ -15,6 +15,7 @@ from ottla.security.exchanges import (
     ClientExchange,
     PlainExchange,
     ScramExchange,
+    check_of,
 )
 from ottla.security.scram import ScramMechanism
 from ottla.security.sessions import Renewal
@@ -26,7 +27,9 @@ from ottla.server.authentication.identity import (
 )
 
 if TYPE_CHECKING:
+    from ottla.cluster.options.security.broker_login import BrokerLogin
     from ottla.server.authentication.bearers import Bearers
+    from ottla.server.authentication.plain_users import PlainUsers
     from ottla.server.authentication.scram_users import ScramUsers
     from ottla.server.authentication.tokens import DelegationTokens
 
@@ -38,7 +41,8 @@ class Logins:
 
     `users` are those of SCRAM; None if no listener has it. `tokens` is None if the broker issues no
     delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the listeners
-    by name.
+    by name. On the listeners `for_brokers`, the user of `broker` is a broker. `plain_users` has
+    those of PLAIN by listener, for listeners whose users are in a file.
     """
 
     def __init__(
@@ -51,6 +55,9 @@ class Logins:
         bearers: "Bearers | None" = None,
         counts: Mapping[str, LoginCounts] | None = None,
     ) -> None:
+        self.broker: BrokerLogin | None = None
+        self.for_brokers: Collection[str] = ()
+        self.plain_users: Mapping[str, PlainUsers] = {}
         self.tokens = tokens
         self._bearers = bearers
         self._counts = counts or {name: LoginCounts() for name in listeners}
@@ -77,9 +84,16 @@ class Logins:
     ) -> ClientLogin:
         """Return a new exchange with a mechanism of the listener, which may renew a session."""
         security = self._listeners[listener]
-        terms = Terms(mechanism, security.session_ms.get(mechanism, 0), is_raw)
+        limit_ms = security.session_ms.get(mechanism, 0)
+        terms = Terms(mechanism, limit_ms, is_raw, self._broker_user(listener, mechanism))
         exchange = self._exchange(listener, mechanism)
         return ClientLogin(exchange, terms, self._clock, self._counts[listener], renewal)
+
+    def _broker_user(self, listener: str, mechanism: str) -> str:
+        broker = self.broker
+        if broker is None or listener not in self.for_brokers or mechanism != broker.mechanism:
+            return ""
+        return broker.user
 
     def refuse(self, listener: str) -> None:
         """Count an exchange that cannot begin, because the listener lacks its mechanism."""
@@ -87,11 +101,13 @@ class Logins:
 
     def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
-            return PlainExchange(self._listeners[listener].passwords.get)
+            file = self.plain_users.get(listener)
+            passwords = self._listeners[listener].passwords
+            return PlainExchange(check_of(passwords) if file is None else file.check)
         if mechanism == OAUTHBEARER:
             assert self._bearers is not None, "a listener has OAUTHBEARER"
             return self._bearers.begin(listener)
-        chosen = ScramMechanism[mechanism.replace("-", "_")]
+        chosen = ScramMechanism.of_name(mechanism)
         nonce = self._rng.random_bytes(_NONCE_BYTES).hex()
         users, tokens = self._users, self.tokens
         assert users is not None, "a listener has SCRAM"

@@ -10,8 +10,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.net.connection import Connection
 from ottla.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.security.authorization import Requester
-from ottla.security.broker_proof import ProofToPeer
-from ottla.server.authentication.identity import is_known, principal_of
+from ottla.server.authentication.identity import is_broker, is_known, principal_of
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.authorization.trace import Trace
 from ottla.server.current import Current
@@ -42,8 +41,8 @@ class Sender:
     __slots__ = ("_allowed", "_generation", "identity", "is_broker", "requester")
 
     def __init__(self, connection: Connection) -> None:
-        identity = self.identity = connection.identity
-        self.is_broker = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+        self.identity = connection.identity
+        self.is_broker = is_broker(connection)
         self.requester = Requester(
             principal_of(connection), host_address(connection.peer_address[0])
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
 from ottla.security.acls import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -120,7 +121,9 @@ class Authorizer:
         patterns = dict.fromkeys(self.store.lists.patterns())
         for wanted in filters:
             patterns |= dict.fromkeys(exact_patterns(wanted.pattern))
+        slices = Slices(self.store.clock)
         for pattern in patterns:
+            await slices.pause()
             matching = [
                 (number, wanted)
                 for number, wanted in enumerate(filters)

@@ -63,7 +63,7 @@ class AclStore:
         # Called after every change of the lists.
         self.on_change: list[Callable[[], None]] = []
         self._tasks = tasks
-        self._clock = clock
+        self.clock = clock
         self._session: Coordination | None = None
         self._last_changes = dict.fromkeys(_PARENTS, "")
         self._catching_up: set[str] = set()
@@ -181,7 +181,7 @@ class AclStore:
         """Remove notifications that were there at the last look, too."""
         seen: set[str] = set()
         while True:
-            await self._clock.sleep(_EXPIRY_SECONDS)
+            await self.clock.sleep(_EXPIRY_SECONDS)
             session = self._session
             assert session is not None, "the store has not been started"
             try:

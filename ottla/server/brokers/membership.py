@@ -207,7 +207,7 @@ class Membership:
             return self.notices
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
-        # Only a broker of Apache Kafka, which has no proof, registers before it listens.
+        # Only a broker of Apache Kafka, which lacks the secret, registers before it listens.
         registered_ms = 0 if environment.channels.prove_identity else broker.registered_ms
         registration = Registration(
             broker.id, broker.epoch, address.host, address.port, registered_ms

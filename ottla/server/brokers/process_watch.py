@@ -8,13 +8,12 @@ machine or its network is down) is not noticed here: its session expires.
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from ottla.base.clock import Clock
 from ottla.net.port import Net
-from ottla.net.requests import RequestConnection
+from ottla.net.requests import RequestConnection, TlsSource
 from ottla.server.current import Contacts
 from ottla.wire.fields import Message
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -83,7 +82,7 @@ async def wait_until_gone(
     contacts: Contacts,
     on_reached: Callable[[], None] = _ignore_reached,
     *,
-    tls: ssl.SSLContext | None = None,
+    tls: TlsSource = lambda: None,
 ) -> None:
     """Return when connections are refused twice in a row, for three seconds if it is new.
 
@@ -98,7 +97,7 @@ async def wait_until_gone(
         started_at = clock.monotonic()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                transport, protocol = await net.connect(host, port, _IdleConnection, tls)
+                transport, protocol = await net.connect(host, port, _IdleConnection, tls())
         except ConnectionRefusedError:
             refused_count += 1
             contacts.lost(registration.broker_id, clock.monotonic())

@@ -5,17 +5,30 @@ kafka.server.ConfigAdminManager.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
-from ottla.cluster.options import group_options
+from ottla.cluster.options import group_options, option_tables
+from ottla.cluster.options.security import tls_options
+from ottla.cluster.options.security.listener_values import prefix_of
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.loop import Controller
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.server.config import broker_loggers
 from ottla.server.config.store import ConfigResource, ConfigStore
 from ottla.server.telemetry import subscriptions
+
+if TYPE_CHECKING:
+    from ottla.server.authentication import certificates
+else:
+    # Only a broker with TLS needs it.
+    certificates = deferred_module("ottla.server.authentication.certificates")
+
+# More than any resource has options or loggers; names must differ.
+_CHANGES_MAX = 2000
 
 # Type and name of a resource, as in requests.
 ResourceKey = tuple[int, str]
@@ -27,6 +40,11 @@ class ConfiguredBroker(Protocol):
     @property
     def node_id(self) -> int:
         """The id of the broker."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the broker."""
         ...
 
     @property
@@ -43,6 +61,15 @@ class ConfiguredBroker(Protocol):
     def configs(self) -> ConfigStore:
         """The settings of the cluster."""
         ...
+
+
+def check_count(changes_count: int) -> None:
+    """Raise INVALID_REQUEST if one resource has more changes than there are options."""
+    if changes_count > _CHANGES_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"A resource has {changes_count} changes; {_CHANGES_MAX} are allowed.",
+        )
 
 
 def check_named_once(resource: ResourceKey, occurrences: Mapping[ResourceKey, int]) -> None:
@@ -71,6 +98,8 @@ async def alter(
         _check_subscription(resource[1], changes)
     elif entity_type == ConfigNode.GROUPS:
         _check_group(broker, entity, changes, replaces=replaces)
+    elif entity_type == ConfigNode.BROKERS and any(_names_a_file(row.name) for row in changes):
+        _check_certificates(broker, entity, changes, replaces=replaces)
     (result,) = await broker.controller.alter_configs(
         [ConfigRequest(entity_type, entity, changes, replaces)], validate_only=validate_only
     )
@@ -121,16 +150,53 @@ def _check_group(
 ) -> None:
     """Raise ApiError INVALID_CONFIG if the settings are not valid for a group."""
     stored = broker.configs.entities(ConfigNode.GROUPS).get(entity, {})
-    settings = {} if replaces else dict(stored)
-    for change in changes:
-        if change.alteration is Alteration.DELETE:
-            settings.pop(change.name, None)
-        elif change.value is not None:
-            settings[change.name] = change.value
+    settings = _altered({} if replaces else stored, changes)
     try:
         group_options.check(settings, broker.options)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _altered(stored: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> dict[str, str]:
+    settings = dict(stored)
+    for change in changes:
+        if change.alteration is Alteration.DELETE:
+            settings.pop(change.name, None)
+        elif change.value is not None:
+            settings[change.name] = change.value.strip()
+    return settings
+
+
+def _names_a_file(name: str) -> bool:
+    return name in tls_options.DYNAMIC or tls_options.dynamic_row(name) is not None
+
+
+def _concerns(option: str, listener: str) -> bool:
+    return option in tls_options.DYNAMIC or option.startswith(prefix_of(listener))
+
+
+def _check_certificates(
+    broker: ConfiguredBroker, entity: str, changes: tuple[ConfigChange, ...], *, replaces: bool
+) -> None:
+    """Raise ApiError INVALID_REQUEST unless the files that options of TLS name can be used."""
+    if entity == ConfigNode.DEFAULT:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "Files of certificates are those of one machine: alter the options of each broker.",
+        )
+    configs = broker.configs
+    try:
+        options = configs.altered(_altered({} if replaces else configs.own, changes))
+        option_tables.refuse_without_effect(options)
+        static, present = certificates.tls_of(configs.static), certificates.tls_of(configs.broker)
+        for_brokers = option_tables.inter_broker(configs.static).name
+        for name, tls in certificates.tls_of(options).items():
+            # The same value again means that the content of the file has changed.
+            if tls != present[name] or any(_concerns(row.name, name) for row in changes):
+                renewal = certificates.Renewal(static[name], tls, name == for_brokers)
+                renewal.read(broker.clock.time_ms() / 1000)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _check_subscription(name: str, changes: tuple[ConfigChange, ...]) -> None:

@@ -38,11 +38,19 @@ def check_broker(name: str, node_id: int) -> None:
         )
 
 
-def levels() -> dict[str, str]:
-    """Return the current level of each logger by name, its own or an inherited one."""
-    loggers = logging.getLogger().manager.loggerDict
-    names = sorted(name for name in list(loggers) if name.startswith(f"{_TOP}.") and name != AUDIT)
-    return {ROOT: _level_of(_TOP)} | {name: _level_of(name) for name in names}
+def levels(among: frozenset[str] | None = None) -> dict[str, str]:
+    """Return the current level of each logger by name, its own or an inherited one.
+
+    `among` contains the names that are wanted; the default is all of them.
+    """
+    loggers = list(logging.getLogger().manager.loggerDict)
+    names = sorted(
+        name
+        for name in (loggers if among is None else among.intersection(loggers))
+        if name.startswith(f"{_TOP}.") and name != AUDIT
+    )
+    root = {ROOT: _level_of(_TOP)} if among is None or ROOT in among else {}
+    return root | {name: _level_of(name) for name in names}
 
 
 def own_levels() -> dict[str, int]:

@@ -7,18 +7,19 @@ kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.base.options import Option, Snapshot, Table
+from ottla.base.options import Option, Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster.options import group_options, option_tables
 from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
 from ottla.cluster.options.group_options import GROUP_OPTIONS
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
+from ottla.cluster.options.security import tls_options
 from ottla.cluster.zk.port import (
     ConnectionSuspended,
     Coordination,
@@ -95,13 +96,15 @@ class ConfigStore:
     `on_topic` is called for a topic whose own settings changed, `on_broker` for changed broker
     settings, which change the defaults of every topic. `on_entity` is called, with type and path
     below it, for the settings of clients, users, addresses, metrics subscriptions and groups, also
-    for those read at the start.
+    for those read at the start. `on_own` is called when the settings of this broker are altered,
+    also to the same values.
     """
 
     def __init__(self, static: Snapshot, node_id: int, tasks: Tasks) -> None:
         self.on_topic: list[Callable[[str, Snapshot], None]] = []
         self.on_broker: list[Callable[[Snapshot], None]] = []
         self.on_entity: list[Callable[[str, str, Mapping[str, str]], None]] = []
+        self.on_own: list[Callable[[], None]] = []
         self._static = static
         self._node = str(node_id)
         self._tasks = tasks
@@ -115,6 +118,9 @@ class ConfigStore:
         self._broker = static
         self._topic_snapshots: dict[str, Snapshot] = {}
         self._topic_default = option_tables.topic_snapshot(static, {})
+        # The descriptions of a topic without settings, and of this broker; None if not known.
+        self._described_default: list[Described] | None = None
+        self._described_broker: list[Described] | None = None
         self._last_change = ""
         self._is_catching_up = False
         self._has_started = False
@@ -149,7 +155,7 @@ class ConfigStore:
 
     def _group_settings(self, name: str) -> dict[str, str]:
         own = self._entities.get((ConfigNode.GROUPS, ConfigNode.sanitize(name)))
-        return _usable(GROUP_OPTIONS, own, f"group {name}") if own else {}
+        return _usable(GROUP_OPTIONS.row, own, f"group {name}") if own else {}
 
     # -- reading the tree -------------------------------------------------------------------------
 
@@ -221,8 +227,13 @@ class ConfigStore:
 
     async def refresh(self, entity_type: str, entity: str) -> None:
         """Read an entity's settings now, before the notification of their change arrives."""
-        if not await self._load(entity_type, entity):
-            return
+        if await self._load(entity_type, entity):
+            self._apply(entity_type, entity)
+        if entity_type == ConfigNode.BROKERS and entity == self._node:
+            for notify in self.on_own:
+                notify()
+
+    def _apply(self, entity_type: str, entity: str) -> None:
         if entity_type == ConfigNode.TOPICS:
             snapshot = self.topic(entity)
             for tell_topic in self.on_topic:
@@ -248,7 +259,7 @@ class ConfigStore:
             return self._keep_topic(entity, written)
         if entity_type == ConfigNode.BROKERS and entity in (self._node, ConfigNode.DEFAULT):
             self._check_security(entity, written)
-            usable = _usable(BROKER_OPTIONS, written, f"broker {entity}")
+            usable = _usable(_broker_row, written, f"broker {entity}")
             is_other = self._brokers.get(entity, {}) != usable
             self._brokers[entity] = usable
             return is_other
@@ -261,7 +272,7 @@ class ConfigStore:
         at the start; later an error is logged.
         """
         for name in names:
-            row = BROKER_OPTIONS.rows.get(name)
+            row = tls_options.dynamic_row(name) or BROKER_OPTIONS.rows.get(name)
             is_dynamic = row is not None and row.dynamic
             if is_dynamic or not security_names.is_security_option(name, BROKER_OPTIONS.rows):
                 continue
@@ -284,7 +295,7 @@ class ConfigStore:
         return True
 
     def _keep_topic(self, name: str, written: Mapping[str, str]) -> bool:
-        usable = _usable(TOPIC_OPTIONS, written, f"topic {name}")
+        usable = _usable(TOPIC_OPTIONS.row, written, f"topic {name}")
         if usable == self._topics.get(name, {}):
             return False
         self._topic_snapshots.pop(name, None)
@@ -296,12 +307,27 @@ class ConfigStore:
 
     def _rebuild(self) -> None:
         """Rebuild the broker's options; topics' defaults follow."""
-        values = dict(self._static.explicit)
-        for entity in (ConfigNode.DEFAULT, self._node):
-            values |= BROKER_OPTIONS.parse(self._brokers.get(entity, {})).explicit
-        self._broker = Snapshot(BROKER_OPTIONS, values)
+        self._broker = self.altered(self._brokers.get(self._node, {}))
         self._topic_snapshots.clear()
         self._topic_default = option_tables.topic_snapshot(self._broker, {})
+        self._described_default = self._described_broker = None
+
+    @property
+    def static(self) -> Snapshot:
+        """The options of the broker's configuration."""
+        return self._static
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """The settings of this broker that were altered, as they are written in the tree."""
+        return self._brokers.get(self._node, {})
+
+    def altered(self, own: Mapping[str, str]) -> Snapshot:
+        """Return the options that this broker would have with these settings of its own."""
+        values = dict(self._static.explicit)
+        for settings in (self._brokers.get(ConfigNode.DEFAULT, {}), own):
+            values |= {name: _broker_row(name).parse(text) for name, text in settings.items()}
+        return Snapshot(BROKER_OPTIONS, values)
 
     # -- following changes ------------------------------------------------------------------------
 
@@ -343,7 +369,12 @@ class ConfigStore:
 
     def describe_topic(self, name: str) -> list[Described]:
         """Return every option of a topic, by name."""
-        return self.describe_settings(self._topics.get(name, {}))
+        own = self._topics.get(name)
+        if own:
+            return self.describe_settings(own)
+        if self._described_default is None:
+            self._described_default = self.describe_settings({})
+        return self._described_default
 
     def describe_settings(self, own: Mapping[str, str]) -> list[Described]:
         """Return every option that a topic with these settings would have on this broker."""
@@ -369,16 +400,19 @@ class ConfigStore:
 
     def describe_broker(self) -> list[Described]:
         """Return every option of this broker, by name."""
-        described = []
-        for name in sorted(BROKER_OPTIONS.rows):
-            row = BROKER_OPTIONS.rows[name]
+        if self._described_broker is None:
+            self._described_broker = list(self._describe_broker())
+        return self._described_broker
+
+    def _describe_broker(self) -> Iterator[Described]:
+        for name in sorted(BROKER_OPTIONS.rows.keys() | self.own.keys()):
+            row = _broker_row(name)
             names = [synonym.name for synonym in option_tables.broker_synonyms(name)]
             synonyms = self._broker_synonyms(names)
             own = [synonym.source for synonym in synonyms if synonym.name == name]
             source = own[0] if own else ConfigSource.DEFAULT_CONFIG
             value = None if row.sensitive else row.render(self._broker[name])
-            described.append(Described(row, value, source, synonyms, not row.dynamic))
-        return described
+            yield Described(row, value, source, synonyms, not row.dynamic)
 
     def describe_client_metrics(self, name: str) -> list[Described]:
         """Return every option of a subscription; one that does not exist has the defaults."""
@@ -431,15 +465,15 @@ class ConfigStore:
         for source, settings in layers:
             for name in names:
                 if name in settings:
-                    row = BROKER_OPTIONS.rows[name]
+                    row = _broker_row(name)
                     synonyms.append(_synonym(row, row.parse(settings[name]), source))
         for name in names:
             if name in self._static.explicit:
-                row = BROKER_OPTIONS.rows[name]
+                row = _broker_row(name)
                 value = self._static.explicit[name]
                 synonyms.append(_synonym(row, value, ConfigSource.STATIC_BROKER_CONFIG))
         for name in names:
-            row = BROKER_OPTIONS.rows[name]
+            row = _broker_row(name)
             if row.default is not None:
                 synonyms.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
         # Kafka omits the sources before the first one with the option's own name.
@@ -451,12 +485,19 @@ def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:
     return Synonym(row.name, None if row.sensitive else row.render(value), source)
 
 
-def _usable(table: Table, written: Mapping[str, str], whose: str) -> dict[str, str]:
+def _broker_row(name: str) -> Option:
+    """Return an option of brokers, or one of a listener that can be altered; else ConfigError."""
+    return tls_options.dynamic_row(name) or BROKER_OPTIONS.row(name)
+
+
+def _usable(
+    row_of: Callable[[str], Option], written: Mapping[str, str], whose: str
+) -> dict[str, str]:
     """Return the settings that this version knows and accepts; the others are logged."""
     usable = {}
     for name, text in written.items():
         try:
-            table.row(name).parse(text)
+            row_of(name).parse(text)
         except ConfigError as error:
             _log.warning("setting ignored entity=%s error=%s", whose, error)
         else:

@@ -68,7 +68,7 @@ class Parked:
         usage = self._context.usage
         if usage is not None:
             usage.started(self._context.broker.clock.monotonic())
-        return read(self._context, self._request, self._plan, known=self._known)
+        return read(self._context, self._request, self._plan.partitions, known=self._known)
 
     def _grown_bytes(self, changed: Partition) -> int:
         """Return how many bytes have been appended since the last check."""

@@ -4,11 +4,12 @@ Nothing here blocks: a read that would block is recorded as cold. Follows Replic
 (KIP-74: the first partition that has data returns at least one batch, however large it is).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Lane
 from ottla.cluster.image import BrokerImage
 from ottla.cluster.options.broker_options import RACK_AWARE_SELECTOR
 from ottla.net.connection import Connection
@@ -21,7 +22,7 @@ from ottla.replication.fetched import (
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.current import Current
-from ottla.server.fetch.sessions import Ended, FetchPlan, FetchSessions, PartitionFetch
+from ottla.server.fetch.sessions import Ended, FetchSessions, PartitionFetch
 from ottla.server.quotas.clients import RequestUsage
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -62,6 +63,11 @@ class FetchBroker(Protocol):
     @property
     def replicas(self) -> Replicas:
         """The partitions of the broker."""
+        ...
+
+    @property
+    def lane(self) -> Lane:
+        """The lane of large work."""
         ...
 
     @property
@@ -156,12 +162,13 @@ class FetchPass:
 def read(
     context: FetchContext,
     request: FetchRequest,
-    plan: FetchPlan,
+    partitions: Collection[PartitionFetch],
     *,
     only_if_cached: bool = True,
     known: "dict[PartitionFetch, Ended] | None" = None,
+    reading: FetchPass | None = None,
 ) -> FetchPass:
-    """Read every partition of the plan in its order; those in `known` have not changed since."""
+    """Read partitions in their order, as a part of `reading`; those in `known` have not changed."""
     broker = context.broker
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     get = _finder(context, has_topic_ids=has_topic_ids)
@@ -173,8 +180,9 @@ def read(
         # A larger response would certainly be throttled, so its records would never be sent.
         remaining_bytes = int(min(remaining_bytes, context.usage.fetch_bytes_max))
     is_rack_aware = or_follower and selects_by_rack(broker, request)
-    reading = FetchPass()
-    for fetch in plan.partitions:
+    reading = reading or FetchPass()
+    remaining_bytes -= reading.size_bytes
+    for fetch in partitions:
         if known is not None and fetch in known:
             ended = known[fetch]
             reading.ended.append(ended)

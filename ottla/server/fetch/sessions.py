@@ -377,13 +377,13 @@ class FetchSessions:
             count = sum(len(topic.partitions) for topic in request.topics)
             session = self._create(count, uses_topic_ids)
         if session is None:
-            return FetchPlan(
-                [
-                    PartitionFetch(topic, item)
-                    for topic in request.topics
-                    for item in topic.partitions
-                ]
-            )
+            # A partition that is named twice is read once, as in Kafka: the last entry counts.
+            fetches = {
+                (topic.topic_id if uses_topic_ids else topic.topic, item.partition): (topic, item)
+                for topic in request.topics
+                for item in topic.partitions
+            }
+            return FetchPlan([PartitionFetch(topic, item) for topic, item in fetches.values()])
         session.update(request)
         return FetchPlan(session.partitions.values(), session)
 

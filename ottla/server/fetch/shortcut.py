@@ -360,7 +360,7 @@ class LoneFetch:
         plan = self._plan(self._partition_fetch())
         request = FetchRequest(max_bytes=self._max_bytes, isolation_level=self._isolation)
         context = self._shortcut.context(self._connection, self._correlation_id)
-        return self._encoded(plan, read(context, request, plan))
+        return self._encoded(plan, read(context, request, plan.partitions))
 
     def _send(self, parts: Callable[[], Sequence[Part]]) -> None:
         self._leave()

@@ -67,7 +67,7 @@ def _result(
 ) -> Reply[AddPartitionsToTxnResult]:
     transactional_id = transaction.transactional_id
     topic_partitions = _places(transaction.topics)
-    refused = _refused(context, topic_partitions)
+    refused = _refused(context, transaction.topics)
     if refused:
         codes = {
             partition: ErrorCode.OPERATION_NOT_ATTEMPTED for partition in topic_partitions
@@ -90,16 +90,21 @@ def _result(
     )
 
 
-def _refused(context: RequestContext, topic_partitions: list[_Place]) -> dict[_Place, ErrorCode]:
+def _refused(
+    context: RequestContext, topics: list[AddPartitionsToTxnTopic]
+) -> dict[_Place, ErrorCode]:
     """Return an error for each partition that cannot be added; brokers may add internal topics."""
     image = context.broker.image
     is_from_client = context.api_version < _MANY_TRANSACTIONS_VERSION
     codes = {}
-    for partition in topic_partitions:
-        if is_from_client and is_internal(partition[0]):
-            codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif image.partition(*partition) is None:
-            codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for topic in topics:
+        known_topic = image.topic(topic.name)
+        is_refused = is_from_client and is_internal(topic.name)
+        for number in topic.partitions:
+            if is_refused:
+                codes[topic.name, number] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif known_topic is None or known_topic.partition(number) is None:
+                codes[topic.name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return codes
 
 

@@ -10,11 +10,12 @@ Kafka. Unlike Kafka, an unknown broker option is refused instead of stored.
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError
+from ottla.base.loading import deferred_module
 from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.api_properties import ApiProperties
-from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_configs import (
@@ -22,6 +23,11 @@ from ottla.wire.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+
+if TYPE_CHECKING:
+    from ottla.server.config import alteration
+else:
+    alteration = deferred_module("ottla.server.config.alteration")
 
 API = ApiKey.ALTER_CONFIGS
 MIN_VERSION = 0
@@ -43,11 +49,13 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
             resource_name=resource.resource_name,
         )
         responses.append(response)
-        changes = tuple(
-            ConfigChange(config.name, Alteration.SET, config.value) for config in resource.configs
-        )
         try:
             alteration.check_named_once(key, occurrences)
+            alteration.check_count(len(resource.configs))
+            changes = tuple(
+                ConfigChange(config.name, Alteration.SET, config.value)
+                for config in resource.configs
+            )
             await alteration.alter(
                 context.broker, key, changes, validate_only=request.validate_only, replaces=True
             )

@@ -8,6 +8,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism, credential_of
@@ -37,7 +38,9 @@ async def handle(
     changes: dict[str, ConfigChange] = {}
     errors: dict[str, ApiError] = {}
     rows: list[_Row] = [*request.deletions, *request.upsertions]
+    slices = Slices(context.broker.clock)
     for row in rows:
+        await slices.pause()
         name = row.name
         if name in errors:
             continue

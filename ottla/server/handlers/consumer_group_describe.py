@@ -26,17 +26,15 @@ MAX_VERSION = 1
 def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply[ConsumerGroupDescribeResponse]:
-    """Ask the coordinator of the groups, one group at a time."""
-    groups = context.broker.groups
+    """Ask the coordinator of the groups, one group at a time, and about each group once."""
+    groups, group_ids = context.broker.groups, dict.fromkeys(request.group_ids)
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:
         code = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
-            groups=[
-                DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids
-            ]
+            groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in group_ids]
         )
-    replies = [groups.describe_consumer_group(group_id) for group_id in request.group_ids]
+    replies = [groups.describe_consumer_group(group_id) for group_id in group_ids]
     has_operations = request.include_authorized_operations
 
     def shape(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:

@@ -30,6 +30,10 @@ API = ApiKey.CONSUMER_GROUP_HEARTBEAT
 MIN_VERSION = 0
 MAX_VERSION = 1
 
+# The coordinator compares them with the topics of the cluster at a stretch. A regular expression
+# may match more.
+_NAMES_MAX = 15_000
+
 
 def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
@@ -39,6 +43,12 @@ def handle(
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    names_count = len(request.subscribed_topic_names or ())
+    if names_count > _NAMES_MAX:
+        return ConsumerGroupHeartbeatResponse(
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"{names_count} topics are subscribed to; {_NAMES_MAX} are allowed.",
+        )
     client = transition.Client(
         context.client_id or "",
         # Java prints an address without a host name like this, and tools show it unchanged.

@@ -13,6 +13,7 @@ Not done: nothing.
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.planning.creation import PARTITIONS_MAX
 from ottla.controller.planning.requests import PartitionsRequest
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
@@ -33,10 +34,31 @@ PROPERTIES = ApiProperties(is_administrative=True)
 _FIRST_STRICT_VERSION = 3
 
 
+def refuse_too_many(
+    request: CreatePartitionsRequest, context: RequestContext
+) -> CreatePartitionsResponse | None:
+    """Refuse all topics if they get too many partitions together, as in KRaft; otherwise None."""
+    image = context.broker.image
+    count = 0
+    for topic in request.topics:
+        known = image.topic(topic.name)
+        count += 0 if known is None else max(0, topic.count - len(known.partitions))
+    if count <= PARTITIONS_MAX:
+        return None
+    error = ApiError(
+        ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+    )
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreatePartitionsResponse(results=[_result(name, error) for name in names])
+
+
 async def handle(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     """Have the controller extend the topics that are named once; a duplicate name is refused."""
+    refusal = refuse_too_many(request, context)
+    if refusal is not None:
+        return refusal
     occurrences = Counter(topic.name for topic in request.topics)
     requested = [topic for topic in request.topics if occurrences[topic.name] == 1]
     twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")

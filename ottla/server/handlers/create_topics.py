@@ -12,8 +12,10 @@ Not done: nothing.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.planning.creation import PARTITIONS_MAX
 from ottla.controller.planning.requests import TopicRequest, TopicResult
 from ottla.server.api_properties import ApiProperties
 from ottla.server.config.store import ConfigStore, Described
@@ -31,14 +33,44 @@ from ottla.wire.messages.create_topics import (
 API = ApiKey.CREATE_TOPICS
 MIN_VERSION = 2
 MAX_VERSION = 7
-PROPERTIES = ApiProperties(is_administrative=True)
 
+_BY_DEFAULT = -1
 _FIRST_VERSION_WITH_CONFIGS = 5
 _FIRST_STRICT_VERSION = 6
 
 
+def refuse_too_many(
+    request: CreateTopicsRequest, context: RequestContext
+) -> CreateTopicsResponse | None:
+    """Refuse all topics if they have too many partitions together, as in KRaft; otherwise None.
+
+    The result depends on the request only: the sender needs no right for it.
+    """
+    count = 0
+    for topic in request.topics:
+        if topic.assignments:
+            count += len(topic.assignments)
+        elif topic.num_partitions == _BY_DEFAULT:
+            count += context.broker.options.integer("num.partitions")
+        else:
+            count += max(0, topic.num_partitions)
+    if count <= PARTITIONS_MAX:
+        return None
+    error = ApiError(
+        ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+    )
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreateTopicsResponse(topics=[_failure(name, error) for name in names])
+
+
+PROPERTIES = ApiProperties(is_administrative=True, prepare=refuse_too_many)
+
+
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Have the controller create the topics that are named once; a duplicate name is refused."""
+    refusal = refuse_too_many(request, context)
+    if refusal is not None:
+        return refusal
     occurrences = Counter(topic.name for topic in request.topics)
     requested = {topic.name: topic for topic in request.topics if occurrences[topic.name] == 1}
     results = {
@@ -64,8 +96,8 @@ async def _create(
     except ApiError as error:
         return {name: _failure(name, error) for name in requested}
     with_configs = context.api_version >= _FIRST_VERSION_WITH_CONFIGS
-    configs = context.broker.configs if with_configs else None
-    return {result.name: _answer(result, configs) for result in results}
+    described = _Descriptions(context.broker.configs) if with_configs else None
+    return {result.name: _answer(result, described) for result in results}
 
 
 def _topic_request(topic: CreatableTopic) -> TopicRequest:
@@ -82,17 +114,32 @@ def _topic_request(topic: CreatableTopic) -> TopicRequest:
     )
 
 
-def _answer(result: TopicResult, configs: ConfigStore | None) -> CreatableTopicResult:
+class _Descriptions:
+    """The descriptions of the settings of new topics; most topics have the same ones."""
+
+    def __init__(self, configs: ConfigStore) -> None:
+        self._configs = configs
+        self._known: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
+
+    def of(self, settings: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        """Return the description of a topic with these settings."""
+        key = frozenset(settings.items())
+        if key not in self._known:
+            described = self._configs.describe_settings(settings)
+            self._known[key] = [_config(setting) for setting in described]
+        return self._known[key]
+
+
+def _answer(result: TopicResult, described: _Descriptions | None) -> CreatableTopicResult:
     if result.error is not None:
         return _failure(result.name, result.error)
-    described = configs.describe_settings(result.config) if configs is not None else []
     return CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,
         error_message=None,
         num_partitions=result.partitions,
         replication_factor=result.replication_factor,
-        configs=[_config(setting) for setting in described],
+        configs=[] if described is None else described.of(result.config),
     )
 
 

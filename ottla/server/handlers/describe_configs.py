@@ -8,6 +8,8 @@ Not done: the options of share and streams groups, which Ottla does not serve.
 Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
 """
 
+from collections.abc import Hashable
+
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
 from ottla.server.config import broker_loggers
@@ -29,10 +31,16 @@ MAX_VERSION = 4
 
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Return the options from the config store, resource by resource."""
+    """Return the options from the config store; a resource that is named twice has one row."""
+    resources = {_key(resource): resource for resource in request.resources}
     return DescribeConfigsResponse(
-        results=[_describe(context, request, resource) for resource in request.resources]
+        results=[_describe(context, request, resource) for resource in resources.values()]
     )
+
+
+def _key(resource: DescribeConfigsResource) -> Hashable:
+    keys = resource.configuration_keys
+    return resource.resource_type, resource.resource_name, frozenset(keys or ())
 
 
 def _describe(
@@ -41,7 +49,7 @@ def _describe(
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
     )
-    keys = resource.configuration_keys or None
+    keys = frozenset(resource.configuration_keys or ()) or None
     try:
         if resource.resource_type == ConfigResource.BROKER_LOGGER:
             result.configs = _loggers(context, resource.resource_name, keys)
@@ -60,13 +68,12 @@ def _describe(
 
 
 def _loggers(
-    context: RequestContext, name: str, keys: list[str] | None
+    context: RequestContext, name: str, keys: frozenset[str] | None
 ) -> list[DescribeConfigsResourceResult]:
     broker_loggers.check_broker(name, context.broker.node_id)
     return [
         DescribeConfigsResourceResult(name=logger, value=level, config_source=broker_loggers.SOURCE)
-        for logger, level in broker_loggers.levels().items()
-        if keys is None or logger in keys
+        for logger, level in broker_loggers.levels(keys).items()
     ]
 
 

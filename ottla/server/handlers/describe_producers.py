@@ -30,7 +30,8 @@ def handle(context: RequestContext, request: DescribeProducersRequest) -> Descri
 
 
 def _topic(context: RequestContext, topic: TopicRequest) -> TopicResponse:
-    numbers = topic.partition_indexes
+    # A partition may have many producers: one that is named twice is described once.
+    numbers = dict.fromkeys(topic.partition_indexes)
     try:
         validate_topic_name(topic.name)
         if context.broker.image.topic(topic.name) is None:

@@ -1,11 +1,14 @@
 """DescribeTopicPartitions (key 75), version 0: topics in pages of partitions (KIP-966).
 
 An empty list of topics means all of them. Topics are sorted by name; if a response is full, its
-cursor is the start of the next page.
+cursor is the start of the next page. Topics that do not exist are not counted, but a page has no
+more of them than it may have partitions.
 
 Not done: no replica outside the ISR is known to be eligible as leader, so both lists of such
 replicas are empty.
 """
+
+import heapq
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage, PartitionImage
@@ -20,12 +23,29 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 
 API = ApiKey.DESCRIBE_TOPIC_PARTITIONS
 MIN_VERSION = 0
 MAX_VERSION = 0
-PROPERTIES = ApiProperties(needs_metadata=True)
+
+
+def _limit(context: RequestContext) -> int:
+    return max(1, context.broker.options.integer("max.request.partition.size.limit"))
+
+
+def prepare(request: DescribeTopicPartitionsRequest, context: RequestContext) -> None:
+    """Drop the topics of a large request that cannot be on its page."""
+    first = "" if request.cursor is None else request.cursor.topic_name
+    names = {topic.name for topic in request.topics if topic.name >= first}
+    # Existing ones and others; one more shows that there is another page.
+    some = heapq.nsmallest(2 * _limit(context) + 1, names)
+    # Without topics the request would mean all of them.
+    request.topics = [TopicRequest(name=name) for name in some] or request.topics[:1]
+
+
+PROPERTIES = ApiProperties(needs_metadata=True, prepare=prepare)
 
 
 def handle(
@@ -39,11 +59,11 @@ def handle(
         if cursor.partition_index < 0 or (requested and cursor.topic_name not in requested):
             return _refused(request, ErrorCode.INVALID_REQUEST)
         names = [name for name in names if name >= cursor.topic_name]
-    limit = context.broker.options.integer("max.request.partition.size.limit")
-    remaining = max(min(limit, request.response_partition_limit), 1)
+    limit = _limit(context)
+    remaining, others = max(min(limit, request.response_partition_limit), 1), limit
     response = DescribeTopicPartitionsResponse()
     for name in names:
-        if remaining == 0:
+        if remaining == 0 or others == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         begins_here = cursor is not None and cursor.topic_name == name
@@ -51,6 +71,7 @@ def handle(
         topic = _page(context, image, name, range(first, first + remaining))
         response.topics.append(topic)
         remaining -= len(topic.partitions)
+        others -= not topic.partitions
         following = first + len(topic.partitions)
         if image.partition(name, following) is not None:
             response.next_cursor = Cursor(topic_name=name, partition_index=following)

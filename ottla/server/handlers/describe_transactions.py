@@ -22,10 +22,11 @@ MAX_VERSION = 0
 def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Describe each id that this broker coordinates."""
+    """Describe each id that this broker coordinates, once."""
+    transactional_ids = dict.fromkeys(request.transactional_ids)
     return DescribeTransactionsResponse(
         transaction_states=[
-            _describe(context, transactional_id) for transactional_id in request.transactional_ids
+            _describe(context, transactional_id) for transactional_id in transactional_ids
         ]
     )
 

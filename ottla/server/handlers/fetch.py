@@ -17,8 +17,10 @@ watermark is outdated (KIP-1166).
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError
+from ottla.base.loading import deferred_module
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import enough_bytes
 from ottla.server.api_properties import ApiProperties
@@ -33,10 +35,18 @@ from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
+if TYPE_CHECKING:
+    from ottla.server.fetch import slices
+else:
+    slices = deferred_module("ottla.server.fetch.slices")
+
 API = ApiKey.FETCH
 MIN_VERSION = 4
 MAX_VERSION = 18
 PROPERTIES = ApiProperties(ends_with_connection=True, shortcut=FetchShortcut)
+
+# More partitions are read in slices.
+PARTITIONS_AT_ONCE = 1000
 
 
 def handle(
@@ -51,14 +61,44 @@ def handle(
         return FetchResponse(error_code=int(error.code))
     if plan.session is not None:
         context.broker.replicas.delayed.catch_up(plan.session)
-    reading = read(context, request, plan)
+    partitions = plan.partitions
+    if len(partitions) > PARTITIONS_AT_ONCE:
+        work = _read_in_slices(context, request, plan)
+        work = counted(work, context.usage, context.broker.clock)
+        return context.broker.tasks.spawn(work, "fetch of many partitions")
+    return _settle(context, request, plan, read(context, request, partitions))
+
+
+async def _read_in_slices(
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, *, only_if_cached: bool = True
+) -> FetchResponse:
+    """Read many partitions, a few at a time."""
+    reading, has_changed = await slices.read_in_slices(
+        context, request, plan, only_if_cached=only_if_cached
+    )
+    response = _settle(context, request, plan, reading, has_changed=has_changed)
+    return await response if isinstance(response, asyncio.Future) else response
+
+
+def _settle(
+    context: RequestContext,
+    request: FetchRequest,
+    plan: FetchPlan,
+    reading: FetchPass,
+    *,
+    has_changed: bool = False,
+) -> "FetchResponse | asyncio.Future[FetchResponse]":
+    """Return the response if the pass suffices for it; otherwise a future of it.
+
+    If a partition has changed since it was read, the client does not wait, but fetches again.
+    """
     if reading.cold:
         reading.take_back()
         work = _read_cold(context, request, plan, reading)
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "cold fetch")
     is_enough = reading.size_bytes >= enough_bytes(request.min_bytes) or reading.is_urgent
-    if is_enough or request.max_wait_ms <= 0 or plan.is_empty:
+    if is_enough or has_changed or request.max_wait_ms <= 0 or plan.is_empty:
         return respond(context, plan, reading)
     reading.take_back()
     return _park(context, request, plan, reading)
@@ -70,7 +110,10 @@ async def _read_cold(
     """Read the bytes into the page cache, then read as usual."""
     for partition, offset, max_bytes in reading.cold:
         await partition.warm(offset, max_bytes)
-    return respond(context, plan, read(context, request, plan, only_if_cached=False))
+    partitions = plan.partitions
+    if len(partitions) > PARTITIONS_AT_ONCE:
+        return await _read_in_slices(context, request, plan, only_if_cached=False)
+    return respond(context, plan, read(context, request, partitions, only_if_cached=False))
 
 
 def _park(

@@ -10,11 +10,12 @@ instead of stored.
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.api_properties import ApiProperties
-from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.incremental_alter_configs import (
@@ -24,6 +25,11 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+if TYPE_CHECKING:
+    from ottla.server.config import alteration
+else:
+    alteration = deferred_module("ottla.server.config.alteration")
 
 API = ApiKey.INCREMENTAL_ALTER_CONFIGS
 MIN_VERSION = 0
@@ -49,6 +55,7 @@ async def handle(
         responses.append(response)
         try:
             alteration.check_named_once(key, occurrences)
+            alteration.check_count(len(resource.configs))
             changes = _changes(resource)
             await alteration.alter(
                 context.broker, key, changes, validate_only=request.validate_only

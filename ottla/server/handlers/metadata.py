@@ -29,6 +29,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
+from ottla.net.admission.origins import origin_of
 from ottla.server import operations
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
@@ -47,8 +48,9 @@ from ottla.wire.messages.metadata import (
 API = ApiKey.METADATA
 MIN_VERSION = 0
 MAX_VERSION = 13
-PROPERTIES = ApiProperties(is_cached=True, needs_metadata=True)
-
+# A list of all topics with more partitions is made in slices; responses that large are not cached.
+PARTITIONS_AT_ONCE = 10_000
+_TOPICS_AT_ONCE = 100
 # How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
 # clients ask again.
 _CREATION_SECONDS = 5.0
@@ -59,6 +61,15 @@ _LOOK_SECONDS = 0.005
 _FIRST_VERSION_WITH_NULL = 1
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_VERSION_WITH_IDS = 12
+
+
+def prepare(request: MetadataRequest, context: RequestContext) -> None:
+    """Drop the names of a large request that has ids: its parts may not have both."""
+    if request.topics and context.api_version >= _FIRST_VERSION_WITH_IDS:
+        request.topics = _wanted(request.topics)
+
+
+PROPERTIES = ApiProperties(is_cached=True, needs_metadata=True, prepare=prepare)
 
 
 def handle(
@@ -82,7 +93,42 @@ def handle(
         answer = _answer_later(context, request)
         work = counted(answer, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "metadata without a controller or leader")
+    if _is_vast(context, request):
+        work = _answer_in_slices(context, request)
+        work = counted(work, context.usage, context.broker.clock)
+        return context.broker.tasks.spawn(work, "metadata of all topics")
     return _answer(context, request, {})
+
+
+def _is_for_all(context: RequestContext, request: MetadataRequest) -> bool:
+    """Return True if the request is for all topics."""
+    topics = request.topics
+    return topics is None or (not topics and context.api_version < _FIRST_VERSION_WITH_NULL)
+
+
+def _is_vast(context: RequestContext, request: MetadataRequest) -> bool:
+    """Return True if the response has more partitions than can be described at once."""
+    if not _is_for_all(context, request):
+        return False
+    topics = context.broker.image.topics.values()
+    return sum(len(topic.partitions) for topic in topics) > PARTITIONS_AT_ONCE
+
+
+async def _answer_in_slices(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """Describe all topics of one image, a few at a time."""
+    image, version = context.broker.image, context.api_version
+    origin = origin_of(context.connection.peer_address[0])
+    async with context.broker.lane.work(origin, is_urgent=True) as turn:
+        response, reachable = _head(context, request)
+        topics = list(image.topics.values())
+        for start in range(0, len(topics), _TOPICS_AT_ONCE):
+            some = topics[start : start + _TOPICS_AT_ONCE]
+            rows = [_topic(topic, image, reachable, version) for topic in some]
+            _add_operations(context, request, rows)
+            response.topics += rows
+            await turn.pause()
+        await turn.end_slice()
+    return response
 
 
 def _is_about_to_change(context: RequestContext, request: MetadataRequest) -> bool:
@@ -105,8 +151,8 @@ def _is_about_to_change(context: RequestContext, request: MetadataRequest) -> bo
 
 def _existing(context: RequestContext, request: MetadataRequest) -> Iterable[TopicImage]:
     """Return the topics that the response contains."""
-    image, requested = context.broker.image, request.topics
-    if requested is None or (not requested and context.api_version < _FIRST_VERSION_WITH_NULL):
+    image, requested = context.broker.image, request.topics or ()
+    if _is_for_all(context, request):
         return image.topics.values()
     found = (
         image.topic_by_id(topic.topic_id) if topic.name is None else image.topic(topic.name)
@@ -118,6 +164,8 @@ def _existing(context: RequestContext, request: MetadataRequest) -> Iterable[Top
 async def _answer_later(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     while _is_about_to_change(context, request):
         await context.broker.clock.sleep(_LOOK_SECONDS)
+    if _is_vast(context, request):
+        return await _answer_in_slices(context, request)
     return _answer(context, request, {})
 
 
@@ -185,6 +233,13 @@ async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
 def _answer(
     context: RequestContext, request: MetadataRequest, errors: dict[str, ApiError]
 ) -> MetadataResponse:
+    response, reachable = _head(context, request)
+    response.topics = _topics(context, request, errors, reachable)
+    return response
+
+
+def _head(context: RequestContext, request: MetadataRequest) -> tuple[MetadataResponse, set[int]]:
+    """Return a response without topics, and the brokers that the client can reach."""
     image, departed = context.broker.image, context.broker.current.departed
     brokers = []
     listed = {**departed, **image.brokers} if departed else image.brokers
@@ -201,11 +256,10 @@ def _answer(
         brokers=brokers,
         cluster_id=context.broker.cluster_id,
         controller_id=context.broker.current.controller_id,
-        topics=_topics(context, request, errors, reachable),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = operations.on_cluster(context.access)
-    return response
+    return response, reachable
 
 
 def _topics(
@@ -216,16 +270,23 @@ def _topics(
 ) -> list[MetadataResponseTopic]:
     image = context.broker.image
     version = context.api_version
-    requested = request.topics
-    if requested is None or (not requested and version < _FIRST_VERSION_WITH_NULL):
+    if _is_for_all(context, request):
         described = [_topic(topic, image, reachable, version) for topic in image.topics.values()]
     else:
-        described = [_asked_topic(topic, image, reachable, version, errors) for topic in requested]
+        described = [
+            _asked_topic(topic, image, reachable, version, errors) for topic in request.topics or ()
+        ]
+    _add_operations(context, request, described)
+    return described
+
+
+def _add_operations(
+    context: RequestContext, request: MetadataRequest, described: list[MetadataResponseTopic]
+) -> None:
     if request.include_topic_authorized_operations:
         for topic in described:
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                 topic.topic_authorized_operations = operations.on_topic(context.access, topic.name)
-    return described
 
 
 def _asked_topic(

@@ -50,6 +50,7 @@ def own(node: Sources) -> list[Family]:
             [(labels(task=kind), count) for kind, count in node.task_failures().items()],
         ),
         *_descriptors(node),
+        *_certificates(node),
         *_strangers(node.endpoints),
         *_slow_logins(node.logins),
     ]
@@ -122,6 +123,25 @@ _MEMORY_LEFT = _socket_server.gauge("MemoryPoolAvailable", "Bytes left.")
 def _request_memory(budget: ReceiveBudget) -> Iterator[Measurement]:
     yield _MEMORY_USED.of(budget.held_bytes)
     yield _MEMORY_LEFT.of(budget.limit_bytes - budget.held_bytes)
+
+
+def _certificates(node: Sources) -> Iterator[Family]:
+    certificates = node.certificates
+    if certificates is None:
+        return
+    for name, text, counts in (
+        ("renewals", "Certificates that were read again after a change.", certificates.renewals),
+        ("failures", "Changed certificates that cannot be used.", certificates.failures),
+    ):
+        rows = [
+            (labels(listener=listener), counts[listener]) for listener in certificates.listeners
+        ]
+        yield counter(f"ottla_certificate_{name}_total", text, rows)
+    yield gauge(
+        "ottla_certificate_expiry_timestamp_seconds",
+        "When a certificate of the listener's key store expires first, in seconds since the epoch.",
+        [(labels(listener=name), time) for name, time in certificates.expiries().items()],
+    )
 
 
 def _descriptors(node: Sources) -> Iterator[Family]:

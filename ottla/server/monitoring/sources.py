@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
@@ -26,6 +27,9 @@ from ottla.server.loop_lag import LoopWatch
 from ottla.server.monitoring.compatibility import Collections
 from ottla.server.transport.dispatch import Dispatcher, Route
 from ottla.storage.cleaner.cleaning import Cleaner
+
+if TYPE_CHECKING:
+    from ottla.server.authentication.certificates import Certificates
 
 # The clock is read only once in this many iterations of a loop.
 _TURNS = 64
@@ -76,6 +80,8 @@ class Sources:
         self.broker: Broker | None = None
         self.stage = Stage.STARTING
         self.endpoints: Sequence[Endpoint] = ()
+        # None without TLS.
+        self.certificates: Certificates | None = None
         # Of the listeners with SASL.
         self.logins: Mapping[str, LoginCounts] = {}
         self.dispatcher: Dispatcher | None = None

@@ -6,6 +6,9 @@ task. An ApiError that escapes a handler is put into the response's own top-leve
 response has none, the connection is closed. As in Kafka, an unknown key or version closes the
 connection, except for ApiVersions (KIP-511).
 
+A large request, by the table of costs, is handled in the lane of large work instead
+(`large_requests`).
+
 Requests of a client with a quota take another path (`_handle_limited`): the use of each request is
 counted, the response contains the throttle time, and the connection is muted for that time
 (KIP-219).
@@ -35,6 +38,7 @@ from ottla.server.transport.brokers_only import (
     refused_in_parts,
 )
 from ottla.server.transport.cached_responses import CachedResponses
+from ottla.server.transport.costs import COSTS, UNKNOWN
 from ottla.server.transport.informed import once_informed
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
@@ -46,12 +50,15 @@ if TYPE_CHECKING:
     from ottla.server.audit import auditing
     from ottla.server.authorization import checks, guarding
     from ottla.server.authorization.authorizer import Authorizer
+    from ottla.server.transport import large_requests
+    from ottla.server.transport.parts import LargeResponse
 else:
-    # Only administrative requests need these, and only brokers with an authorizer the others.
+    # Administrative and large requests need these, and brokers with an authorizer the others.
     audit_apis = deferred_module("ottla.server.audit.apis")
     auditing = deferred_module("ottla.server.audit.auditing")
     checks = deferred_module("ottla.server.authorization.checks")
     guarding = deferred_module("ottla.server.authorization.guarding")
+    large_requests = deferred_module("ottla.server.transport.large_requests")
 
 # Key, version, correlation id: the same in every version of the request header.
 _PREFIX = struct.Struct(">hhi")
@@ -65,6 +72,7 @@ class Route:
     """One API in one version, with its compiled codec."""
 
     __slots__ = (
+        "cost",
         "decode",
         "encode",
         "fields",
@@ -73,6 +81,7 @@ class Route:
         "header",
         "is_async",
         "is_plain",
+        "large_bytes",
         "probe",
         "requests_count",
         "response",
@@ -117,6 +126,8 @@ class Route:
         self.response: type[Any] = api.response
         # The fields that this version has.
         self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
+        self.cost = COSTS.get(row.handler.API, UNKNOWN)
+        self.large_bytes = self.cost.large_bytes
         self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
         self.has_records = schema.has_records(api.response)
@@ -139,8 +150,12 @@ class Route:
             )
             self.shortcut = row.shortcut(broker, version, parts)
 
-    def parts(self, correlation_id: int, response: Any) -> list[Buffer]:
+    def parts(
+        self, correlation_id: int, response: Any, large: "LargeResponse | None" = None
+    ) -> list[Buffer]:
         """Return header and body of a response; record bytes are separate parts."""
+        if large is not None:
+            return large.parts(self.header(correlation_id), self.encode)
         encoded = self.encode(response, self.header(correlation_id))
         return encoded if self.has_records else [encoded]
 
@@ -249,17 +264,30 @@ class Dispatcher:
             self._broker, connection, key, version, correlation_id, known.client_id
         )
         context.started_at = started_at
+        request = None
+        if len(frame) > route.large_bytes:
+            request = _decode_small(route, frame, known.end)
+            if request is None:
+                self._start_large(route, context, bytes(frame), known.end)
+                return
         if route.is_plain:
-            self._handle_plain(route, context, frame, known.end)
+            self._handle_plain(route, context, frame, known.end, request)
         elif route.is_async:
             self._start(route, context, bytes(frame), known.end)
         else:
             self._handle_cached(route, context, frame, known.end)
 
     def _handle_plain(
-        self, route: Route, context: RequestContext, frame: memoryview, position: int
+        self,
+        route: Route,
+        context: RequestContext,
+        frame: memoryview,
+        position: int,
+        request: Any,
     ) -> None:
-        request, _ = route.decode(frame, position)
+        """Handle a request, which may have been decoded."""
+        if request is None:
+            request, _ = route.decode(frame, position)
         try:
             result = route.handle(context, request)
         except ApiError as error:
@@ -296,10 +324,17 @@ class Dispatcher:
         """Handle a request of a client with quotas: by its handler, never by a fast path."""
         route, usage = known.route, context.usage
         assert usage is not None
+        request = None
+        if len(frame) > route.large_bytes:
+            request = _decode_small(route, frame, known.end)
+            if request is None:
+                self._start_large(route, context, bytes(frame), known.end)
+                return
         if route.is_async:
             self._start(route, context, bytes(frame), known.end)
             return
-        request, _ = route.decode(frame, known.end)
+        if request is None:
+            request, _ = route.decode(frame, known.end)
         try:
             result = route.handle(context, request)
         except ApiError as error:
@@ -396,14 +431,31 @@ class Dispatcher:
     def _start(self, route: Route, context: RequestContext, frame: bytes, position: int) -> None:
         request, _ = route.decode(frame, position)
         reply = context.connection.defer(held_bytes=len(frame))
+        self._spawn(route, context, reply, self._supervise(route, context, request))
+
+    def _spawn(
+        self,
+        route: Route,
+        context: RequestContext,
+        reply: Reply,
+        work: Coroutine[Any, Any, Any],
+    ) -> None:
         name = f"{route.row.handler.API.name} from {context.client_id}"
-        work: Coroutine[Any, Any, Any] = self._supervise(route, context, request)
         if context.usage is not None:
             context.usage.stopped(self._now())
             work = Timed(work, context.usage, self._now)
         task = self._tasks.spawn(work, name)
+        if route.row.ends_with_connection:
+            reply.on_abandon = task.cancel
         times = self._times(context)
         task.add_done_callback(partial(self._answer, route, context, reply, times))
+
+    def _start_large(
+        self, route: Route, context: RequestContext, frame: bytes, position: int
+    ) -> None:
+        reply = context.connection.defer(held_bytes=len(frame))
+        work = large_requests.handle_in_lane(self._broker.lane, route, context, frame, position)
+        self._spawn(route, context, reply, work)
 
     def _times(self, context: RequestContext) -> tuple[float, float] | None:
         """Return when a request arrived and when it was parked, if it is timed."""
@@ -439,6 +491,9 @@ class Dispatcher:
                 # An invariant is violated; the loop's exception handler logs it.
                 raise error
             return
+        large: LargeResponse | None = None
+        if response is not None and type(response) is not route.response:
+            large, response = response, response.head
         if context.usage is not None:
             # Before the response: sending it lets the next request in.
             self._throttle(context, response)
@@ -446,15 +501,33 @@ class Dispatcher:
             reply.send_nothing()
         else:
             try:
-                parts = route.parts(context.correlation_id, response)
+                parts = route.parts(context.correlation_id, response, large)
             except BaseException:
                 # A bug of the handler; the peer must not wait for ever.
                 reply.close(f"the response to {route.row.handler.API.name} cannot be encoded")
                 raise
             reply.send(parts)
-            route.probe.count_errors(response)
+            if large is None:
+                route.probe.count_errors(response)
         if times is not None:
             route.probe.waited(*times, self._now())
+
+
+def _decode_small(route: Route, frame: memoryview, position: int) -> Any:
+    """Return a request of many bytes and few objects, or None; raises ProtocolError."""
+    cost = route.cost
+    if len(frame) > cost.request_bytes_max:
+        raise ProtocolError(
+            f"{route.row.handler.API.name} with {len(frame)} bytes is too large; "
+            f"{cost.request_bytes_max} are allowed"
+        )
+    if not cost.small_objects:
+        return None
+    try:
+        request, _ = route.decode(frame, position, budget=cost.small_objects)
+    except ProtocolError:
+        return None
+    return request
 
 
 def _fallback(correlation_id: int, row: Row) -> list[Buffer]:

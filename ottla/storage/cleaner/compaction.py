@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.files.formats import TIME_ENTRY
 from ottla.storage.files.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
-from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import TimeEntry
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log.producers import ProducerState, parse_marker

@@ -15,8 +15,9 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
+from ottla.storage.files.formats import OFFSET_ENTRY
 
-ENTRY_SIZE = 8
+ENTRY_SIZE = OFFSET_ENTRY.size
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 

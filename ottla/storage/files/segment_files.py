@@ -12,8 +12,8 @@ from ottla.storage.files.file_names import (
     TIME_INDEX_SUFFIX,
     file_name,
 )
+from ottla.storage.files.formats import TIME_ENTRY
 from ottla.storage.files.index import ENTRY_SIZE
-from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 
 
 class SegmentFiles:

@@ -5,12 +5,12 @@ offset, relative to the segment, of the batch that has it. Timestamps rise from 
 Follows org.apache.kafka.storage.internals.log.TimeIndex.
 """
 
-import struct
 from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
+from ottla.storage.files.formats import TIME_ENTRY
 from ottla.storage.files.index import (
     RELATIVE_OFFSET_MAX,
     from_big_endian,
@@ -18,7 +18,6 @@ from ottla.storage.files.index import (
     to_big_endian,
 )
 
-ENTRY = struct.Struct(">qi")
 NO_TIMESTAMP = -1
 TIMESTAMP_MAX = 2**63 - 1
 
@@ -72,7 +71,7 @@ class TimeIndex:
         """Return the content of the `.timeindex` file."""
         # Three 32-bit words an entry: two of the timestamp, one of the offset, all big-endian.
         times = array("I", to_big_endian(self._timestamps[:]))
-        numbers = array("I", bytes(ENTRY.size * len(self)))
+        numbers = array("I", bytes(TIME_ENTRY.size * len(self)))
         numbers[0::3], numbers[1::3] = times[0::2], times[1::2]
         numbers[2::3] = array("I", to_big_endian(self._offsets[:]))
         return numbers.tobytes()
@@ -81,7 +80,7 @@ class TimeIndex:
     def decode(cls, base_offset: int, data: Buffer, next_offset: int) -> "TimeIndex":
         """Read a file's entries up to the first that is impossible."""
         index = cls(base_offset)
-        numbers = array("I", bytes(data[: len(data) // ENTRY.size * ENTRY.size]))
+        numbers = array("I", bytes(data[: len(data) // TIME_ENTRY.size * TIME_ENTRY.size]))
         times = array("I", bytes(2 * 4 * (len(numbers) // 3)))
         times[0::2], times[1::2] = numbers[0::3], numbers[1::3]
         index._timestamps = from_big_endian("q", times.tobytes())

@@ -12,14 +12,13 @@ Kafka does not detect it either: most segments have none, so the whole segment w
 read.
 """
 
-import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.files import FileSystem
+from ottla.storage.files.formats import TRANSACTION_ENTRY
 
-ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
 
 
@@ -41,15 +40,15 @@ class AbortedFound(NamedTuple):
 
 def encode(transactions: Iterable[AbortedTransaction]) -> bytes:
     """Return entries in the format of the file."""
-    return b"".join(ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
+    return b"".join(TRANSACTION_ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
 
 
 def decode(data: Buffer) -> list[AbortedTransaction] | None:
     """Return a file's entries; None if it is damaged and must be rebuilt."""
-    if len(data) % ENTRY.size:
+    if len(data) % TRANSACTION_ENTRY.size:
         return None
     entries: list[AbortedTransaction] = []
-    for version, *fields in ENTRY.iter_unpack(data):
+    for version, *fields in TRANSACTION_ENTRY.iter_unpack(data):
         entry = AbortedTransaction(*fields)
         rises = not entries or entry.last_offset > entries[-1].last_offset
         if version != _VERSION or not rises or not 0 <= entry.first_offset < entry.last_offset:

@@ -14,6 +14,12 @@ from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.storage.files.formats import (
+    SNAPSHOT_CRC_START,
+    SNAPSHOT_ENTRY,
+    SNAPSHOT_HEADER,
+    SNAPSHOT_VERSION,
+)
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.wire.records import control
 from ottla.wire.records.batch import (
@@ -29,12 +35,6 @@ BATCHES_KEPT = 5
 NO_PRODUCER_EPOCH = -1
 NO_OFFSET = -1
 _SEQUENCE_MASK = 0x7FFFFFFF
-
-_SNAPSHOT_HEADER = struct.Struct(">hIi")
-_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
-_SNAPSHOT_VERSION = 1
-# The checksum covers the bytes after it: the count and the entries.
-_CRC_START = 6
 
 
 class WrittenBatch(NamedTuple):
@@ -289,7 +289,7 @@ class ProducerState:
         body = bytearray(struct.pack(">i", len(self.producers)))
         for producer_id, producer in self.producers.items():
             last = producer.batches[-1] if producer.batches else _NOTHING_WRITTEN
-            body += _SNAPSHOT_ENTRY.pack(
+            body += SNAPSHOT_ENTRY.pack(
                 producer_id,
                 producer.epoch,
                 last.last_sequence,
@@ -299,19 +299,23 @@ class ProducerState:
                 producer.coordinator_epoch,
                 producer.transaction_first_offset,
             )
-        return struct.pack(">hI", _SNAPSHOT_VERSION, crc32c(bytes(body))) + body
+        return struct.pack(">hI", SNAPSHOT_VERSION, crc32c(bytes(body))) + body
 
     @classmethod
     def decode_snapshot(cls, data: bytes, end_offset: int) -> "ProducerState | None":
         """Return the state before `end_offset`; None if the file is damaged."""
-        if len(data) < _SNAPSHOT_HEADER.size:
+        if len(data) < SNAPSHOT_HEADER.size:
             return None
-        version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)
-        size = _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size
-        if version != _SNAPSHOT_VERSION or len(data) != size or crc32c(data[_CRC_START:]) != crc:
+        version, crc, count = SNAPSHOT_HEADER.unpack_from(data)
+        size = SNAPSHOT_HEADER.size + count * SNAPSHOT_ENTRY.size
+        if (
+            version != SNAPSHOT_VERSION
+            or len(data) != size
+            or crc32c(data[SNAPSHOT_CRC_START:]) != crc
+        ):
             return None
         state = cls(end_offset)
-        state._load(_SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEADER.size :]))
+        state._load(SNAPSHOT_ENTRY.iter_unpack(data[SNAPSHOT_HEADER.size :]))
         return state
 
     def _load(self, rows: Iterable[tuple[int, ...]]) -> None:

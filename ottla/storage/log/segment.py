@@ -12,11 +12,11 @@ from ottla.base.files import File, FileSystem
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.files import scan
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
+from ottla.storage.files.formats import TIME_ENTRY
 from ottla.storage.files.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from ottla.storage.files.scan import Tail, TimestampedOffset
 from ottla.storage.files.segment_files import SegmentFiles
 from ottla.storage.files.sound import Extent, SoundBatches, read_batches
-from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import TimeEntry
 from ottla.storage.files.txn_index import TransactionIndex
 from ottla.storage.log import fetched

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage.files import scan
 from ottla.storage.files.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from ottla.storage.files.formats import TIME_ENTRY
 from ottla.storage.files.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.files.scan import Tail
 from ottla.storage.files.segment_files import SegmentFiles
-from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
 from ottla.wire.records.batch import HEADER_SIZE, BatchHeader
 

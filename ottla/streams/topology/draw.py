@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from ottla.base.drawing.layers import layered
+
 _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 34, 24, 46, 20
 _CHARACTER = 6.6
-_PASSES = 4
 _COLOURS = {
     "topic": ("#e8eefc", "#4a6fd0"),
     "source": ("#e9f6ec", "#3c8d52"),
@@ -45,9 +46,9 @@ class Line:
 
 
 def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
-    """Return the drawing. Lines connect existing boxes; only dashed lines may form cycles."""
+    """Return the drawing. Lines connect existing boxes; a loop is cut at its entry."""
     by_name = {box.name: box for box in boxes}
-    layers = _layers(by_name, lines)
+    layers = layered(list(by_name), [(line.start, line.end) for line in lines])
     positions, width, height = _positions(layers, by_name)
     parts = [_line(line, positions, by_name) for line in lines]
     parts += [_box(box, *positions[box.name]) for box in boxes]
@@ -59,54 +60,6 @@ def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#777"/></marker></defs>\n'
         f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
     )
-
-
-def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
-    """Return the names by layer; each box is below all boxes with a line to it."""
-    above: dict[str, list[str]] = {name: [] for name in boxes}
-    for line in lines:
-        above[line.end].append(line.start)
-    depth: dict[str, int] = {}
-    entered: set[str] = set()
-
-    def depth_of(name: str) -> int:
-        if name not in depth:
-            entered.add(name)
-            # A line that closes a cycle is ignored.
-            results = [
-                depth_of(parent)
-                for parent in above[name]
-                if parent in depth or parent not in entered
-            ]
-            depth[name] = 1 + max(results, default=-1)
-        return depth[name]
-
-    for name in boxes:
-        depth_of(name)
-    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for name in boxes:
-        layers[depth[name]].append(name)
-    return _untangled(layers, lines)
-
-
-def _untangled(layers: list[list[str]], lines: Sequence[Line]) -> list[list[str]]:
-    """Order each layer by the positions of its neighbours, alternately down and up."""
-    near: dict[str, list[str]] = {name: [] for layer in layers for name in layer}
-    for line in lines:
-        near[line.start].append(line.end)
-        near[line.end].append(line.start)
-    for number in range(_PASSES):
-        order = layers if number % 2 == 0 else layers[::-1]
-        for layer in order:
-            positions = {name: n / len(names) for names in layers for n, name in enumerate(names)}
-            middles = {
-                name: sum(positions[neighbour] for neighbour in near[name]) / len(near[name])
-                if near[name]
-                else positions[name]
-                for name in layer
-            }
-            layer.sort(key=lambda name: middles[name])
-    return layers
 
 
 Position = tuple[float, float]

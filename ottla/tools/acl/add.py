@@ -6,6 +6,7 @@ import click
 
 from ottla.client.admin import acls
 from ottla.client.brokers import Brokers
+from ottla.operations.access.entries import divided, entries_to_add
 from ottla.tools import options
 from ottla.tools.acl.selection import (
     COLUMNS,
@@ -17,7 +18,6 @@ from ottla.tools.acl.selection import (
     usage_errors,
 )
 from ottla.tools.output import Output, note
-from ottla.tools.scripts.access.entries import divided, entries_to_add
 
 
 @click.command("add")

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from ottla.client.brokers import Brokers
+from ottla.operations.access.entries import bindings_of
 from ottla.tools import options
 from ottla.tools.acl.selection import COLUMNS, authorized, request_of, resources, rows_of
 from ottla.tools.output import Output
-from ottla.tools.scripts.access.entries import bindings_of
 
 
 @click.command("list")

@@ -9,10 +9,9 @@ import click
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.acls import AclBinding, AclOperation, PatternType
 from ottla.client.errors import Unsupported
+from ottla.operations.access.entries import check_roles, row_of
+from ottla.operations.access.patterns import RESOURCE_TYPES, AclRequest
 from ottla.tools import options
-from ottla.tools.scripts.access.entries import check_roles, row_of
-from ottla.tools.scripts.access.patterns import RESOURCE_TYPES, AclRequest
-from ottla.tools.scripts.exits import UsageError
 
 COLUMNS = ("resource_type", "name", "pattern_type", "principal", "permission_type", "operation", "host")  # fmt: skip
 _OPERATIONS = [
@@ -109,10 +108,10 @@ def request_of(option_values: dict[str, Any]) -> AclRequest:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Convert the errors of kafka-acls about its options to those of `ottla`."""
+    """Convert the errors of a request to those of a command line."""
     try:
         yield
-    except (UsageError, ValueError) as error:
+    except ValueError as error:
         raise click.UsageError(str(error)) from error
 
 

@@ -23,12 +23,12 @@ from ottla.client.admin.cluster import describe_cluster
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.properties import write_properties
+from ottla.client.security.private_files import write_private
 from ottla.cluster.zk import tree_login
 from ottla.tools.broker import layout
 from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_phrases
 from ottla.tools.output import Output, StatusLine, note
-from ottla.tools.text_files import write_private
 
 _COMMAND = (sys.executable, "-m", "ottla")
 _HOST = "127.0.0.1"

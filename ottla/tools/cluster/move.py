@@ -14,9 +14,10 @@ import click
 from ottla.base.loading import deferred
 from ottla.client.admin import replicas
 from ottla.client.brokers import Brokers
+from ottla.operations.moves.execution import Plan, start
 from ottla.tools import options
 from ottla.tools.broker_ids import parse_broker_ids
-from ottla.tools.cluster.moves import Plan, execute_moves, plan_of, refuse_existing, save
+from ottla.tools.cluster.moves import plan_of, refuse_existing, save
 from ottla.tools.output import Output, note
 
 _cancel_moves = deferred("ottla.tools.cluster.progress", "cancel_moves")
@@ -125,14 +126,16 @@ def _move(
     for path, assignment in files.items():
         save(path, assignment, plan.directories if assignment is plan.targets else {})
     if execute:
-        execute_moves(brokers, plan, option_values["throttle"])
+        start(brokers, plan, option_values["throttle"])
     rows = [
         {
             "topic": key[0],
             "partition": key[1],
             "from": list(plan.current[key]),
             "to": list(target),
-            "directories": plan.directories_of(key),
+            "directories": [
+                f"{replica.broker}:{path}" for replica, path in plan.directories_of(key).items()
+            ],
             "executed": execute,
             "cancelled": False,
         }

@@ -18,10 +18,8 @@ _COLUMNS = (
     "node", "status", "directory_id", "endpoints", "log_end_offset", "lag", "last_fetch_ms",
     "last_caught_up_ms",
 )  # fmt: skip
-_read_controller = deferred("ottla.tools.scripts.replicas.controller_files", "read_controller")
-_parse_directory_id = deferred(
-    "ottla.tools.scripts.replicas.controller_files", "parse_directory_id"
-)
+_read_controller = deferred("ottla.tools.cluster.controller_files", "read_controller")
+_parse_directory_id = deferred("ottla.tools.cluster.controller_files", "parse_directory_id")
 
 
 @click.command("quorum")

@@ -77,7 +77,7 @@ _OF_VERBS = {
     (_CLUSTER, "topic copy"): "IdempotentWrite",
     (_CLUSTER, "acl remove"): "Alter",
 }
-# Where requests and command lines have the names of resources.
+# The fields of requests and the options of command lines that name resources.
 _FIELDS = {
     _TOPIC: ("topics", "topic_names", "resources"),
     _GROUP: ("groups", "groups_names", "group_ids", "group_id", "key"),

@@ -159,6 +159,23 @@ def _brokers() -> Iterator[Rule]:
         "The task was restarted. Report the traceback in the broker's log.",
     )
     yield Rule(
+        "OttlaCertificateNotRenewed",
+        "increase(ottla_certificate_failures_total[10m]) > 0",
+        "0s",
+        "warning",
+        "{{ $labels.instance }} cannot use the new certificate of {{ $labels.listener }}",
+        "The former one is in use. Correct the file that the broker's log names.",
+    )
+    yield Rule(
+        "OttlaCertificateExpires",
+        "ottla_certificate_expiry_timestamp_seconds - time() < 1209600",
+        "0s",
+        "warning",
+        "The certificate of {{ $labels.listener }} of {{ $labels.instance }} expires in "
+        "{{ $value | humanizeDuration }}",
+        "Replace the file: the broker reads it again without a restart.",
+    )
+    yield Rule(
         "OttlaFewDescriptorsLeft",
         "process_open_fds / process_max_fds > 0.9",
         "5m",

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ottla.base.errors import OttlaError
+from ottla.tools.log.findings import Findings, TimeComparison
 from ottla.tools.log.segments import FoundBatch, SegmentWalk
 from ottla.tools.log.sidecars import Row
-from ottla.tools.scripts.logs.findings import Findings, TimeComparison
 
 _REMEDY = "to let the broker rebuild the index, delete it while the broker is stopped"
 

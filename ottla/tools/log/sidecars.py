@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from ottla.base.uuids import uuid_text
 from ottla.operations.offsets.moments import render_moment
-from ottla.storage.files import checkpoints, index, time_index, txn_index
+from ottla.storage.files import checkpoints, txn_index
+from ottla.storage.files.formats import OFFSET_ENTRY, TIME_ENTRY, whole_entries
 from ottla.storage.log.producers import ProducerState
 
 Row = dict[str, Any]
-_INDEX_ENTRY = struct.Struct(">ii")
 
 
 class Content(NamedTuple):
@@ -34,27 +34,27 @@ def base_offset_of(name: str) -> int:
 
 def offset_index(data: bytes, base_offset: int) -> Content:
     """Read a `.index` file: offsets and positions rise; zeros at the end are preallocated space."""
-    entries = _used(_INDEX_ENTRY, data, is_free=lambda entry: entry == (0, 0))
+    entries = _used(OFFSET_ENTRY, data)
     rows = [{"offset": base_offset + relative, "position": at} for relative, at in entries]
     complaints = _unsorted(rows, ("offset", "position"))
-    if len(data) % index.ENTRY_SIZE:
+    if len(data) % OFFSET_ENTRY.size:
         complaints.append(
-            f"{len(data) % index.ENTRY_SIZE} bytes at the end are not a complete entry"
+            f"{len(data) % OFFSET_ENTRY.size} bytes at the end are not a complete entry"
         )
     return Content(rows, ("offset", "position"), complaints)
 
 
 def time_index_file(data: bytes, base_offset: int) -> Content:
     """Read a `.timeindex` file: timestamps and offsets rise."""
-    entries = _used(time_index.ENTRY, data, is_free=lambda entry: entry == (0, 0))
+    entries = _used(TIME_ENTRY, data)
     rows = [
         {"timestamp": timestamp, "time": render_moment(timestamp), "offset": base_offset + relative}
         for timestamp, relative in entries
     ]
     complaints = _unsorted(rows, ("timestamp",))
-    if len(data) % time_index.ENTRY.size:
+    if len(data) % TIME_ENTRY.size:
         complaints.append(
-            f"{len(data) % time_index.ENTRY.size} bytes at the end are not a complete entry"
+            f"{len(data) % TIME_ENTRY.size} bytes at the end are not a complete entry"
         )
     return Content(rows, ("timestamp", "time", "offset"), complaints)
 
@@ -143,12 +143,10 @@ BY_NAME: dict[str, Reader] = {
 }
 
 
-def _used(
-    entry: struct.Struct, data: bytes, *, is_free: Callable[[tuple[Any, ...]], bool]
-) -> list[tuple[Any, ...]]:
+def _used(entry: struct.Struct, data: bytes) -> list[tuple[Any, ...]]:
     """Return the entries before the space that Kafka preallocates."""
-    entries = list(entry.iter_unpack(data[: len(data) // entry.size * entry.size]))
-    while entries and is_free(entries[-1]):
+    entries = whole_entries(entry, data)
+    while entries and entries[-1] == (0, 0):
         entries.pop()
     return entries
 

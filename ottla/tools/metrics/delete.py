@@ -3,10 +3,10 @@
 import click
 
 from ottla.client.brokers import Brokers
+from ottla.operations.client_metrics import delete_subscription, subscription_names
 from ottla.tools import options
 from ottla.tools.metrics.names import check_names
 from ottla.tools.output import Output, is_terminal
-from ottla.tools.scripts.admin.client_metrics import delete_subscription, subscription_names
 
 
 @click.command("delete")

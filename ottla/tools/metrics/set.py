@@ -3,9 +3,9 @@
 import click
 
 from ottla.client.brokers import Brokers
+from ottla.operations.client_metrics import alter_subscription
 from ottla.tools import options
 from ottla.tools.output import Output
-from ottla.tools.scripts.admin.client_metrics import alter_subscription
 
 _OPTIONS = {"metrics": "metrics", "interval": "interval.ms", "match": "match"}
 

@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
 from ottla.operations.offsets.moments import render_moment
 from ottla.streams.application.listing import NOT_RUNNING, RUNNING, Instance, instances_of
-from ottla.streams.application.metrics_server import read_dropped
 from ottla.tools import options
 from ottla.tools.group.describe import offset_rows
 from ottla.tools.output import Output, note
@@ -20,6 +20,8 @@ _MEMBERS = ("application_id", "instance", "role", "since", "host", "application_
 
 # If an instance listens on all addresses, the request goes to its address as the broker sees it.
 _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
+
+_read_dropped = deferred("ottla.streams.application.metrics_server", "read_dropped")
 
 
 @click.command("describe")
@@ -91,7 +93,8 @@ def _dropped(instances: list[Instance]) -> dict[str, int] | None:
             continue
         reached = instance.client_host if host in _ANY_HOST else host
         try:
-            return read_dropped(f"{reached}:{port}")
+            dropped: dict[str, int] = _read_dropped(f"{reached}:{port}")
+            return dropped
         except (OSError, ValueError) as error:
             note(f"The metrics of {instance.candidate.metrics} cannot be read: {error}.")
     return None

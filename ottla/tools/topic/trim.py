@@ -13,10 +13,11 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.client.admin import offsets, records, topics
 from ottla.client.brokers import Brokers
+from ottla.operations.json_documents import offsets_of
 from ottla.operations.offsets.positions import Anchor, Position, parse_position, resolve
 from ottla.tools import options
 from ottla.tools.output import Output, count_text, is_terminal, note
-from ottla.tools.scripts.json_files import read_offsets
+from ottla.tools.text_files import read_json
 from ottla.tools.topic_partitions import Partition, check_partition, parse_topic_partitions
 
 _EXAMPLE = 'JSON as in {"partitions": [{"topic": "a", "partition": 0, "offset": 5}]}'
@@ -114,7 +115,7 @@ def _of_topic(
 def _of_file(brokers: Brokers, path: str) -> dict[Partition, int]:
     """Return the offsets of a file, that of the end for -1; UsageError if one is not possible."""
     try:
-        requested = read_offsets(path)
+        requested = offsets_of(read_json(path))
     except ConfigError as error:
         raise ConfigError(f"{error}: {path} needs {_EXAMPLE}") from error
     if not requested:

@@ -4,20 +4,14 @@ Not done: a producer cannot be named by its id and epochs, which brokers of Apac
 need.
 """
 
-import time
-
 import click
 
-from ottla.base.errors import OttlaError
 from ottla.client.admin import transactions
-from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
+from ottla.operations.transactions import hanging_producer
 from ottla.tools import options
 from ottla.tools.output import Output, is_terminal
 from ottla.tools.topic_partitions import Partition, parse_topic_partitions
-
-# Also transactions that were written a moment ago, or with a timestamp in the future.
-_ANY_AGE_MS = -(1 << 62)
 
 
 @click.command("abort")
@@ -66,7 +60,7 @@ def command(
     if transactional_id is not None or partition is None or start_offset is None:
         raise click.UsageError("Give a transactional id, or both --partition and --start-offset.")
     key = _parsed(brokers, partition)
-    producer = _hanging(brokers, key, start_offset)
+    producer = hanging_producer(brokers, key, start_offset)
     name = f"{key[0]}-{key[1]}"
     if is_asking:
         click.confirm(f"Abort the transaction at offset {start_offset} of {name}?", abort=True, err=True)  # fmt: skip
@@ -89,28 +83,3 @@ def _parsed(brokers: Brokers, text: str) -> Partition:
     if len(keys) != 1:
         raise click.UsageError(f"--partition {text}: name one partition, as in orders:0.")
     return keys[0]
-
-
-def _hanging(brokers: Brokers, key: Partition, start_offset: int) -> ActiveProducer:
-    """Return the producer of a transaction that hangs; OttlaError if it does not.
-
-    A marker for a transaction that its coordinator knows would break its atomicity.
-    """
-    name = f"{key[0]}-{key[1]}"
-    producer = transactions.find_open_transaction(brokers, *key, start_offset)
-    if producer is None:
-        raise OttlaError(
-            f"no open transaction starts at offset {start_offset} of {name}: `ottla transaction "
-            f"producers {key[0]}:{key[1]}` lists them"
-        )
-    hanging = transactions.find_hanging_transactions(
-        brokers, [key], now_ms=time.time_ns() // 1_000_000, max_timeout_ms=_ANY_AGE_MS
-    )
-    if producer.producer_id not in {row.producer.producer_id for row in hanging}:
-        listings = transactions.list_transactions(brokers, producer_ids=[producer.producer_id])
-        known = next((row.transactional_id for row in listings), "ID")
-        raise OttlaError(
-            f"the transaction at offset {start_offset} of {name} does not hang, its coordinator "
-            f"knows it: abort it with `ottla transaction abort {known}`"
-        )
-    return producer

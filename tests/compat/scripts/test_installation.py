@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.tools.scripts.table import SCRIPTS
+from ottla_scripts.table import SCRIPTS
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,9 @@ _ROOT = Path(__file__).parents[3]
 @pytest.mark.slow
 @pytest.mark.compat
 def test_extra_installs_every_script(tmp_path: Path) -> None:
-    """The extra selects the wheel of packaging/scripts, which has each name with and without .sh."""
+    """The extra selects the wheel of packaging/scripts, which has the package and each name with
+    and without .sh; the wheel of ottla has neither.
+    """
     wheels = tmp_path / "wheels"
     for source in (_ROOT, _ROOT / "packaging" / "scripts"):
         built = subprocess.run(
@@ -41,8 +43,14 @@ def test_extra_installs_every_script(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (entry_points,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
         text = archive.read(entry_points).decode()
+        modules = {name for name in archive.namelist() if name.startswith("ottla_scripts/")}
+    sources = {str(path.relative_to(_ROOT)) for path in (_ROOT / "ottla_scripts").rglob("*.py")}
+    assert modules == sources
+    (wheel,) = wheels.glob("ottla-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not any(name.startswith("ottla_scripts") for name in archive.namelist())
     parser = configparser.ConfigParser(delimiters=("=",))
     parser.read_string(text)
     programs = {name for script in SCRIPTS for name in (script, f"{script}.sh")}
     assert set(parser["console_scripts"]) == programs
-    assert set(parser["console_scripts"].values()) == {"ottla.tools.scripts.entry:main"}
+    assert set(parser["console_scripts"].values()) == {"ottla_scripts.entry:main"}

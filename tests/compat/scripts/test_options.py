@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ottla.base.loading import load_module
-from ottla.tools.scripts.flags import COMMON
-from ottla.tools.scripts.table import SCRIPTS
+from ottla_scripts.flags import COMMON
+from ottla_scripts.table import SCRIPTS
 from tests.compat.scripts.options import OPTIONS
 
 pytestmark = pytest.mark.slow

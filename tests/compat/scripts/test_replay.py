@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ottla.testing import Cluster
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.compat import zookeeper
 from tests.compat.scripts.classes import USERS
 from tests.compat.scripts.transcript import (

@@ -13,7 +13,7 @@ import pytest
 
 from ottla.client import AdminClient, Consumer, Producer
 from ottla.testing import Cluster
-from ottla.tools.scripts import entry
+from ottla_scripts import entry
 from tests.compat import java
 from tests.compat.scripts.transcript import MODERN
 
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 _PATIENCE_S = 60.0
 _VALUES = [b"a", b"b", b"c"]
-_OURS = "from ottla.tools.scripts.entry import main; main({!r})"
+_OURS = "from ottla_scripts.entry import main; main({!r})"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.history.points import Kind, Period, Subject
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.catalogue import ClusterCatalogue
 from ottla.console.model.controllers import Controller
 from ottla.console.model.overview import Sample
 from ottla.console.sampler import Listener, Sampler

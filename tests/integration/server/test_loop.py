@@ -25,10 +25,12 @@ from ottla.server.node import Node
 @pytest.fixture
 def collector():  # type: ignore[no-untyped-def]
     """Restore the garbage collector of the test's process."""
-    before = gc.get_threshold()
+    before, was_frozen = gc.get_threshold(), gc.get_freeze_count() > 0
     yield
     gc.unfreeze()
     gc.set_threshold(*before)
+    if was_frozen:
+        gc.freeze()
 
 
 def node(folder: Path, listener: str = "PLAINTEXT://127.0.0.1:0") -> Node:

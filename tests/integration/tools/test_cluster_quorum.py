@@ -8,9 +8,9 @@ import pytest
 from ottla.client.admin.apache import quorum
 from ottla.client.admin.apache.quorum import RaftEndpoint
 from ottla.testing import Cluster
+from ottla.tools.cluster.controller_files import parse_directory_id
 from ottla.tools.main import run
-from ottla.tools.scripts import entry
-from ottla.tools.scripts.replicas.controller_files import parse_directory_id
+from ottla_scripts import entry
 from tests.unit.tools.test_cluster_quorum import QUORUM
 
 _TEXT = "JEXY6aqzQY-32P5TStzaFg"

@@ -24,8 +24,8 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     rules.write_text(alert_rules.text_of(Limits()), "utf-8")
     text = prometheus_config.text_of("east", ("a:9308", "b:9308"), "10s", (str(rules),))
     config.write_text(text, "utf-8")
-    assert "15 rules found" in promtool("check", "config", str(config))
-    assert "15 rules found" in promtool("check", "rules", str(rules))
+    assert "17 rules found" in promtool("check", "config", str(config))
+    assert "17 rules found" in promtool("check", "rules", str(rules))
 
 
 @pytest.mark.needs("promtool")

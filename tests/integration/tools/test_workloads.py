@@ -13,12 +13,12 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.testing import Cluster
-from ottla.tools.scripts import entry
 from ottla.tools.workloads.plan import (
     Plan,
     parse_plan,
 )
 from ottla.tools.workloads.running import run_plan
+from ottla_scripts import entry
 from tests.unit.tools.test_workloads import WORKLOAD
 
 

@@ -1,5 +1,7 @@
 """Topic names."""
 
+import time
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -40,8 +42,8 @@ def test_names_that_differ_in_dots_and_underscores_collide() -> None:
     """Metric names replace both by '_', so the second topic is rejected; a topic never collides
     with itself.
     """
-    assert names.collides("a.b_c", ["x", "a_b.c"]) == "a_b.c"
-    assert names.collides("a.b", ["a.b", "ab", "a-b"]) is None
+    assert names.TopicNames(["x", "a_b.c"]).collision("a.b_c") == "a_b.c"
+    assert names.TopicNames(["a.b", "ab", "a-b"]).collision("a.b") is None
 
 
 def test_internal_topics_are_recognised() -> None:
@@ -49,3 +51,23 @@ def test_internal_topics_are_recognised() -> None:
     assert names.is_internal("__consumer_offsets")
     assert names.is_internal("__transaction_state")
     assert not names.is_internal("__mine")
+
+
+def test_new_names_are_found() -> None:
+    """Names that are added later exist and collide like the others."""
+    in_use = names.TopicNames(["a.b"])
+    assert in_use.collision("x_y") is None
+    in_use.add("x.y")
+    assert "x.y" in in_use
+    assert "x_y" not in in_use
+    assert in_use.collision("x_y") == "x.y"
+
+
+def test_search_takes_no_longer_among_many_topics() -> None:
+    """A request may create thousands of topics beside thousands of others."""
+    in_use = names.TopicNames(f"topic.{number}" for number in range(10_000))
+    begin = time.thread_time()
+    for number in range(10_000):
+        assert in_use.collision(f"other_{number}") is None
+        in_use.add(f"other_{number}")
+    assert time.thread_time() - begin < 1

@@ -1,11 +1,17 @@
-"""The subjects of certificates; the expected texts are those of Java 17."""
+"""Subjects and expiry of certificates; the expected texts of subjects are those of Java 17."""
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import Name, NameAttribute, RelativeDistinguishedName
 from cryptography.x509.name import _ASN1Type as Kind
 from cryptography.x509.oid import NameOID
 
-from ottla.security.certificates import subject_of
+from ottla.security.certificates import expiry_of, subject_of
 from tests.certificates import of_subject
 
 CN, ORG, L = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME, NameOID.LOCALITY_NAME
@@ -77,3 +83,34 @@ def test_bytes_that_are_no_certificate_are_refused() -> None:
     for damaged in (b"\x30\x00", b"\x30\x02\x30\x00", b"\x02\x81"):
         with pytest.raises(ValueError):
             subject_of(damaged)
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        datetime(1999, 12, 31, 23, 59, 59, tzinfo=UTC),
+        datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC),
+        # The first one with four digits of the year.
+        datetime(2050, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+    ],
+)
+def test_expiry_is_read_in_both_encodings_of_time(until: datetime) -> None:
+    """Years before 2050 have two digits (RFC 5280)."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), rows((CN, "ann"))
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(until - timedelta(days=9000))
+        .not_valid_after(until)
+        .sign(key, hashes.SHA256())
+    )
+    assert expiry_of(certificate.public_bytes(Encoding.DER)) == until.timestamp()
+
+
+def test_damaged_certificate_has_no_expiry() -> None:
+    """The error is a ValueError, as that of its subject."""
+    whole = of_subject(rows((CN, "ann")))
+    assert expiry_of(whole) > 0
+    for size in range(len(whole)):
+        with pytest.raises(ValueError, match=r"early|values"):
+            expiry_of(whole[:size])

@@ -17,6 +17,7 @@ from ottla.security.exchanges import (
     PlainExchange,
     ScramExchange,
     ScramLogin,
+    check_of,
 )
 from ottla.security.mock_credentials import mock
 from ottla.security.scram import ScramMechanism, credential_of
@@ -87,7 +88,7 @@ def test_any_user_and_password_are_accepted(
 ) -> None:
     """Commas and equality signs are escaped in SCRAM."""
     assert run(scram(user, password, mechanism), mechanism.mechanism_name, user, password) == user
-    assert run(PlainExchange({user: password}.get), PLAIN, user, password) == user
+    assert run(PlainExchange(check_of({user: password})), PLAIN, user, password) == user
 
 
 @pytest.mark.parametrize(("user", "password"), [("ann", "wrong"), ("eve", "secret")])
@@ -101,7 +102,7 @@ def test_wrong_password_and_unknown_user_get_the_same_answer(user: str, password
         run(scram("ann", "secret"), "SCRAM-SHA-256", user, password)
     sentence = "^Authentication failed: Invalid username or password$"
     with pytest.raises(AuthenticationFailed, match=sentence):
-        run(PlainExchange({"ann": "secret"}.get), PLAIN, user, password)
+        run(PlainExchange(check_of({"ann": "secret"})), PLAIN, user, password)
 
 
 def test_no_proof_matches_a_mock_credential() -> None:
@@ -161,7 +162,7 @@ def test_nonce_of_another_exchange_is_refused(final: bytes) -> None:
 
 def test_exchange_ends_with_its_last_message() -> None:
     """After a failure and after success no message is accepted."""
-    plain = PlainExchange({"ann": "secret"}.get)
+    plain = PlainExchange(check_of({"ann": "secret"}))
     plain.step(b"\0ann\0secret")
     with pytest.raises(AuthenticationFailed):
         plain.step(b"\0ann\0secret")
@@ -172,7 +173,7 @@ def test_exchange_ends_with_its_last_message() -> None:
 )
 def test_wrong_plain_message_is_refused(message: bytes) -> None:
     """Also one that asks for another user's rights."""
-    server = PlainExchange({"ann": "secret", "bob": "other"}.get)
+    server = PlainExchange(check_of({"ann": "secret", "bob": "other"}))
     with pytest.raises(AuthenticationFailed):
         server.step(message)
     assert not server.user

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ConfigError
 from ottla.client.admin.apache.quorum import Quorum, QuorumReplica, RaftEndpoint
-from ottla.tools.scripts.replicas.controller_files import parse_directory_id, read_controller
+from ottla.tools.cluster.controller_files import parse_directory_id, read_controller
 
 _TEXT = "JEXY6aqzQY-32P5TStzaFg"
 _ID = parse_directory_id(_TEXT)

@@ -32,6 +32,7 @@ WORDS = {
     "acl add": ["--topic", "t", "--allow-principal", "User:u"],
     "acl remove": ["--topic", "t", "--yes"],
     "token renew": ["id"],
+    "security certificates": ["--to", "NEW"],
     "token expire": ["id", "--yes"],
     "quota set": ["--user", "u", "--set", "request_percentage=5"],
     "transaction describe": ["x"],

@@ -61,7 +61,7 @@ def test_rules_are_yaml_with_a_remedy_each() -> None:
     text = alert_rules.text_of(Limits("kafka", 60, 20))
     (group,) = yaml.safe_load(text)["groups"]
     names = [rule["alert"] for rule in group["rules"]]
-    assert len(names) == len(set(names)) == 15
+    assert len(names) == len(set(names)) == 17
     for rule in group["rules"]:
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert rule["annotations"]["summary"]

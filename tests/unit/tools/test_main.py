@@ -2,7 +2,9 @@
 
 import json
 import socket
+import sys
 import threading
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import click
@@ -13,6 +15,23 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.tools import main
 from ottla.tools.lazy import LazyGroup
+
+
+class _WithoutScripts(MetaPathFinder):
+    """Finds no module of the distribution ottla-scripts, as if it were not installed."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Raise for the package, and leave other modules to the finders after this one."""
+        if fullname == "ottla_scripts":
+            raise ModuleNotFoundError(name=fullname)
+
+
+@pytest.fixture
+def without_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the package of the scripts from this process."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ottla_scripts"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_WithoutScripts(), *sys.meta_path])
 
 
 @pytest.fixture
@@ -41,6 +60,33 @@ def test_every_command_has_help(
     assert not [
         line for line in text.splitlines() if line.count(f"ottla {' '.join(command_line)}") > 1
     ]
+
+
+@pytest.mark.parametrize("words", [[], ["list"], ["run", "kafka-topics", "--list"], ["--help"]])
+def test_scripts_that_are_not_installed_are_a_sentence_with_the_remedy(
+    words: list[str], without_scripts: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ottla scripts` names the extra that installs the scripts; the list of commands has it."""
+    assert main.run(["scripts", *words]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "ottla: Apache Kafka's scripts are a package of their own: "
+        'install it with `pip install "ottla[scripts]"`\n'
+    )
+    assert main.run(["--help"]) == 0
+    assert "scripts" in capsys.readouterr().out
+
+
+def test_a_shell_completes_no_words_of_scripts_that_are_not_installed(
+    without_scripts: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The completion prints neither a word nor an error."""
+    monkeypatch.setenv("_OTTLA_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "ottla scripts r")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert main.run([]) == 0
+    assert capsys.readouterr() == ("\n", "")
 
 
 @pytest.mark.parametrize("noun", ["", *main.GROUPS, "scripts"])

@@ -12,7 +12,7 @@ from ottla.client.transport import broker_error
 from ottla.tools.measuring import round_trips
 from ottla.tools.measuring.consuming import Amount, rates
 from ottla.tools.measuring.measured_producer import MeasuredProducer
-from ottla.tools.scripts.table import SCRIPTS
+from ottla_scripts.table import SCRIPTS
 
 pytestmark = pytest.mark.slow
 

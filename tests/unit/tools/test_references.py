@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from ottla.base.errors import ConfigError
+from ottla.client.security.private_files import write_private
 from ottla.tools import options
 from ottla.tools.connection.references import is_exposed, resolve
-from ottla.tools.text_files import write_private
 
 
 def test_references_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The log of commands that run brokers."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,18 +9,6 @@ from ottla.tools.broker.serving import configure_logs
 from ottla.tools.output import Output
 
 
-@pytest.fixture
-def untouched() -> Iterator[None]:
-    """Restore the handlers and levels of the process's loggers after the test."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger(AUDIT).setLevel(logging.NOTSET)
-
-
-@pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize(
     ("log_levels", "is_audited", "is_written"),
     [

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.client.security.private_files import write_private
 from ottla.tools.main import run
-from ottla.tools.text_files import read_text, write_private
+from ottla.tools.text_files import read_text
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/full"])

@@ -8,7 +8,6 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.client.errors import NotReachable
 from ottla.tools import main
-from ottla.tools.scripts import entry
 from ottla.tools.workloads.plan import (
     ACTIONS,
     ConsumePlan,
@@ -19,6 +18,7 @@ from ottla.tools.workloads.plan import (
     parse_plan,
 )
 from ottla.tools.workloads.running import run_plan
+from ottla_scripts import entry
 
 WORKLOAD = """
 name = "kill the leader"

@@ -5,6 +5,7 @@ from typing import Protocol
 from ottla.base.errors import ConfigError
 from ottla.base.options import Snapshot
 
+BETWEEN_BROKERS = "sasl.mechanism.inter.broker.protocol"
 PREFIX = "listener.name."
 """The beginning of an option of one listener; the listener's name follows in small letters."""
 

@@ -42,6 +42,8 @@ _OTHERS = (
     "zookeeper.set.acl",
 )
 _CUTOFF, _NAME_CUTOFF = 0.85, 0.75
+# Options have shorter names. Clients choose longer ones, of which a comparison would take long.
+_NAME_MAX = 100
 _JAVA = "Ottla runs no classes of Java. Remove it"
 _BROKERS = (
     "brokers prove their identity by the secret of the cluster (inter.broker.authentication). "
@@ -108,12 +110,17 @@ def is_security_option(name: str, known: Known) -> bool:
 def _resembles(name: str, family: str) -> bool:
     """Return True if a name begins with a mistyped family."""
     parts = family.rstrip(".").split(".")
-    head = ".".join(name.split(".")[: len(parts)])
-    return difflib.SequenceMatcher(None, head, ".".join(parts)).ratio() >= _CUTOFF
+    head = ".".join(name.split(".", len(parts))[: len(parts)])
+    return (
+        len(head) <= _NAME_MAX
+        and difflib.SequenceMatcher(None, head, ".".join(parts)).ratio() >= _CUTOFF
+    )
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that is most similar to a mistyped one; None if none is similar."""
+    if len(name) > _NAME_MAX:
+        return None
     matches = difflib.get_close_matches(name, list(names), n=1, cutoff=_NAME_CUTOFF)
     return matches[0] if matches else None
 

@@ -3,12 +3,13 @@
 Not done: stores as texts in the options (ssl.keystore.key, ssl.truststore.certificates).
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ottla.base.loading import deferred_module
-from ottla.base.options import OptionType, Scope
+from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster.options.option_rows import Rows
-from ottla.cluster.options.security.listener_values import ListenerValues
+from ottla.cluster.options.security.listener_values import PREFIX, ListenerValues
 from ottla.net.tls import PEM, VERSION_NAMES
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ ROWS = (
         "ssl.keystore.location",
         STRING,
         None,
-        "A file with the broker's certificate and its key, in PEM or PKCS#12.",
+        "A file with the broker's certificate and its key, in PEM or PKCS#12. It is read again after a "
+        "change. At runtime, a file in the same folder can be named for one broker.",
+        dynamic=True,
     ),
     _broker(
         "ssl.keystore.type",
@@ -37,6 +40,7 @@ ROWS = (
         PEM,
         "The format of ssl.keystore.location: PEM or PKCS12. PKCS12 needs `pip install "
         "'ottla[pkcs12]'`. Kafka: JKS.",
+        dynamic=True,
     ),
     _broker(
         "ssl.keystore.password",
@@ -57,13 +61,15 @@ ROWS = (
         STRING,
         None,
         "A file with the certificates that the broker trusts: of clients, and of other brokers. No "
-        "others are trusted.",
+        "others are trusted. It is read again after a change, as the key store is.",
+        dynamic=True,
     ),
     _broker(
         "ssl.truststore.type",
         STRING,
         PEM,
         "The format of ssl.truststore.location: PEM or PKCS12. Kafka: JKS.",
+        dynamic=True,
     ),
     _broker(
         "ssl.truststore.password",
@@ -108,6 +114,18 @@ ROWS = (
         "of its suites.",
     ),
 )
+
+
+DYNAMIC = tuple(row.name for row in ROWS if row.dynamic)
+"""The options that can be altered while a broker runs, also for one listener."""
+
+
+def dynamic_row(name: str) -> Option | None:
+    """Return the row of an option of one listener that can be altered; None for other names."""
+    if not name.startswith(PREFIX):
+        return None
+    row = next((row for row in ROWS if row.dynamic and name.endswith(f".{row.name}")), None)
+    return None if row is None else replace(row, name=name)
 
 
 def tls_of(values: ListenerValues) -> "files.TlsFiles":

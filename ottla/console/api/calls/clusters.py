@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
-from ottla.console.model.catalogue import ClusterCatalogue
 from ottla.console.model.overview import read_overview
 from ottla.console.model.zookeeper import Znode, has_tree, read_znode
 from ottla.operations.survey.clients import describe_client, list_clients

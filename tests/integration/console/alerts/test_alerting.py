@@ -16,7 +16,7 @@ from ottla.console.alerts.addresses import parse_networks
 from ottla.console.alerts.alerting import Alerts
 from ottla.console.alerts.channels import Channel, ChannelKind
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.catalogue import ClusterCatalogue
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.model.topics import NewTopic, create_topic, delete_topic
 from ottla.console.state import Console, ConsoleSettings, open_console
 from ottla.operations.survey.connections import ClusterSettings

@@ -120,7 +120,7 @@ def test_a_plan_is_executed_and_undone(connection: ClusterConnection, group: str
 def test_offsets_that_stay_are_committed_again(
     connection: ClusterConnection, cluster: Cluster, group: str, topic: str
 ) -> None:
-    """As with Apache Kafka's tool; the metadata of the old commit, such as an application's, is gone."""
+    """The metadata of the old commit is gone, as with Apache Kafka's tool."""
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         admin.alter_group_offsets(group, {(topic, 0): OffsetAndMetadata(4, PROGRESS)})
         plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_CURRENT))

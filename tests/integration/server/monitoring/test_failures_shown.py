@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.server.node import Node
+from tests.certificates import self_signed
 from tests.integration.server.monitoring.test_metrics import SETTINGS, commit, get, metrics, yard
 from tests.integration.server.test_node import Yard
 
@@ -108,3 +110,20 @@ async def loaded(node: Node) -> Any:
         while "g" not in (groups := dict(node.broker.groups.committed_offsets())):
             await asyncio.sleep(0)
     return groups["g"]
+
+
+async def test_certificate_that_cannot_be_renewed_is_counted(yard: Yard, tmp_path: Path) -> None:
+    """The former one stays; the file must be corrected before that expires."""
+    chain = self_signed(tmp_path)
+    secured = {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": str(chain)}
+    node = await yard.start(settings={**SETTINGS, **secured})
+    value = await metrics(node)
+    assert value("ottla_certificate_failures_total", listener="SSL") == 0
+    expiry = value("ottla_certificate_expiry_timestamp_seconds", listener="SSL")
+    assert abs(expiry - time.time() - 24 * 60 * 60) < 600
+    chain.write_text("damaged")
+    assert node.sources.certificates is not None
+    await node.sources.certificates.check()
+    value = await metrics(node)
+    assert value("ottla_certificate_failures_total", listener="SSL") == 1
+    assert value("ottla_certificate_renewals_total", listener="SSL") == 0

@@ -212,8 +212,16 @@ def test_options_of_listeners_are_known() -> None:
             "has no user: set it to org.apache",
         ),
         (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                f"{_SASL}plain.sasl.jaas.config": _JAAS,
+                "sasl.plain.users.file": "/etc/ottla/users",
+            },
+            "plain.sasl.jaas.config and sasl.plain.users.file both have the users of PLAIN",
+        ),
+        (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "inter.broker.authentication": "none"},
-            "inter.broker.authentication=secret only: use a listener without SASL",
+            "set sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512 in its place, or use a listener",
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "security.inter.broker.protocol": "SSL"},

@@ -206,6 +206,9 @@ def test_guesses_in_parallel_get_slower(play) -> None:
         checked = site.counts.failed - site.counts.refused
         assert checked < 20
         assert site.counts.refused > 500
+        # The audit log has the name also if the password was not checked.
+        assert len(site.reported) == site.counts.failed
+        assert {login.user for login in site.reported} == {"ann"}
         # From elsewhere the user logs in as before.
         seconds, code = await site.guess("home", "ann", "secret")
         assert code == 0

@@ -107,9 +107,17 @@ def test_levels_are_restored() -> None:
     chosen.setLevel(logging.NOTSET)
 
 
+def test_only_some_levels() -> None:
+    """Names that are wanted, if there is such a logger."""
+    every = broker_loggers.levels()
+    assert broker_loggers.levels(frozenset({NAME, "other", "ottla-x"})) == {NAME: every[NAME]}
+    assert broker_loggers.levels(frozenset({broker_loggers.ROOT})).keys() == {broker_loggers.ROOT}
+
+
 def test_level_of_the_audit_log_cannot_be_changed() -> None:
     """A client could silence it otherwise."""
     logging.getLogger(AUDIT)
     assert AUDIT not in broker_loggers.levels()
+    assert AUDIT not in broker_loggers.levels(frozenset({AUDIT}))
     with pytest.raises(ApiError, match=r"Unknown logger 'ottla\.audit'"):
         broker_loggers.alter(change(AUDIT, "FATAL"), validate_only=False)

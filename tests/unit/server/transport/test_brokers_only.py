@@ -56,6 +56,7 @@ class Proofs(Desk):
         vars(module).update(vars(row.handler), handle=self.handle)
         super().__init__(tasks, cast(Row, replace(row, handler=module)))
         cast(Any, self.broker).secret = secret
+        cast(Any, self.broker).brokers_prove = secret is not None
 
     def handle(self, _context: Any, _request: Any) -> Any:
         self.calls += 1

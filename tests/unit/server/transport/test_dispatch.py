@@ -10,6 +10,7 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Lane
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
@@ -62,10 +63,16 @@ class Desk:
 
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
         self.current = Current(image=ClusterImage(), options=BROKER_OPTIONS.parse({}))
+        clock = RealClock()
+        self.lane = Lane(clock)
         self.broker = cast(
             Broker,
             SimpleNamespace(
-                current=self.current, clock=RealClock(), tasks=tasks, audit=audit_log(tasks=tasks)
+                current=self.current,
+                clock=clock,
+                tasks=tasks,
+                audit=audit_log(tasks=tasks),
+                lane=self.lane,
             ),
         )
         self.wire = Wire(lambda connection, body: None, Limits())

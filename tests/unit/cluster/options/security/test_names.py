@@ -5,7 +5,7 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.cluster.options.security.names import is_security_option
+from ottla.cluster.options.security.names import is_security_option, nearest
 
 TLS = {
     "listeners": "SSL://127.0.0.1:1,INNER.A://127.0.0.1:2",
@@ -23,7 +23,6 @@ _OF_KAFKA = (
     "sasl.jaas.config",
     "sasl.kerberos.service.name",
     "sasl.login.callback.handler.class",
-    "sasl.mechanism.inter.broker.protocol",
     "sasl.oauthbearer.jwt.validator.class",
     "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.token.endpoint.url",
@@ -174,3 +173,10 @@ def test_other_unknown_options_are_warnings(name: str) -> None:
     assert not is_security_option(name, BROKER_OPTIONS.rows)
     (warning,) = option_tables.parse_broker_settings({name: "1"}).warnings
     assert f"Unknown configuration {name} is ignored" in warning
+
+
+def test_nothing_resembles_a_long_name() -> None:
+    """Clients choose names: a comparison with every option would take long."""
+    assert nearest("x" + max(BROKER_OPTIONS.rows, key=len), BROKER_OPTIONS.rows) is not None
+    assert nearest("ssl.keystore.locatio" * 6, BROKER_OPTIONS.rows) is None
+    assert not is_security_option("x" * 100_000, BROKER_OPTIONS.rows)

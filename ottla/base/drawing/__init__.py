@@ -1,0 +1,1 @@
+"""The arrangement of drawings, for streams and the console."""

@@ -1,0 +1,23 @@
+"""Text files that only their owner can read."""
+
+import os
+from pathlib import Path
+
+_FILE_MODE = 0o600
+
+
+def write_private(path: str | Path, text: str) -> None:
+    """Replace a text file, which only its owner can read from the first byte on."""
+    target = Path(path)
+    new = target.with_name(f"{target.name}.{os.getpid()}.new")
+    try:
+        with open(new, "x", encoding="utf-8", opener=_open_private) as stream:
+            stream.write(text)
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    # Not that of the Disk port, which loads asyncio: every command of `ottla profile` writes files.
+    return os.open(path, flags | os.O_CLOEXEC, _FILE_MODE)

@@ -1,0 +1,1 @@
+"""Access to a cluster: entries of access control lists, and delegation tokens."""

@@ -1,0 +1,164 @@
+"""The execution of a plan: start its moves, show their progress, cancel them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ottla.client.admin import replicas as admin
+from ottla.client.brokers import Brokers
+from ottla.operations.moves import directories, throttles
+from ottla.operations.moves.directories import Directories, Replica
+from ottla.operations.moves.plans import Assignment, Targets, TopicPartition
+from ottla.operations.moves.replicas import limited, states
+
+# Until a new replica exists, so that it can be moved to a directory.
+_DIRECTORIES_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The present and the future replicas of partitions, and the directories of some replicas."""
+
+    current: Assignment
+    targets: Assignment
+    directories: Targets = field(default_factory=dict)
+
+    def directories_of(self, key: TopicPartition) -> Targets:
+        """Return the directories of a partition's replicas."""
+        return {
+            replica: path
+            for replica, path in sorted(self.directories.items())
+            if (replica.topic, replica.partition) == key
+        }
+
+    def changes(self) -> "Plan":
+        """Return the plan of the partitions whose replicas change or whose directories are named."""
+        with_directories = {(replica.topic, replica.partition) for replica in self.directories}
+        changed = [
+            key
+            for key, replicas in self.targets.items()
+            if replicas != self.current[key] or key in with_directories
+        ]
+        return Plan(
+            {key: self.current[key] for key in changed},
+            {key: self.targets[key] for key in changed},
+            self.directories,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The state of each partition of a plan with its replicas, and the directories of the replicas
+    that the plan moves between directories. A state is "moving", "complete" or "different".
+
+    `is_busy` also if the cluster moves other partitions.
+    """
+
+    states: Mapping[TopicPartition, tuple[str, tuple[int, ...]]]
+    directories: Mapping[Replica, Directories]
+    is_busy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """The moves of a plan that are under way: the replicas of partitions, and the directories to
+    which replicas return.
+    """
+
+    moves: Assignment
+    ways_back: Targets
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions of both."""
+        back = ((row.topic, row.partition) for row in self.ways_back)
+        return list(dict.fromkeys([*self.moves, *back]))
+
+
+def start(brokers: Brokers, plan: Plan, bytes_per_second: int | None) -> None:
+    """Start the moves of a plan, with a limit of their traffic if it is given.
+
+    ConfigError if the limit is no positive number.
+    """
+    if not plan.targets:
+        return
+    moved = {key: row for key, row in plan.targets.items() if row != plan.current[key]}
+    if bytes_per_second is not None:
+        throttles.check_rate(bytes_per_second)
+        moves = admin.list_partition_reassignments(brokers)
+        live = brokers.node_ids()
+        throttles.throttle(brokers, moved, plan.current, moves, bytes_per_second, live=live)
+        nodes = (replica.broker for replica in plan.directories)
+        throttles.throttle_moves(brokers, nodes, bytes_per_second)
+    if moved:
+        admin.alter_partition_reassignments(brokers, moved)
+    _move(brokers, plan.directories)
+
+
+def progress_of(brokers: Brokers, plan: Plan) -> Progress:
+    """Return the progress of a plan."""
+    moves = admin.list_partition_reassignments(brokers)
+    found = _directories(brokers, plan)
+    rows = {
+        key: (
+            _state(plan, key, present, found),
+            moves[key].replicas if present is None else present,
+        )
+        for key, present in states(brokers, plan.targets, moves).items()
+    }
+    return Progress(rows, found, bool(moves) or any(state.is_moving for state in found.values()))
+
+
+def find_moves(brokers: Brokers, plan: Plan) -> Cancellation:
+    """Return the moves of a plan that are under way."""
+    moves = admin.list_partition_reassignments(brokers)
+    return Cancellation(
+        {key: moves[key].replicas for key in plan.targets if key in moves},
+        directories.ways_back(plan.directories, _directories(brokers, plan)),
+    )
+
+
+def cancel(brokers: Brokers, cancellation: Cancellation) -> bool:
+    """Cancel moves; return True if the cluster moves no other partition."""
+    if cancellation.moves:
+        admin.alter_partition_reassignments(brokers, dict.fromkeys(cancellation.moves))
+    _move(brokers, cancellation.ways_back)
+    return bool(cancellation.partitions()) and not admin.list_partition_reassignments(brokers)
+
+
+def remove_limits(brokers: Brokers, plan: Plan) -> None:
+    """Remove the limits of the brokers that run, and of the topics of a plan."""
+    _, live, names = limited(brokers, plan.targets)
+    throttles.clear(brokers, live, names)
+
+
+def _move(brokers: Brokers, targets: Targets) -> None:
+    if targets:
+        directories.move(brokers, targets, _DIRECTORIES_TIMEOUT_MS, _ignore)
+
+
+def _ignore(replica: Replica, directory: str) -> None:
+    """Do nothing: a plan is reported when all of its moves have started."""
+
+
+def _directories(brokers: Brokers, plan: Plan) -> dict[Replica, Directories]:
+    live = {replica.broker for replica in plan.directories} & set(brokers.node_ids())
+    return {
+        replica: state
+        for replica, state in directories.find_directories(brokers, live).items()
+        if replica in plan.directories
+    }
+
+
+def _state(
+    plan: Plan,
+    key: TopicPartition,
+    present: tuple[int, ...] | None,
+    found: Mapping[Replica, Directories],
+) -> str:
+    targets = plan.directories_of(key)
+    states_of_replicas = {replica: found.get(replica, Directories()) for replica in targets}
+    if present is None or any(state.is_moving for state in states_of_replicas.values()):
+        return "moving"
+    is_there = present == plan.targets[key] and all(
+        states_of_replicas[replica].current == target for replica, target in targets.items()
+    )
+    return "complete" if is_there else "different"

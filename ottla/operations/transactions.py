@@ -1,0 +1,49 @@
+"""Transactions that hang: open in a partition, and unknown to their coordinators (KIP-664)."""
+
+import time
+from collections.abc import Iterable
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import topics
+from ottla.client.admin import transactions as admin
+from ottla.client.admin.transactions import ActiveProducer
+from ottla.client.brokers import Brokers
+
+Key = tuple[str, int]
+# Also transactions that were written a moment ago, or with a timestamp in the future.
+_ANY_AGE_MS = -(1 << 62)
+
+
+def partitions_on(described: Iterable[topics.Topic], node_id: int | None) -> list[Key]:
+    """Return the partitions of topics that have a replica on a broker, or all without a broker."""
+    return [
+        (topic.name, row.partition)
+        for topic in described
+        for row in topic.partitions
+        if node_id is None or node_id in row.replicas
+    ]
+
+
+def hanging_producer(brokers: Brokers, key: Key, start_offset: int) -> ActiveProducer:
+    """Return the producer of a transaction that hangs; OttlaError if it does not.
+
+    A marker for a transaction that its coordinator knows would break its atomicity.
+    """
+    name = f"{key[0]}-{key[1]}"
+    producer = admin.find_open_transaction(brokers, *key, start_offset)
+    if producer is None:
+        raise OttlaError(
+            f"no open transaction starts at offset {start_offset} of {name}: `ottla transaction "
+            f"producers {key[0]}:{key[1]}` lists them"
+        )
+    hanging = admin.find_hanging_transactions(
+        brokers, [key], now_ms=time.time_ns() // 1_000_000, max_timeout_ms=_ANY_AGE_MS
+    )
+    if producer.producer_id not in {row.producer.producer_id for row in hanging}:
+        listings = admin.list_transactions(brokers, producer_ids=[producer.producer_id])
+        known = next((row.transactional_id for row in listings), "ID")
+        raise OttlaError(
+            f"the transaction at offset {start_offset} of {name} does not hang, its coordinator "
+            f"knows it: abort it with `ottla transaction abort {known}`"
+        )
+    return producer

@@ -1,0 +1,1 @@
+"""`ottla security …`: certificates for development, and users of clusters with SCRAM."""

@@ -1,0 +1,20 @@
+"""The brokers and replicas that a limit of traffic concerns."""
+
+from ottla.client.admin.replicas import Reassignment
+from ottla.operations.moves.throttles import Limits, limits_of
+
+
+def test_old_replicas_send_and_new_ones_receive() -> None:
+    """A replica that stays does not receive; the values are those of kafka-reassign-partitions."""
+    targets = {("t", 0): (1, 3), ("t", 1): (4,), ("u", 0): (2,)}
+    current = {("t", 0): (1, 2), ("t", 1): (1,), ("u", 0): (2, 1)}
+    assert limits_of(targets, current, {}) == Limits(
+        {1, 2, 3, 4}, {"t": ("0:1,0:2,1:1", "0:3,1:4"), "u": ("0:1,0:2", "")}
+    )
+
+
+def test_a_replica_that_is_still_copied_receives() -> None:
+    """It is among the present replicas while a move is under way, but it does not send."""
+    moves = {("t", 0): Reassignment((1, 3), (3,), ())}
+    limits = limits_of({("t", 0): (1, 3)}, {("t", 0): (1, 3)}, moves)
+    assert limits.replicas == {"t": ("0:1", "0:3")}
