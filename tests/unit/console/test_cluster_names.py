@@ -1,4 +1,4 @@
-"""The catalogue of clusters."""
+"""The clusters of the console by name."""
 
 import pytest
 
