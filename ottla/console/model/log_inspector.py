@@ -28,7 +28,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from ottla.wire.records.batch import BatchHeader, is_crc_valid
-from ottla.wire.records.next_record import whole_batches
+from ottla.wire.records.records import whole_batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ottla.operations.survey.metadata import Key
 from ottla.operations.survey.nodes import ask_nodes
 from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records import batch
-from ottla.wire.records.next_record import next_record
+from ottla.wire.records.records import next_record
 
 FROM_BROKER = "broker"
 FROM_RECORD = "record"

@@ -21,7 +21,7 @@ from ottla.replication.replicas import Replicas
 from ottla.server.lag.questions import Leaders
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.records.batch import HEADER_SIZE, MAGIC, parse_header
-from ottla.wire.records.next_record import next_record
+from ottla.wire.records.records import next_record
 
 _VERSION = 12
 # One scrape fetches at most this many batches from other brokers; the next one continues.

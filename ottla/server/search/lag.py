@@ -17,7 +17,7 @@ from ottla.server.context import Broker
 from ottla.server.search import rows
 from ottla.server.search.chunks import as_api_error, read_chunk
 from ottla.server.search.scan import BODY_BYTES_MAX
-from ottla.wire.records.next_record import NextRecord, next_record
+from ottla.wire.records.records import NextRecord, next_record
 
 # One batch is enough in most cases, and at least one is read.
 _CHUNK_BYTES = 4 * 1024

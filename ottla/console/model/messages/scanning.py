@@ -18,8 +18,7 @@ from ottla.operations.survey.nodes import ask_nodes
 from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.control import ControlType, control_type
-from ottla.wire.records.next_record import whole_batches
-from ottla.wire.records.records import Record, decode_batch, read_body
+from ottla.wire.records.records import Record, decode_batch, read_body, whole_batches
 
 # A batch that decompresses to more is skipped: it could be a bomb.
 _BATCH_BYTES_MAX = 64 << 20

@@ -4,8 +4,7 @@ import pytest
 
 from ottla.base.errors import ApiError
 from ottla.wire.records.control import ControlType, EndTransactionMarker, encode_marker
-from ottla.wire.records.next_record import next_record
-from ottla.wire.records.records import Record, encode_batch
+from ottla.wire.records.records import Record, encode_batch, next_record
 
 
 def _batch(base_offset: int, *timestamps: int, compression: int = 0) -> bytearray:
