@@ -64,7 +64,7 @@ class QuotaBook:
         return any(entity.ip == "" for entity in self._values)
 
     def applied(self, key: str, user: str, client_id: str) -> Applied | None:
-        """Return the limit of a client and the clients that share it; None if there is none."""
+        """Return the limit of a client and the clients that share it; None if no quota applies."""
         for entity, shared_user, shared_client_id in _levels(user, client_id):
             limit = self._values.get(entity, {}).get(key)
             if limit is not None:

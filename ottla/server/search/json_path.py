@@ -25,7 +25,9 @@ _ABSENT = object()
 
 
 class Condition(NamedTuple):
-    """A path, and the comparison of its value; it is enough that the path exists if there is none."""
+    """A path, and the comparison of its value; without a comparison, it is enough that the path
+    exists.
+    """
 
     steps: tuple[str | int, ...]
     compare: Callable[[Any], bool] | None
