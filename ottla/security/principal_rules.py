@@ -2,7 +2,7 @@
 
 Follows Kafka's SslPrincipalMapper: `RULE:pattern/replacement/`, with `L` or `U` behind it for small
 or capital letters, and `DEFAULT` for the subject itself. The first rule whose pattern matches the
-whole subject decides. Patterns are those of RE2, because strangers choose the subjects that the
+whole subject decides. Patterns have RE2's syntax, because strangers choose the subjects that the
 rules are matched against.
 """
 

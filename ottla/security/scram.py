@@ -1,7 +1,7 @@
 """SCRAM (RFC 5802): credentials as a cluster keeps them, and the client's part of exchanges. Pure.
 
-A cluster keeps salted keys instead of passwords. The text of a credential is that of Apache Kafka's
-ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
+A cluster keeps salted keys instead of passwords. The text of a credential has the format of Apache
+Kafka's ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
 `exchanges` has the server's part.
 """
 

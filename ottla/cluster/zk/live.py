@@ -93,7 +93,7 @@ _KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 # socket.SHUT_RDWR
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
-# An ensemble that does not answer for longer is logged, because the start waits for it.
+# An ensemble that does not respond for longer is logged, because the start waits for it.
 QUIET_SECONDS = 2.0
 NO_OPTIONS: Mapping[str, str] = {}
 
@@ -157,7 +157,7 @@ class LiveSession:
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
         missing, unless `creates_path` is False.
 
-        The user is `login`, or else that of KAFKA_OPTS, as is TLS unless `tls_options` say
+        The user is `login`, or else from KAFKA_OPTS, as is TLS unless `tls_options` say
         otherwise. `acl_of` returns the access control list for a node that the session creates; by
         default, everyone may do everything. Raises EnsembleUnreachable, which names the servers,
         and ConfigError for a login or a key store that cannot be used.
@@ -246,7 +246,7 @@ class LiveSession:
             try:
                 await self.create(ancestor)
             except NodeExists:
-                # Another client has created it meanwhile.
+                # Another client has created it first.
                 continue
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
@@ -477,7 +477,7 @@ def _kazoo_acl(entries: tuple[NodeAcl, ...]) -> list[ACL]:
 async def _connect(
     client: KazooClient, loop: asyncio.AbstractEventLoop, timeout_seconds: float
 ) -> None:
-    """Return when the client has a session; TimeoutError if no server answers in time."""
+    """Return when the client has a session; TimeoutError if no server responds in time."""
     connected = loop.create_future()
 
     def changed(state: str) -> None:

@@ -112,7 +112,7 @@ class _Walk:
         return position
 
     def _skip_run(self, position: int, end: int) -> int:
-        """Skip a run of records of one size; does nothing if there is none."""
+        """Skip a run of records of one size; does nothing if no run follows."""
         size, width = _size_at(self._source, position)
         count = min((end - position) // size, _LOOK_AHEAD)
         if count >= _RUN_MIN:

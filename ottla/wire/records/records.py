@@ -39,7 +39,7 @@ class Record(NamedTuple):
 class BatchFields(TypedDict, total=False):
     """The header fields of a new batch; the defaults mean "none".
 
-    `timestamp` (ms) is used for the records that have none of their own.
+    `timestamp` (ms) is used for the records without a timestamp of their own.
     """
 
     base_offset: int
@@ -72,7 +72,7 @@ class InvalidRecordsError(ApiError):
 class RecordsSummary(NamedTuple):
     """The result of a full walk over a batch.
 
-    Timestamps (ms) are those of the records themselves, even if the header says LogAppendTime.
+    Timestamps (ms) are the records' own, even if the header says LogAppendTime.
     Records without one (-1) do not count for `min_timestamp`, which is -1 if none has one.
     `size_bytes` is the decompressed size of the records. Offsets are consecutive unless compaction
     or the client left gaps. `headers_count` is the number of headers of all records together.
