@@ -1,4 +1,6 @@
-"""`ottla learn NAME`: answer a question about Kafka by a scenario on a cluster in this process."""
+"""`ottla learn NAME`: show the answer to a question about Kafka by a scenario on a cluster in this
+process.
+"""
 
 import os
 from typing import Any
@@ -43,7 +45,7 @@ def _default_language() -> str:
 def command(
     output: Output, names: tuple[str, ...], is_list: bool, is_all: bool, step: bool, language: str
 ) -> Any:
-    """Answer questions about Kafka by experiments on a cluster that runs in this process.
+    """Explain Kafka by experiments on a cluster that runs in this process.
 
     Without NAMES, list the lessons.
 

@@ -13,7 +13,7 @@ Scenario = Callable[[Stage], None]
 class Lesson:
     """One lesson; `explanation` may contain every fact that the scenario has observed.
 
-    The cluster has `brokers` brokers, and `options` beside those of the course.
+    The cluster has `brokers` brokers, and `options` in addition to the options of the course.
     """
 
     name: str

@@ -150,7 +150,7 @@ class _Reset:
             )
 
     def reset_offsets(self) -> int:
-        """Move the offsets of input topics, and those of intermediate topics to the end."""
+        """Move the offsets of input topics, and the offsets of intermediate topics to the end."""
         inputs = [name for names in self._options.all("input-topics") for name in names]
         between = [name for names in self._options.all("intermediate-topics") for name in names]
         if between:
@@ -269,7 +269,7 @@ class _Reset:
         return {key: row.offset for key, row in ends.items()}
 
     def _positions(self, keys: Sequence[Key]) -> dict[Key, int]:
-        """Return the committed offsets; the end if there is none (auto.offset.reset=latest)."""
+        """Return the committed offsets; the end if none is committed (auto.offset.reset=latest)."""
         committed = offsets.committed_offsets(self._brokers, self._name)
         known = {key: row.offset for key, row in committed.items() if row.offset >= 0}
         ends = self._ends(keys)

@@ -115,7 +115,7 @@ class Verification:
         self._lags: dict[Key, int] = {}
 
     def advance(self) -> bool:
-        """Compare the next batches of every partition; return False if there are none."""
+        """Compare the next batches of every partition; return False if no batches are left."""
         before = dict(self._at)
         for key in self._keys:
             self._lags[key] = self._compare(key)

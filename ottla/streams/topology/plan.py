@@ -201,8 +201,8 @@ class Graph:
         return node.operator
 
     def window_grace_ms(self, name: str, path: tuple[str, ...] = ()) -> int:
-        """Return the grace period of the windows above a step. Raises TopologyError if there are
-        none.
+        """Return the grace period of the windows above a step. Raises TopologyError if no windows
+        are found.
         """
         node = self._nodes[name]
         if isinstance(node, OperatorNode) and node.grace_period_ms is not None:

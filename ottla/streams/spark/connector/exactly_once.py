@@ -228,7 +228,9 @@ def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
 def _sweep(
     brokers: Brokers, ledger: Ledger, producers: Sequence[Producer | None], timeout_ms: int
 ) -> None:
-    """Abort open transactions of earlier runs, except those of tasks that wrote in this batch."""
+    """Abort open transactions of earlier runs, except the transactions of tasks that wrote in this
+    batch.
+    """
     names = {
         ledger.transactional_id(task)
         for task, producer in enumerate(producers)
