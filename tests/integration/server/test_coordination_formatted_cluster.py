@@ -38,7 +38,7 @@ def _format(settings: dict[str, str], cluster_id: str, **wanted: object) -> Form
 
 
 def run_broker(settings: dict[str, str], then: Callable[[Node], object] = lambda node: None) -> str:
-    """Start and stop a broker, and return the id of its cluster; `then` is called meanwhile."""
+    """Start and stop a broker, and return the id of its cluster; `then` is called in between."""
 
     async def run() -> str:
         node = Node(settings)

@@ -56,6 +56,6 @@ def test_time_is_converted_to_an_offset() -> None:
 
 
 def test_moves_are_sorted_and_have_the_previous_offset() -> None:
-    """A partition without a committed offset has none in the output."""
+    """A partition without a committed offset has no offset in the output."""
     moves = plan_moves(Target.EARLIEST, 0, bounds=BOUNDS, current={("t", 0): 15}, at_time={})
     assert moves == [Move("t", 0, 15, 10), Move("t", 1, None, 0)]

@@ -32,7 +32,7 @@ def _without_java_options(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_are_preferred_to_system_properties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each that the caller does not set is that of KAFKA_OPTS."""
+    """Each that the caller does not set comes from KAFKA_OPTS."""
     client, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
     assert tls_of({}) is None
     assert not has_user({})

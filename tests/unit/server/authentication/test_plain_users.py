@@ -33,7 +33,7 @@ def read(path: Path) -> PlainUsers:
 
 
 def test_password_is_checked_by_its_hash(tmp_path: Path) -> None:
-    """The file has no passwords; a hash is none either, and unknown users have none."""
+    """The file has no passwords; a hash is none either, and unknown users have no hash."""
     path = tmp_path / "users"
     path.write_text("# comment\n\n" + text_of(ann="secret", ben="secret"))
     users = read(path)
