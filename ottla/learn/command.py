@@ -1,6 +1,4 @@
-"""`ottla learn NAME`: show the answer to a question about Kafka by a scenario on a cluster in this
-process.
-"""
+"""`ottla learn NAME`: explain Kafka by a scenario on a cluster in this process."""
 
 import os
 from typing import Any
@@ -38,7 +36,7 @@ def _default_language() -> str:
     "--language",
     type=click.Choice(_LANGUAGES),
     default=_default_language,
-    show_default="that of the terminal",
+    show_default="the terminal's",
     help="The language of the texts.",
 )
 @options.formatted

@@ -1,4 +1,4 @@
-"""A lesson: a question, a scenario that answers it, and the explanation."""
+"""A lesson: a question, a scenario that shows what happens, and the explanation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

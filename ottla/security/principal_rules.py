@@ -82,7 +82,7 @@ def _rule(found: re.Match[str]) -> Rule:
         if sign is not None and not sign.isdecimal():
             raise ValueError(f"{replacement!r} has a $ that refers to nothing: write \\$")
         if sign not in (None, "0") and not pattern.groups:
-            raise ValueError(f"{replacement!r} refers to a group, but {text!r} has none")
+            raise ValueError(f"{replacement!r} refers to a group, but {text!r} has no groups")
     return Rule(pattern, replacement, found["case"])
 
 

@@ -107,7 +107,7 @@ def users_of(text: str) -> dict[str, ScramCredential]:
             continue
         name, colon, credential = line.rpartition(":")
         if not colon or not name or name in users:
-            raise ValueError(f"line {number} is not that of another user and a credential")
+            raise ValueError(f"line {number} does not have another user and a credential")
         try:
             users[name] = parse_credential(credential.strip())
         except ValueError as error:

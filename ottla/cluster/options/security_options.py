@@ -76,7 +76,7 @@ ROWS = (
         "connection.failed.authentication.delay.ms",
         OptionType.INT,
         100,
-        "How long the broker waits before it answers and closes a connection whose client has failed "
+        "How long the broker waits before it responds and closes a connection whose client has failed "
         "to authenticate. After several failures, also the first delay before the next password "
         "is checked; 0 disables both.",
         minimum=0,

@@ -169,7 +169,7 @@ class LiveSession:
         login = login or login_of_environment()
         tls = tls_of(tls_options)
         client = _client(hosts, timeout_ms, login, tls)
-        text = "ZooKeeper does not answer yet servers=%s wait_seconds=%g"
+        text = "ZooKeeper does not respond yet servers=%s wait_seconds=%g"
         silence = loop.call_later(
             QUIET_SECONDS, _log.warning, text, hosts, connect_timeout_ms / 1000
         )
@@ -464,7 +464,7 @@ def _unreachable(
             "control list names, with KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
         )
     return EnsembleUnreachable(
-        f"ZooKeeper at {server} does not answer within {timeout_ms / 1000:g} s: start it, or name "
+        f"ZooKeeper at {server} does not respond within {timeout_ms / 1000:g} s: start it, or name "
         "another as HOST:PORT[,HOST:PORT…][/PATH]"
     )
 

@@ -113,7 +113,7 @@ def _check_folders(static: TlsFiles, altered: TlsFiles) -> None:
         if _folder(path) not in folders:
             raise ConfigError(
                 f"{path} cannot be named while the broker runs: certificates must be in "
-                f"{' or '.join(folders)}, as those of the broker's configuration"
+                f"{' or '.join(folders)}, beside the broker's configured files"
             )
 
 

@@ -41,7 +41,7 @@ def get(url: str, trusted: Store | None = None) -> bytes:
         context=peer_context(trusted, TRUST_STORE),
     )
     if response.status != _OK:
-        raise OSError(f"{url} answers {response.status}")
+        raise OSError(f"{url} returned {response.status}")
     return response.body
 
 

@@ -101,7 +101,9 @@ class IsrProposals:
             else:
                 decisions = await self._ask_elsewhere(proposals)
         except ApiError as error:
-            _log.info("proposals not answered count=%d error=%s", len(proposals), error.code.name)
+            _log.info(
+                "proposals without response count=%d error=%s", len(proposals), error.code.name
+            )
             return {}
         return {
             key: decision

@@ -34,7 +34,7 @@ def check_broker(name: str, node_id: int) -> None:
     if name != str(node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"Broker {node_id} only has its own loggers, not those of broker {name!r}",
+            f"Broker {node_id} only has its own loggers, not the loggers of broker {name!r}",
         )
 
 

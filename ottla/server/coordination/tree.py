@@ -186,6 +186,6 @@ def _check_acls(options: Snapshot, servers: str) -> None:
         )
     if not tls.has_user(tls.options_of(options)):
         raise ConfigError(
-            "zookeeper.set.acl=true needs a user of ZooKeeper, and there is none: set "
+            "zookeeper.set.acl=true needs a user of ZooKeeper, and none is configured: set "
             "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client."
         )

@@ -52,7 +52,7 @@ class Leaders:
         try:
             response = await channel.request(message, version, seconds=PATIENCE_SECONDS)
         except (OSError, ProtocolError) as error:
-            _log.debug("no answer for metrics broker=%d error=%s", broker, error)
+            _log.debug("no response for metrics broker=%d error=%s", broker, error)
             return None
         assert isinstance(response, kind)
         return response

@@ -127,7 +127,7 @@ def _checked(components: Sequence[Component]) -> _Wanted:
         if match not in list(Match):
             raise _invalid(f"Unknown match type {match}.")
         if (name is not None) != (match == Match.EXACT):
-            raise _invalid("An exact match needs a name; any other match must have none.")
+            raise _invalid("An exact match needs a name; any other match must have no name.")
         conditions[kind] = name, match == Match.ANY
     if IP in conditions and len(conditions) > 1:
         raise _invalid("A filter of ip cannot be combined with user or client-id.")

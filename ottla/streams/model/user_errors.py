@@ -48,7 +48,7 @@ _UNREAD = (
     f"{_LEFT_OUT}(deserialization=LogAndContinueExceptionHandler())."
 )
 _UNWRITTEN = (
-    "Set the serdes of the sink to those of the records that it gets. "
+    "Set the serdes of the sink to serdes that fit the records that it gets. "
     f"{_LEFT_OUT}(production=LogAndContinueProductionExceptionHandler())."
 )
 

@@ -209,7 +209,7 @@ class Graph:
             return node.grace_period_ms
         if not node.parents:
             chain = " -> ".join((name, *path))
-            raise TopologyError(f"only windows close; there is none in {chain}")
+            raise TopologyError(f"only windows close; {chain} has no window")
         return max(self.window_grace_ms(parent, (name, *path)) for parent in node.parents)
 
     def is_versioned(self, name: str) -> bool:

@@ -74,14 +74,14 @@ class Attempt:
         unknown). `life` is the life in which the broker responded; it defaults to the life in which
         the request was first sent.
         """
-        assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
+        assert self.outcome is Outcome.IN_DOUBT, "a request has one response"
         self.outcome = Outcome.ACKNOWLEDGED
         self.base_offset = base_offset
         self.life = self.life if life is None else life
 
     def refused(self) -> None:
         """Record a response that guarantees that nothing was written."""
-        assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
+        assert self.outcome is Outcome.IN_DOUBT, "a request has one response"
         self.outcome = Outcome.REFUSED
 
 

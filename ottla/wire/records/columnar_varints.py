@@ -88,9 +88,7 @@ def _too_long() -> ApiError:
 
 
 def _disagreement() -> ApiError:
-    return ApiError(
-        ErrorCode.INVALID_RECORD, "The lengths of the records are not those of their batch."
-    )
+    return ApiError(ErrorCode.INVALID_RECORD, "The lengths of the records do not fit their batch.")
 
 
 class _Walk:

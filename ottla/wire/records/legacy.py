@@ -91,7 +91,7 @@ def decode(
     except (struct.error, IndexError) as error:
         raise _damaged(f"at offset {header.base_offset}") from error
     if not inner:
-        raise _damaged(f"there is none in the entry at offset {header.base_offset}")
+        raise _damaged(f"no record is in the entry at offset {header.base_offset}")
     # In v1 offsets count from 0, and the entry has the offset of the last; in v0 they are absolute.
     shift = header.base_offset - inner[-1].offset if header.magic == 1 else 0
     time = header.max_timestamp if header.has_log_append_time else None

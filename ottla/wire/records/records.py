@@ -420,7 +420,7 @@ def _walk_fields(
         else:
             position += 1
         if position != end or size & 1:
-            raise _invalid("its length is not that of its fields")
+            raise _invalid("its length is not the length of its fields")
         yield (
             (offset >> 1) ^ -(offset & 1),
             (timestamp >> 1) ^ -(timestamp & 1),

@@ -83,7 +83,9 @@ async def test_ensemble_that_does_not_answer_stops_the_start(tmp_path: Path) -> 
         zookeeper_connect=f"127.0.0.1:{silent}/kafka",
         zookeeper_connection_timeout_ms="200",
     )
-    with pytest.raises(ConfigError, match=rf"zookeeper.connect=.*:{silent} does not answer.*start"):
+    with pytest.raises(
+        ConfigError, match=rf"zookeeper.connect=.*:{silent} does not respond.*start"
+    ):
         await broker.start()
 
 

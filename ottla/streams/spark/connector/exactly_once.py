@@ -187,7 +187,7 @@ def _check_alive(
             ErrorCode.INVALID_TXN_STATE,
             f"The batch took {seconds:.0f} s, and the transaction timeout of {timeout_ms / 1000:g} s must "
             "be at least twice as long: use smaller batches (maxOffsetsPerTrigger), or raise "
-            f"kafka.transaction.timeout.ms. Aborted meanwhile: {len(lost_transactions)} of {len(shares)}.",
+            f"kafka.transaction.timeout.ms. Aborted before the commit: {len(lost_transactions)} of {len(shares)}.",
         )
 
 

@@ -71,8 +71,8 @@ def test_changed_file_counts_for_the_next_login(
     ("content", "sentence"),
     [
         (None, "No such file or directory"),
-        ("ann", "line 1 is not that of another user and a credential"),
-        (text_of(ann="a") * 2, "line 2 is not that of another user and a credential"),
+        ("ann", "line 1 does not have another user and a credential"),
+        (text_of(ann="a") * 2, "line 2 does not have another user and a credential"),
         (text_of(ann="a").replace("4096", "100"), "line 1 does not have 4096 to 16384 iterations"),
         ("ann:secret", "line 1: not a SCRAM credential"),
         ("\xff", "can't decode"),
