@@ -173,7 +173,7 @@ class Composition(NamedTuple):
     def settings(self, cluster_id: str, security: Mapping[str, ListenerSecurity]) -> Settings:
         """Return the settings before they have been read from the tree.
 
-        `security` is that of the listeners by name.
+        `security` has the listeners' security by name.
         """
         configs = ConfigStore(self.options, self.node_id, self.tasks)
         served = apis.advertised_apis()

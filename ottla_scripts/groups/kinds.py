@@ -124,7 +124,9 @@ def delete(brokers: Brokers, names: Sequence[str], failed: dict[str, str]) -> De
 
 
 def print_deletion(kind: str, deletion: Deletion, *, nothing: str = "", end: str = "") -> None:
-    """Print which groups were deleted; `nothing` is the list if there are none, `end` follows it."""
+    """Print which groups were deleted; `nothing` is the list if no group was deleted, `end` follows
+    it.
+    """
     listed = ", ".join(f"'{name}'" for name in deletion.deleted)
     if not deletion.failed:
         out(f"Deletion of requested {kind} groups ({listed or nothing}) was successful.")

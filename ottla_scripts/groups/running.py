@@ -1,7 +1,8 @@
 """The action of a command line, and its errors as Apache Kafka's tools print them.
 
 The sentence of an error depends on the place at which the Java code waits for a response: the
-exception of an API may be the cause of an ExecutionException, and that of a RuntimeException.
+exception of an API may be the cause of an ExecutionException, which may be the cause of a
+RuntimeException.
 """
 
 from collections.abc import Callable, Iterator

@@ -111,7 +111,9 @@ def test_access(kafka: ClusterConnection) -> None:
 
 
 def test_throttles_are_set_and_removed(kafka: ClusterConnection) -> None:
-    """The rates of brokers and the replicas of topics are those of kafka-reassign-partitions."""
+    """The rates of brokers and the replicas of topics are the same as with
+    kafka-reassign-partitions.
+    """
     move = reassignments.Move("orders", 0, (1,), (1,), (), (), 0, False)
     with pytest.raises(ApiError) as error:
         reassignments.cancel(kafka, [("orders", 0)])

@@ -367,7 +367,7 @@ def test_the_console_reports_a_wrong_password(console: ConsoleServer) -> None:
 
 
 def test_the_console_reports_a_wrong_protocol(console: ConsoleServer) -> None:
-    """A port of TLS does not answer in plain text: the sentence names the option."""
+    """A port of TLS does not respond in plain text: the sentence names the option."""
     response = admin_of(console).get("/c/plain/topics")
     assert response.status == 503
     assert "security.protocol=PLAINTEXT" in response.alert

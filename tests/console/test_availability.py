@@ -45,7 +45,7 @@ def test_a_page_reports_that_the_cluster_is_away_and_recovers() -> None:
 
 
 def test_several_clusters_are_shown_beside_one_that_is_away() -> None:
-    """One cluster that does not answer hides no other."""
+    """One cluster that does not respond hides no other."""
     with Cluster() as first, Cluster() as second:
         second.create_topic("invoices")
         server = ConsoleServer(

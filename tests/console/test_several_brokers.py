@@ -119,7 +119,7 @@ def test_a_reassignment_is_cancelled(three: Cluster, session: ConsoleSession) ->
 
 
 def test_goals_are_planned_without_being_executed(session: ConsoleSession) -> None:
-    """Each goal shows its moves, or that there is nothing to move."""
+    """Each goal shows its moves, or that no move is needed."""
     goals: list[dict[str, object]] = [
         {"goal": "balance"},
         {"goal": "spread", "topics": "moved"},

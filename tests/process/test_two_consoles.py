@@ -34,7 +34,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def settings_of(cluster: Cluster, folder: Path) -> ConsoleSettings:
-    """Return the settings of a console that reads often; its cluster `dead` does not answer."""
+    """Return the settings of a console that reads often; its cluster `dead` does not respond."""
     clusters = ClusterSettings("live", cluster.bootstrap), ClusterSettings("dead", "127.0.0.1:1")
     return ConsoleSettings(
         clusters, folder / FILE_NAME, port=0, first_password=PASSWORD, sample_s=0.1

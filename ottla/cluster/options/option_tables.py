@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
     # Few brokers log in with SCRAM.
     broker_login = deferred_module("ottla.cluster.options.security.broker_login")
-    # Only a configuration with other names than those of the table needs it.
+    # Only a configuration with other names than the table's needs it.
     security_names = deferred_module("ottla.cluster.options.security.names")
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
@@ -369,7 +369,7 @@ def inter_broker_listener(options: Snapshot) -> str | None:
 
 
 def inter_broker(options: Snapshot) -> Listener:
-    """Return the listener on which brokers reach each other; ConfigError if there is none."""
+    """Return the listener on which brokers reach each other; ConfigError if it is not configured."""
     listeners = parse_listeners(options)
     name = inter_broker_listener(options)
     chosen = [listener for listener in listeners if name in (None, listener.name)]

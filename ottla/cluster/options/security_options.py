@@ -1,9 +1,9 @@
 """The options of listeners with SASL, and what they mean for each listener. Pure.
 
 As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
-options of TLS, and refuses names that have no effect. The users of PLAIN are those of the login
-module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; those of SCRAM are
-in the coordination tree.
+options of TLS, and refuses names that have no effect. The users of PLAIN are named by the login
+module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; the users of SCRAM
+are in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
@@ -81,7 +81,7 @@ ROWS = (
         "connection.failed.authentication.delay.ms",
         OptionType.INT,
         100,
-        "How long the broker waits before it answers and closes a connection whose client has failed "
+        "How long the broker waits before it responds and closes a connection whose client has failed "
         "to authenticate. After several failures, also the first delay before the next password "
         "is checked; 0 disables both.",
         minimum=0,
@@ -408,7 +408,9 @@ class _Values(ListenerValues):
         return BearerOptions(module)
 
     def _module(self, name: str) -> Mapping[str, str] | None:
-        """Return the options of the login module of OAUTHBEARER; None if there is none."""
+        """Return the options of the login module of OAUTHBEARER; None if no login module is
+        configured.
+        """
         text = self.own(f"oauthbearer.{_JAAS}")
         if text is None:
             return None

@@ -39,7 +39,7 @@ class Point(NamedTuple):
     ) -> "Point | None":
         """Return the point in a record; None if it is of another topic or cluster, or not a point.
 
-        Points without a cluster are those of any.
+        Points without a cluster belong to any.
         """
         try:
             origin, offsets = json.loads(key or b""), json.loads(value or b"")

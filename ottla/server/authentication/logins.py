@@ -39,10 +39,10 @@ _NONCE_BYTES = 24
 class Logins:
     """Begins the exchanges of the listeners with SASL.
 
-    `users` are those of SCRAM; None if no listener has it. `tokens` is None if the broker issues no
-    delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the listeners
-    by name. On the listeners `for_brokers`, the user of `broker` is a broker. `plain_users` has
-    those of PLAIN by listener, for listeners whose users are in a file.
+    `users` are the SCRAM users; None if no listener has it. `tokens` is None if the broker issues
+    no delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` has the listeners'
+    counts by name. On the listeners `for_brokers`, the user of `broker` is a broker.
+    `plain_users` has the PLAIN users by listener, for listeners whose users are in a file.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ def timestamp_at(batch: Buffer, offset: int) -> int | None:
 
 
 class RecordTimes:
-    """The timestamps (ms) of records, by position; keeps those of the latest call."""
+    """The timestamps (ms) of records, by position; keeps the timestamps of the latest call."""
 
     def __init__(self, files: FileSystem, leaders: Leaders) -> None:
         self._files = files

@@ -24,7 +24,9 @@ _FORM = "write it as $.name, $.name[0] or $.name == LITERAL, with ==, !=, <, <=,
 
 
 class Condition(NamedTuple):
-    """A path, and the comparison of its value; it is enough that the path exists if there is none."""
+    """A path, and the comparison of its value; without a comparison, it is enough that the path
+    exists.
+    """
 
     path: JsonPath
     compare: Callable[[Any], bool] | None

@@ -46,7 +46,7 @@ class NextRecord(NamedTuple):
 class BatchFields(TypedDict, total=False):
     """The header fields of a new batch; the defaults mean "none".
 
-    `timestamp` (ms) is used for the records that have none of their own.
+    `timestamp` (ms) is used for the records without a timestamp of their own.
     """
 
     base_offset: int
@@ -79,7 +79,7 @@ class InvalidRecordsError(ApiError):
 class RecordsSummary(NamedTuple):
     """The result of a full walk over a batch.
 
-    Timestamps (ms) are those of the records themselves, even if the header says LogAppendTime.
+    Timestamps (ms) are the records' own, even if the header says LogAppendTime.
     Records without one (-1) do not count for `min_timestamp`, which is -1 if none has one.
     `size_bytes` is the decompressed size of the records. Offsets are consecutive unless compaction
     or the client left gaps. `headers_count` is the number of headers of all records together.
@@ -460,7 +460,7 @@ def _walk_fields(
         else:
             position += 1
         if position != end or size & 1:
-            raise _invalid("its length is not that of its fields")
+            raise _invalid("its length is not the length of its fields")
         yield (
             (offset >> 1) ^ -(offset & 1),
             (timestamp >> 1) ^ -(timestamp & 1),

@@ -146,7 +146,7 @@ def test_group_reset_to_a_file_that_is_not_utf8(
 def test_reset_from_a_file_with_a_line_of_another_form(
     line: str, reason: str, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The sentence is that of the Java tool; no offset is committed."""
+    """The sentence is the Java tool's; no offset is committed."""
     file = tmp_path / "plan.csv"
     file.write_text(f"o,0,2\n{line}\no,0,1\n")
     assert reason in _refused([*_RESET, str(file)], cluster, capsys)

@@ -1,4 +1,4 @@
-"""Doctor: checks of a cluster that answers. Each fault is real."""
+"""Doctor: checks of a cluster that responds. Each fault is real."""
 
 import shutil
 import time

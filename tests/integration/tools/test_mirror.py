@@ -265,7 +265,7 @@ def test_copy_onto_itself_by_another_address_is_refused(
 def test_settings_of_the_source_cluster_are_not_copied(run: Any, ottla_cluster: Cluster) -> None:
     """Throttles, minimum in-sync replicas and the type of timestamps depend on the cluster.
 
-    The exceptions are those of MirrorMaker 2. The timestamps of a copy are those of its source.
+    The exceptions are the same as in MirrorMaker 2. The timestamps of a copy are its source's.
     """
     own = {"min.insync.replicas": "2", "message.timestamp.type": "LogAppendTime"}
     throttle = {"leader.replication.throttled.replicas": "0:1"}

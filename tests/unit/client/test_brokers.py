@@ -82,7 +82,7 @@ def test_unavailable_coordinator_is_an_error_with_its_reason(broker: Any) -> Non
 
 
 def test_transient_errors_are_retried() -> None:
-    """A coordinator that still loads answers after a moment."""
+    """A coordinator that still loads responds after a moment."""
     responses = iter([ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None])
 
     def attempt() -> str:
@@ -124,7 +124,7 @@ def test_the_next_bootstrap_address_is_tried(broker: Any, free_port: Address) ->
 
 
 def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
-    """If no broker has ever answered, the client does not wait."""
+    """If no broker has ever responded, the client does not wait."""
     with (
         Brokers(str(free_port), timeout_s=60) as brokers,
         pytest.raises(NotReachable, match="nothing listens"),
@@ -133,7 +133,7 @@ def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
 
 
 def test_proven_address_is_retried(broker: Any) -> None:
-    """A restarting broker is not a wrong address, even if it never answered this client or only
+    """A restarting broker is not a wrong address, even if it never responded to this client or only
     listens.
     """
     with Brokers(broker.bootstrap, is_proven=True) as brokers:
@@ -151,7 +151,7 @@ def test_proven_address_is_retried(broker: Any) -> None:
 def test_unreachable_advertised_address_is_explained(
     new_broker: Callable[..., Any], free_port: Address
 ) -> None:
-    """The bootstrap address answers and the advertised one does not: the most frequent problem of
+    """The bootstrap address responds and the advertised one does not: the most frequent problem of
     users.
     """
     first, lost = new_broker(1), new_broker(2)

@@ -47,7 +47,7 @@ WORDS = {
     "streams reset": ["--application-id", "app"],
 }
 # Verbs for clusters that have no --explain. The first sends nothing. The requests of the next two
-# are those of Spark's source and sink, and the console sends requests until it is stopped.
+# come from Spark's source and sink, and the console sends requests until it is stopped.
 WITHOUT_EXPLAIN = {"profile create", "streams run", "pipeline run", "console"}
 
 

@@ -40,7 +40,7 @@ def login_of(
 ) -> BrokerLogin | None:
     """Return the login of SCRAM on the listener for brokers; None if they use the secret.
 
-    `mechanisms` are those of the listener, and `limited` those whose sessions end. Raises
+    `mechanisms` are the listener's, and `limited` those whose sessions end. Raises
     ConfigError if an option is wrong or missing.
     """
     mechanism = options.text(BETWEEN_BROKERS)

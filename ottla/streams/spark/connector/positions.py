@@ -2,7 +2,7 @@
 end at.
 
 Used where Spark plans (the driver's planner process), never in tasks. Errors name the topic and say
-what to change. Semantics are those of Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp
+what to change. Semantics follow Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp
 takes precedence over JSON by timestamp, which takes precedence over offsets; JSON must name every
 partition.
 """
@@ -146,8 +146,8 @@ class Positions:
         return self._list(dict.fromkeys(partitions, LATEST))
 
     def at(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
-        """Return the offset of each partition's first record at or after a time; -1 if there is
-        none.
+        """Return the offset of each partition's first record at or after a time; -1 if no record
+        follows.
         """
         return self._list(dict.fromkeys(partitions, time_ms))
 

@@ -100,7 +100,7 @@ def test_faults_of_a_cluster_reach_the_channel_and_their_end_does(receiver: Rece
 
 
 def test_a_partition_without_leader_and_a_dead_cluster_fire(receiver: Receiver) -> None:
-    """The partition of a dead broker is offline; without any broker the cluster does not answer."""
+    """The partition of a dead broker is offline; without any broker the cluster does not respond."""
     with (
         Cluster(brokers=2) as cluster,
         closing(console_of(cluster.bootstrap, timeout_s=1.5)) as console,

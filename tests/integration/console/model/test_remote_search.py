@@ -20,7 +20,7 @@ from ottla.testing import Cluster
 
 
 class _Port(BaseHTTPRequestHandler):
-    """Answers /search with every second record of ten, of which the broker claims that they match."""
+    """Serves /search with every second record of ten, of which the broker claims that they match."""
 
     protocol_version = "HTTP/1.0"
     queries: ClassVar[list[dict[str, list[str]]]] = []

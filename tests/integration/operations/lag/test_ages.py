@@ -17,7 +17,7 @@ from ottla.testing import Cluster
 
 
 class _Port(BaseHTTPRequestHandler):
-    """Answers /lag as docs/http.md describes it, and anything else with an error."""
+    """Serves /lag as docs/http.md describes it, and anything else with an error."""
 
     protocol_version = "HTTP/1.0"
 
@@ -62,7 +62,7 @@ def test_the_http_port_is_preferred(url: str) -> None:
 
 
 def test_records_are_read_if_the_port_does_not_respond() -> None:
-    """Without an answer of the HTTP port, the record's own timestamp is used."""
+    """Without a response of the HTTP port, the record's own timestamp is used."""
     with Cluster(brokers=1) as cluster:
         settings = ClusterSettings("test", cluster.bootstrap, http_urls={1: "http://127.0.0.1:1"})
         connection = ClusterConnection(settings)

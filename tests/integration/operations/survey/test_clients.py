@@ -1,4 +1,4 @@
-"""Clients that push metrics, from HTTP ports that answer well, wrongly or not at all."""
+"""Clients that push metrics, from HTTP ports that respond well, wrongly or not at all."""
 
 import json
 import threading

@@ -31,7 +31,7 @@ def test_points_are_encoded_and_decoded() -> None:
 
 
 def test_points_of_another_cluster_are_ignored() -> None:
-    """Points without a cluster, as pipelines write them, are those of any."""
+    """Points without a cluster, as pipelines write them, belong to any."""
     point = Point(3, 17, 21)
     assert Point.decode("orders", *point.encode("orders", "west"), "west") == point
     assert Point.decode("orders", *point.encode("orders", "west"), "east") is None
