@@ -46,7 +46,7 @@ class JsonPath:
 
     @classmethod
     def at_start(cls, text: str) -> tuple["JsonPath", str]:
-        """Return the path at the start of a text, and the rest; ConfigError if there is none."""
+        """Return the path at the start of a text, and the rest; ConfigError without a path."""
         _, end = _parse(text)
         return cls(text[:end]), text[end:]
 

@@ -404,7 +404,7 @@ def login_of_brokers(options: Snapshot) -> "broker_login.BrokerLogin | None":
 
     Raises ConfigError if an option is wrong or missing.
     """
-    if options.text(BETWEEN_BROKERS) == BY_SECRET:
+    if options.text("sasl.mechanism.inter.broker.protocol") == BY_SECRET:
         return None
     chosen = inter_broker(options)
     security = security_options.security_of(options, chosen)

@@ -31,7 +31,7 @@ def get_lines(base_url: str, path: str, timeout_s: float) -> Iterator[bytes]:
         response = connection.getresponse()
         if response.status != http.HTTPStatus.OK:
             reason = response.read(1000).decode("utf-8", "replace").strip()
-            raise HttpError(f"{base_url} answers {response.status}: {reason}", response.status)
+            raise HttpError(f"{base_url} responds {response.status}: {reason}", response.status)
         while line := response.readline(_LINE_BYTES_MAX):
             yield line
     except (OSError, http.client.HTTPException) as error:
