@@ -138,8 +138,7 @@ def start_up(data: str, *words: str) -> tuple[subprocess.Popen[str], str, float]
     """Start `ottla up`; return the process, the console's address, and the seconds it took.
 
     The seconds are the time from the line of the ready broker to the line of the ready console;
-    without
-    `--console` they are 0.
+    without `--console` they are 0.
     """
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", data, *words],

@@ -54,7 +54,7 @@ class SpareDescriptors:
         self._refill()
 
     def run(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which is retried when a descriptor is free if it found none.
+        """Return the result of `work`; if no descriptor is free, free one and retry.
 
         Raises the OSError of `work` if no reserved descriptor is left.
         """

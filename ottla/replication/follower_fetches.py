@@ -184,7 +184,7 @@ class FollowerFetches:
         return self._followed.get(followed.key) is followed
 
     def next_due_at(self) -> float | None:
-        """Return when there is something to request; None if no response or time is awaited."""
+        """Return when there is something to request; None if no partition can be fetched."""
         due_times = [
             followed.due_at for followed in self._followed.values() if not followed.is_failed
         ]

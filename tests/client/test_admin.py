@@ -384,7 +384,7 @@ def test_log_directories_of_replicas(cluster: Cluster, topic: str) -> None:
 
 
 def test_no_transaction_hangs(cluster: Cluster, topic: str) -> None:
-    """A partition without open transactions has no transaction that hangs."""
+    """A partition without open transactions has no hanging transaction."""
     fill(cluster, topic, [b"a"])
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         now_ms = int(time.time() * 1000)

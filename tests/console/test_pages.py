@@ -265,7 +265,7 @@ def test_wrong_input_is_reported_beside_the_form(
 def test_numbers_that_are_none_or_too_large_are_reported(
     admin: ConsoleSession, number: str
 ) -> None:
-    """Each address with a number responds with a sentence, also if the number fits into no field."""
+    """Each address with a number returns a sentence, also if the number fits into no field."""
     topic = "/c/local/topics/orders"
     for path in (
         f"{topic}/messages?seek=offset&offset={number}",

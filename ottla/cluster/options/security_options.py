@@ -1,8 +1,8 @@
 """The options of listeners with SASL, and what they mean for each listener. Pure.
 
 As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
-options of TLS, and refuses names that have no effect. The users of PLAIN are named by the login
-module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; the users of SCRAM
+options of TLS, and refuses names that have no effect. The users of PLAIN are in the login
+module of `listener.name.NAME.plain.sasl.jaas.config`, or in a file with hashes; the users of SCRAM
 are in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in

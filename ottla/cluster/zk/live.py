@@ -157,7 +157,7 @@ class LiveSession:
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
         missing, unless `creates_path` is False.
 
-        The user is `login`, or else from KAFKA_OPTS, as is TLS unless `tls_options` say
+        The user is `login`, or else the user of KAFKA_OPTS, as is TLS unless `tls_options` say
         otherwise. `acl_of` returns the access control list for a node that the session creates; by
         default, everyone may do everything. Raises EnsembleUnreachable, which names the servers,
         and ConfigError for a login or a key store that cannot be used.

@@ -131,7 +131,7 @@ def test_an_unknown_measure_neither_fires_nor_resolves() -> None:
 
 
 def test_an_unreachable_cluster_fires_only_its_own_rule() -> None:
-    """During that time nothing is known of the groups: their incidents neither open nor close."""
+    """Nothing is known of its groups: their incidents neither open nor close."""
     lag = Rule("lag", RuleKind.LAG, 60, for_s=0)
     gone = Rule("gone", RuleKind.UNAVAILABLE, for_s=30)
     machine = Machine(lag)
