@@ -34,7 +34,7 @@ else:
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
-# Transient errors. An unknown topic is not one of them: it is an answer.
+# Transient errors. An unknown topic is not one of them: it is a result.
 PASSING = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -90,10 +90,10 @@ _SINCE_ENDPOINT_TYPES = 1
 class Brokers:
     """Connections to one cluster; a context manager that closes them.
 
-    `timeout_s` bounds each call, and each `retry` as a whole. If no broker ever answered at an
+    `timeout_s` bounds each call, and each `retry` as a whole. If no broker has ever responded at an
     address, the call fails at once, because the address is probably wrong; with `is_proven` the
-    brokers are known to exist, and the call retries. `security` is None for PLAINTEXT;
-    `settings` are the same in options of librdkafka, for callers that move records.
+    brokers are known to exist, and the call retries. `security` is None for PLAINTEXT; `settings`
+    are the same in options of librdkafka, for callers that move records.
     """
 
     def __init__(
@@ -340,7 +340,7 @@ class Brokers:
     def known_leaders(
         self, topics: Collection[str], *, skips_unknown: bool = False
     ) -> dict[tuple[str, int], int]:
-        """Return the leader of each partition of these topics, -1 if it has none.
+        """Return the leader of each partition of these topics, -1 without a leader.
 
         ApiError if a topic does not exist, unless `skips_unknown`.
         """
@@ -381,7 +381,7 @@ class Brokers:
     def _is_passing(self, error: ApiError | NotReachable | TimedOut) -> bool:
         if isinstance(error, ApiError):
             return error.code in PASSING or isinstance(error, LeaderError)
-        # Without metadata no broker has ever answered: the address is wrong, or all brokers are
+        # Without metadata no broker has ever responded: the address is wrong, or all brokers are
         # down.
         return self._is_proven or bool(self._nodes)
 
@@ -459,7 +459,7 @@ class Controllers(Brokers):
         self.address(node_id)
 
     def address(self, node_id: int) -> Address:
-        """Return the address of the controller with this id; ApiError if there is none."""
+        """Return the address of the controller with this id; ApiError if the id is unknown."""
         if node_id not in self._nodes:
             raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
         return self._nodes[node_id]

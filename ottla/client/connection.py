@@ -39,7 +39,7 @@ CONNECT_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 30.0
 # A larger response is not Kafka's protocol: "HTTP" reads as 1.2 GB.
 RESPONSE_BYTES_MAX = 256 << 20
-# Brokers since 2.4 support it; older ones answer in version 0 with the versions they support.
+# Brokers since 2.4 support it; older ones respond in version 0 with the versions they support.
 _HANDSHAKE_VERSION = 3
 _OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
 # Java's clients renew a session after 85 to 95 % of its lifetime. A broker refuses to renew one
@@ -123,7 +123,7 @@ class Connection:
     def version_of(self, request: type[schema.Message], max_version: int | None = None) -> int:
         """Return the highest version of a request that both sides support, up to `max_version`.
 
-        Unsupported if there is none.
+        Unsupported if they share no version.
         """
         name = request.__name__.removesuffix("Request")
         if request.API_KEY not in self._versions:
@@ -181,7 +181,7 @@ class Connection:
         frame = self._send(request, _HANDSHAKE_VERSION, timeout_s)()
         version = _HANDSHAKE_VERSION
         if len(frame) < _CORRELATION_AND_ERROR.size:
-            raise ProtocolError("the answer is too short")
+            raise ProtocolError("the response is too short")
         if _CORRELATION_AND_ERROR.unpack_from(frame)[1] == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
         response = self._decode(ApiVersionsResponse, version, frame, self._correlation_id)
@@ -215,12 +215,13 @@ class Connection:
                 position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
             if correlation_id != requested_id:
                 raise ProtocolError(
-                    f"{self.address} answered request {correlation_id} instead of {requested_id}"
+                    f"{self.address} responded to request {correlation_id} instead of "
+                    f"{requested_id}"
                 )
             response, _ = schema.decoder(response_type, version)(frame, position, _OBJECTS_MAX)
         except (struct.error, IndexError) as error:
             self.close()
-            raise ProtocolError(f"{self.address} sent an answer that ends too early") from error
+            raise ProtocolError(f"{self.address} sent a response that ends too early") from error
         except ProtocolError:
             self.close()
             raise
@@ -254,7 +255,9 @@ class Connection:
             yield
         except TimeoutError as error:
             self.close()
-            raise TimedOut(f"{self.address} did not answer {api} within {timeout_s:g} s") from error
+            raise TimedOut(
+                f"{self.address} did not respond to {api} within {timeout_s:g} s"
+            ) from error
         except OSError as error:
             self.close()
             raise NotReachable(f"the connection to {self.address} broke: {error}") from error
@@ -276,7 +279,7 @@ class Connection:
             opened.settimeout(max(deadline - time.monotonic(), 0.001))
             count = opened.recv_into(view)
             if count == 0:
-                raise ConnectionResetError("the broker closed it before it answered")
+                raise ConnectionResetError("the broker closed it before it responded")
             view = view[count:]
         return buffer
 
@@ -287,7 +290,7 @@ def _open_socket(address: Address, timeout_s: float, security: "Security | None"
     except ConnectionRefusedError as error:
         raise NotReachable(f"nothing listens on {address}") from error
     except TimeoutError as error:
-        raise NotReachable(f"{address} does not answer ({timeout_s:g} s)") from error
+        raise NotReachable(f"{address} does not respond ({timeout_s:g} s)") from error
     except socket.gaierror as error:
         raise NotReachable(f"the host of {address} is not known: {error.strerror}") from error
     except UnicodeError as error:

@@ -3,9 +3,9 @@ Spark.
 
 It uses one blocking connection per leader. The next Fetch request is sent before the last response
 is decoded, so that broker, network and decoding overlap in one thread. The fetcher follows a leader
-that moves, waits while there is none, and distinguishes lost records (OFFSET_OUT_OF_RANGE) from a
-cluster that is settling. It uses neither fetch sessions nor a group: the caller chooses the
-offsets.
+that moves, waits while a partition has no leader, and distinguishes lost records
+(OFFSET_OUT_OF_RANGE) from a cluster that is settling. It uses neither fetch sessions nor a group:
+the caller chooses the offsets.
 """
 
 import time

@@ -107,7 +107,7 @@ class PipelinedConnection(Connection):
             return self._receive_exactly(size, deadline)
         except TimeoutError as error:
             self.close()
-            raise TimedOut(f"{self.address} did not answer within {timeout_s:g} s") from error
+            raise TimedOut(f"{self.address} did not respond within {timeout_s:g} s") from error
         except OSError as error:
             self.close()
             raise NotReachable(f"the connection to {self.address} broke: {error}") from error
@@ -126,6 +126,6 @@ class PipelinedConnection(Connection):
             opened.settimeout(max(deadline - time.monotonic(), 0.001))
             count = opened.recv_into(view[received:])
             if count == 0:
-                raise ConnectionResetError("the broker closed it before it answered")
+                raise ConnectionResetError("the broker closed it before it responded")
             received += count
         return view

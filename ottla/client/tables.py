@@ -25,8 +25,8 @@ class TopicView:
     """A topic to look at; each call reads it again. Needs the extra `ottla[arrow]`.
 
     `config` has the options of AdminClient, for example for TLS and SASL; the default of
-    `bootstrap` is its bootstrap.servers, or localhost:9092. `arguments` of the methods are those of
-    `read_table`: columns, start, end, partitions and isolation.
+    `bootstrap` is its bootstrap.servers, or localhost:9092. `arguments` of the methods are passed
+    to `read_table`: columns, start, end, partitions and isolation.
     """
 
     topic: str

@@ -61,7 +61,7 @@ TIMESTAMP_TYPES = {
     librdkafka.TIMESTAMP_CREATE_TIME: "create",
     librdkafka.TIMESTAMP_LOG_APPEND_TIME: "logappend",
 }
-"""The names of the types of timestamps; there is none for "unknown"."""
+"""The names of the types of timestamps; "unknown" has no name."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
 """Logical offsets for `partitions`."""
 STORED = librdkafka.OFFSET_INVALID
@@ -144,7 +144,7 @@ class Waits:
             except TimeoutError:
                 if self._is_stopped.is_set():
                     raise Closed("the client was closed while a call was waiting") from None
-        raise TimedOut(f"the cluster did not answer within {timeout_s:g} s")
+        raise TimedOut(f"the cluster did not respond within {timeout_s:g} s")
 
 
 def _complete(request: Callable[[], T], future: "Future[T]") -> None:

@@ -27,13 +27,13 @@ class ClusterCatalogue:
             self._connections[connection.name] = connection
 
     def remove(self, name: str) -> None:
-        """Close and remove a cluster; UnknownCluster if there is none."""
+        """Close and remove a cluster; UnknownCluster if it does not exist."""
         self.get(name).close()
         with self._lock:
             self._connections.pop(name, None)
 
     def get(self, name: str) -> ClusterConnection:
-        """Return a cluster; UnknownCluster if there is none."""
+        """Return a cluster; UnknownCluster if it does not exist."""
         with self._lock:
             if name not in self._connections:
                 known = ", ".join(self._connections) or "none"

@@ -21,6 +21,6 @@ class Notices:
                 self._sentences.popitem(last=False)
 
     def take(self, session: str) -> str:
-        """Return the sentence and forget it; empty if there is none."""
+        """Return the sentence and forget it; empty if none is stored."""
         with self._lock:
             return self._sentences.pop(session, "")

@@ -39,7 +39,7 @@ class Plans:
         return plan if isinstance(plan, kind) and is_young else None
 
     def get(self, session: str, number: str, kind: type[P]) -> P:
-        """Return a plan as `find`; ConfigError if there is none."""
+        """Return a plan as `find` does; ConfigError if it is missing."""
         plan = self.find(session, number, kind)
         if plan is None:
             raise ConfigError("this plan is no longer available: make it again")

@@ -32,7 +32,7 @@ ADDRESS_CONNECTIONS_MAX = 256
 
 
 class ConsoleServer:
-    """A console that listens; `start` returns when it answers, `stop` when its thread has ended."""
+    """A listening console; `start` returns when it responds, `stop` when its thread has ended."""
 
     def __init__(self, settings: ConsoleSettings) -> None:
         self._settings = settings

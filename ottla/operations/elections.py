@@ -14,7 +14,7 @@ Key = tuple[str, int]
 class Election(NamedTuple):
     """A partition that needs a leader; `to` is None if the controller chooses one.
 
-    `problem` is the reason why the election will fail, empty if there is none.
+    `problem` is the reason why the election will fail, empty if no reason is known.
     """
 
     key: Key

@@ -51,7 +51,7 @@ def partition_of(row: Any) -> tuple[str, int]:
 def partitions_of(
     content: Mapping[str, Any],
 ) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """Return the partitions of a document, and those of them that it repeats."""
+    """Return the partitions of a document, and the repeated ones among them."""
     keys = [partition_of(row) for row in rows_of(content, "partitions")]
     return keys, sorted({key for key in keys if keys.count(key) > 1})
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class ServerKind(NamedTuple):
-    """A server: its name in sentences, in those of Kafka's scripts, and in files.
+    """A server: its name in our sentences, in the sentences of Kafka's scripts, and in files.
 
     `mark` is in the command line of its processes.
     """

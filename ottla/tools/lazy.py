@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from ottla.base.loading import load
 
-# Parameters whose empty text is a value. Any other text names something: an empty one is that of a
+# Parameters whose empty text is a value. Any other text names something: an empty one comes from a
 # variable of a shell that is not set, and must not be read as the default.
 MAY_BE_BLANK = frozenset(
     {"delimiter", "format", "headers", "key", "key_delimiter", "key_regex", "metrics", "value",
@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command, or return None if there is none of that name."""
+        """Import and return a command, or return None if no command has that name."""
         verb = self.verbs.get(cmd_name)
         if verb is None:
             return None
@@ -83,12 +83,12 @@ def names_something(parameter: click.Parameter) -> bool:
 
 
 def refuse_unusable_texts(command: click.Command) -> None:
-    """Let a command, or those of a group, refuse texts that no value can have; idempotent."""
+    """Let a command, or a group's commands, refuse texts that no value can have; idempotent."""
     for nested in command.commands.values() if isinstance(command, click.Group) else ():
         refuse_unusable_texts(nested)
     for parameter in command.params:
         if "process_value" not in vars(parameter):
-            # Before the conversion: the path of an empty text is that of the current folder.
+            # Before the conversion, which makes an empty text the path of the current folder.
             checked = partial(_checked, parameter, parameter.process_value)
             vars(parameter)["process_value"] = checked
 
@@ -119,7 +119,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _problem(parameter: click.Parameter, text: str) -> str:
-    """Return what no value of this type can have; "" if there is nothing."""
+    """Return the reason why a text is no value of this type; "" for a possible value."""
     if isinstance(parameter.type, click.Path | click.File):
         # The name of a file may have any other byte.
         return f"{text!r} has a NUL character: no file has such a name" if "\0" in text else ""

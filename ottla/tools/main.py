@@ -334,7 +334,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             _silence(sys.stderr)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
-        # click converts Ctrl-C to Abort, which also is the answer no to a question.
+        # click converts Ctrl-C to Abort, which it also raises if the user does not confirm.
         is_interrupted = isinstance(error.__cause__ or error, KeyboardInterrupt)
         return _fail("interrupted before it was complete", 130 if is_interrupted else 1)
     except SystemExit:

@@ -62,8 +62,8 @@ output_format = click.option(
 explain = click.option(
     "--explain",
     is_flag=True,
-    help="Print each request to the brokers on standard error, except those of librdkafka, which "
-    "writes and reads the records.",
+    help="Print each request to the brokers on standard error, except the requests of librdkafka, "
+    "which writes and reads the records.",
 )
 # The largest numbers of partitions, brokers and replicas that a request can contain.
 INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
@@ -149,7 +149,7 @@ def secured(function: Function) -> Function:
 
 
 def access_from(bootstrap: str, command_config: str | None) -> Any:
-    """Return the `ClusterAccess` with a file of options, or with that of the profile in use.
+    """Return the `ClusterAccess` with a file of options, or with the file of the profile in use.
 
     ConfigError names an option that is wrong.
     """
@@ -157,9 +157,10 @@ def access_from(bootstrap: str, command_config: str | None) -> Any:
 
 
 def config_of_profile(context: click.Context | None = None) -> str:
-    """Return the profile's file of options; "" if it has none, or if another address is given.
+    """Return the profile's file of options; "" if the profile has no file, or if another address is
+    given.
 
-    The secrets of one cluster are not sent to another one. `context` is by default that of the
+    The secrets of one cluster are not sent to another one. `context` defaults to the context of the
     command that runs.
     """
     source = (context or click.get_current_context()).get_parameter_source("bootstrap")

@@ -1,9 +1,9 @@
 """The profiles of a user: names for clusters, kept in a file of the user's configuration folder.
 
-The address of a command is that of --bootstrap, else of OTTLA_BOOTSTRAP, else of the profile in
-OTTLA_PROFILE or the one that `ottla profile use` chose, else the default. A profile may name a
-file with options of Kafka's clients, which is used together with its address only. The scripts of
-Apache Kafka use no profiles, as there.
+The address of a command comes from --bootstrap, else from OTTLA_BOOTSTRAP, else from the profile in
+OTTLA_PROFILE or the one that `ottla profile use` chose; otherwise the default applies. A profile
+may name a file with options of Kafka's clients, which is used together with its address only. The
+scripts of Apache Kafka use no profiles, as there.
 """
 
 import json
@@ -23,7 +23,7 @@ _VARIABLE = "OTTLA_PROFILE"
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """All profiles: the address of each, the current one ("" if there is none), and the files of
+    """All profiles: the address of each, the current one ("" if none is in use), and the files of
     those that have one.
     """
 
@@ -102,7 +102,9 @@ def default_bootstrap() -> str:
 
 
 def default_config() -> str:
-    """Return the file with options of Kafka's clients of the profile in use; "" if it has none."""
+    """Return the file with options of Kafka's clients of the profile in use; "" without such a
+    file.
+    """
     profiles = read()
     return profiles.configs.get(_chosen(profiles), "")
 

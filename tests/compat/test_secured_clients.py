@@ -356,7 +356,7 @@ def test_the_console_reports_a_wrong_password(console: ConsoleServer) -> None:
     assert REFUSAL in response.alert
     assert "Authentication failed" in response.alert
     assert "--command-config" in response.alert
-    assert "does not answer" not in response.text.partition("<main")[2]
+    assert "does not respond" not in response.text.partition("<main")[2]
     assert "b,c=e" not in response.text
     error = call(session, "GET", "v1/clusters/wrong/topics")["error"]
     assert error["code"] == "CLUSTER_REFUSES_LOGIN"

@@ -36,7 +36,7 @@ def test_a_page_reports_that_the_cluster_is_away_and_recovers() -> None:
             response = session.get("/c/local/topics")
             assert response.status == 503
             assert response.headers["refresh"]
-            assert "does not answer" in response.text
+            assert "does not respond" in response.text
             assert session.get("/").status == 200
             cluster.restart(1)
             assert "orders" in session.get("/c/local/topics").text

@@ -218,7 +218,7 @@ def test_two_users_change_the_same_option(watched: Watched, editor: Page, cluste
     editor.get_by_label("Value (").fill("5000")
     editor.get_by_role("button", name="Save").click()
     expect(editor.get_by_role("alert")).to_have_text(
-        "retention.ms was changed to 1000 meanwhile: check it and save again."
+        "retention.ms was changed to 1000 after this page was shown: check it and save again."
     )
     expect(editor.get_by_label("Value (")).to_have_value("5000")
     resource = ConfigResource(ResourceType.TOPIC, "shared")

@@ -1,6 +1,6 @@
 """Access control lists: describe, create, delete (DescribeAcls, CreateAcls, DeleteAcls; KIP-140).
 
-The types of entries are those of `ottla.security.acls`.
+The types of entries are defined in `ottla.security.acls`.
 """
 
 from collections.abc import Iterable

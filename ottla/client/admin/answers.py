@@ -10,7 +10,7 @@ def check(code: int, message: str | None = None, *, subject: str = "") -> None:
         return
     # A newer broker may return errors that this table does not contain.
     known = ErrorCode(code if code in ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR)
-    text = message or (known.message if known == code else f"The broker answered error {code}.")
+    text = message or (known.message if known == code else f"The broker returned error {code}.")
     raise ApiError(known, text, subject=subject)
 
 

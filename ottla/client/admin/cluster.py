@@ -37,7 +37,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """A cluster; `controller_id` is -1 while there is none."""
+    """A cluster; `controller_id` is -1 without a controller."""
 
     cluster_id: str
     controller_id: int

@@ -87,7 +87,7 @@ def _renamed(former: str, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group with its members; `assignor` is empty while the group has none."""
+    """A group with its members; `assignor` is empty while none is chosen."""
 
     group_id: str
     state: str
@@ -235,7 +235,7 @@ def remove_members(brokers: Brokers, group: Group, *, reason: str = "") -> None:
     """Remove all members of a group, as Admin.removeMembersFromConsumerGroup does (KIP-345,
     KIP-571).
 
-    Members that have left meanwhile are skipped; other failures raise ApiError.
+    Members that have already left are skipped; other failures raise ApiError.
     """
     leaving = [
         MemberIdentity(

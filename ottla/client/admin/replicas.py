@@ -76,9 +76,7 @@ class LogDirectory:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogDirs:
-    """The log directory of a replica, and the one to which it is being moved; None if there is
-    none.
-    """
+    """The log directory of a replica, and the one to which it is being moved; None if absent."""
 
     current: str | None
     current_offset_lag: int
@@ -217,7 +215,7 @@ def _raise_first(errors: Mapping[Key, ApiError]) -> None:
 def list_partition_reassignments(
     brokers: Brokers, partitions: Iterable[Key] | None = None
 ) -> dict[Key, Reassignment]:
-    """Return those of these partitions, or of all, whose replicas are being moved."""
+    """Return the partitions, among these or all, whose replicas are being moved."""
     topics = None
     if partitions is not None:
         grouped: dict[str, list[int]] = defaultdict(list)

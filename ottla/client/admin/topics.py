@@ -43,7 +43,7 @@ BROKER_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition; `leader` is -1 if it has none."""
+    """One partition; `leader` is -1 without a leader."""
 
     partition: int
     leader: int
@@ -188,7 +188,7 @@ def create_partitions(
 
 def delete_topic(brokers: Brokers, name: str | bytes) -> None:
     """Delete a topic, by its name or id, and all its records; ApiError UNKNOWN_TOPIC_OR_PARTITION
-    or UNKNOWN_TOPIC_ID if there is none.
+    or UNKNOWN_TOPIC_ID if it does not exist.
     """
     request = DeleteTopicsRequest(timeout_ms=int(brokers.timeout_s * 1000))
     max_version: int | None = None

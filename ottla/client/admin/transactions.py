@@ -300,7 +300,7 @@ def fence_producer(
 ) -> tuple[int, int]:
     """Fence the producer with this transactional id and abort its transaction (KIP-664).
 
-    Return the producer id and the new epoch. `timeout_ms` is that of the id's next transaction.
+    Return the producer id and the new epoch. `timeout_ms` applies to the id's next transaction.
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=timeout_ms

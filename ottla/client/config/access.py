@@ -10,7 +10,7 @@ from ottla.client.config.names import Role
 from ottla.client.config.settings import read_settings
 from ottla.client.security.options import Security, security_of
 
-# The options may be those of an application: its group, for one, is not that of a command.
+# The options may belong to an application: its group, for one, is not the command's.
 _OF_CONNECTIONS = (
     "broker.address.", "client.", "connections.", "enable.sasl.", "enable.ssl.", "https.",
     "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.",

@@ -10,7 +10,7 @@ from ottla.base.errors import ConfigError
 def check_plain(function: Any, name: str, remedy: str) -> None:
     """Raise ConfigError for an async function, whose body would never run.
 
-    `name` is that of the parameter or method, and `remedy` says what to do instead.
+    `name` names the parameter or method, and `remedy` says what to do instead.
     """
     if any(map(inspect.iscoroutinefunction, (function, getattr(function, "__call__", None)))):  # noqa: B004
         raise ConfigError(f"{name} is an async function, which nothing would await: {remedy}")

@@ -37,7 +37,7 @@ Config = Mapping[str, Any] | str | Path | None
 
 
 class FileOptions(dict[str, Any]):
-    """Options from a .properties file, which may also have those of other clients and plug-ins."""
+    """Options of a .properties file, which may also have options of other clients and plug-ins."""
 
 
 _ALIASES = {

@@ -61,7 +61,7 @@ class AssignedPartitions:
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each assigned partition that has one."""
         self._check_open()
-        # After an interrupted commit, librdkafka's consumer blocks until the coordinator answers.
+        # After an interrupted commit, librdkafka's consumer blocks until the coordinator responds.
         if not self._waits.is_busy:
             self._known_positions = self._find_positions()
         return dict(self._known_positions)
@@ -94,7 +94,7 @@ class AssignedPartitions:
         """Return the messages that are no ends of partitions.
 
         As in Java, a partition has a position before its first record. Otherwise a group that has
-        found no records would start at the end again, after records that arrived meanwhile.
+        found no records would start at the end again, after records that have arrived since.
         """
         others = []
         for message in messages:
@@ -168,7 +168,9 @@ class AssignedPartitions:
     def offsets_for_times(
         self, times: Mapping[tuple[str, int], float]
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset at or after a time (ms) in each partition; None if there is none."""
+        """Return the first offset at or after a time (ms) in each partition, None without such a
+        record.
+        """
         self._check_open()
         return self._lookups.offsets_for_times(times)
 
@@ -183,7 +185,7 @@ class AssignedPartitions:
         return {key: ends[1] for key, ends in self._lookups.ends(partitions).items()}
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions of a topic; ApiError if there is none."""
+        """Return the partitions of a topic; ApiError if it does not exist."""
         self._check_open()
         return self._lookups.partitions_for(topic)
 
@@ -194,7 +196,7 @@ class AssignedPartitions:
 
     def fetched(self) -> Iterator[ConsumerRecord]:
         """Yield the records of the last `fetch`; they count as processed one by one."""
-        # By index, because a seek or a rebalance may replace the list meanwhile.
+        # By index, because a seek or a rebalance may replace the list between two records.
         while self._taken < len(self._batch):
             record = self._batch[self._taken]
             self._taken += 1

@@ -37,8 +37,8 @@ class AsyncConsumer:
             async for record in consumer:
                 print(record.value)
 
-    Settings are those of `Consumer`. Records are fetched while the loop runs other tasks; the
-    member stays in its group as long as polls follow each other within `max.poll.interval.ms`.
+    Settings are the same as for `Consumer`. Records are fetched while the loop runs other tasks;
+    the member stays in its group as long as polls follow each other within `max.poll.interval.ms`.
     Methods of a listener may be coroutine functions, which may seek, commit and look up offsets:
     the rebalance waits for them. Use one task.
     """
@@ -173,11 +173,13 @@ class AsyncConsumer:
     async def offsets_for_times(
         self, times: Mapping[tuple[str, int], float]
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset at or after a time (ms) in each partition; None if there is none."""
+        """Return the first offset at or after a time (ms) in each partition, None without such a
+        record.
+        """
         return await self._run(lambda: self._consumer.offsets_for_times(times))
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions of a topic; ApiError if there is none."""
+        """Return the partitions of a topic; ApiError if it does not exist."""
         return await self._run(lambda: self._consumer.partitions_for(topic))
 
     async def beginning_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:

@@ -47,7 +47,7 @@ class CommitSender(Protocol):
     ) -> Iterator[Any]:
         """Wait for commits of `send` until `is_over()`, with these partitions paused if needed.
 
-        Yields the messages that librdkafka returns meanwhile.
+        Yields the messages that librdkafka returns during the wait.
         """
         ...
 
@@ -116,7 +116,7 @@ class Commits:
     def finish(self, partitions: Iterable[TopicPartition]) -> Iterator[Any]:
         """Wait a short time for commits in the background, before the partitions are given up.
 
-        Yields the messages that librdkafka returns meanwhile.
+        Yields the messages that librdkafka returns during the wait.
         """
         deadline = time.monotonic() + _CLOSING_S
         yield from self._sender.finish(

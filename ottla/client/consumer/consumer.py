@@ -74,9 +74,10 @@ class Consumer(AssignedPartitions):
 
     `topics` are subscribed to at once. Settings have Kafka's names in snake_case, or are in
     `config`, a dict or the path of a .properties file. With `offset_store`, partitions start at
-    offsets that the application stores itself. By default positions are committed every five
-    seconds and when the consumer is closed: only those of records that the caller has finished. It
-    has if it asked for the next ones, or closes the consumer without an exception.
+    offsets that the application stores itself. By default, the positions after records that the
+    caller has finished are committed every five seconds and when the consumer is closed. A record
+    is finished if the caller has requested the next ones, or closes the consumer without an
+    exception.
     """
 
     def __init__(
@@ -148,8 +149,8 @@ class Consumer(AssignedPartitions):
         """Join the group for topics, or for all whose whole name matches a pattern.
 
         Raises ClientError for syntax that the group's protocol reads differently than Python.
-        Replaces the last subscription. The assignment follows in `poll`. `listener` defaults to
-        that of the constructor.
+        Replaces the last subscription. The assignment follows in `poll`. `listener` defaults to the
+        constructor's.
         """
         self._check_open()
         if self._group is None:
@@ -297,7 +298,7 @@ class Consumer(AssignedPartitions):
                 self._commits_itself = False
             with transport.lost_interrupts():
                 for message in self._commits.finish(self.assignment):
-                    # A record of a partition that was assigned meanwhile is not returned any more.
+                    # A record of a partition assigned during the wait is not returned any more.
                     if message.error() is None:
                         self._undecoded.append(message)
             self._commits.report(self._interceptors.on_commit)
@@ -396,7 +397,8 @@ class Consumer(AssignedPartitions):
     def _with_following(self, first: Any, limit: int) -> list[Any]:
         if first.error() is not None or not limit:
             return [first, *(self._consumer.consume(limit, 0) if limit else [])]
-        # A rebalance meanwhile must not commit an offset after a record that was not returned yet.
+        # A rebalance in the next call must not commit an offset after a record that was not
+        # returned yet.
         self._undecoded = [first]
         following = self._consumer.consume(limit, 0)
         unread, self._undecoded = self._undecoded, []

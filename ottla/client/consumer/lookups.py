@@ -25,7 +25,7 @@ _log = logging.getLogger("ottla.client")
 
 
 class Lookups:
-    """Answers questions about the cluster with a consumer's connection.
+    """Looks up facts about the cluster with a consumer's connection.
 
     During a rebalance librdkafka serves only the thread that calls the listener: a lookup runs in
     the caller's thread if `is_in_callback` returns True. Committed offsets come from `coordinator`,
@@ -47,7 +47,7 @@ class Lookups:
         self._coordinator = coordinator
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions of a topic; ApiError if there is none."""
+        """Return the partitions of a topic; ApiError if it does not exist."""
 
         def request(timeout_s: float) -> list[int]:
             metadata = self._consumer.list_topics(topic, timeout_s).topics[topic]
@@ -61,7 +61,7 @@ class Lookups:
         return self._call(request)
 
     def refused(self, topics: Iterable[str]) -> RecordsDenied | None:
-        """Return the error of a topic that the user may not read, None if there is none.
+        """Return the error of a topic that the user may not read, None without such a topic.
 
         librdkafka itself waits until the topic is described.
         """
@@ -88,7 +88,9 @@ class Lookups:
     def offsets_for_times(
         self, times: Mapping[tuple[str, int], float]
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset at or after a time (ms) in each partition; None if there is none."""
+        """Return the first offset at or after a time (ms) in each partition, None without such a
+        record.
+        """
         rows = transport.partitions(
             {partition_of(key): _milliseconds(at) for key, at in times.items()}
         )
@@ -162,7 +164,7 @@ def _milliseconds(moment: Any) -> int:
 def _final(cause: Any, rows: Sequence[Any]) -> Exception:
     error = transport.translate(cause)
     if isinstance(error, TimedOut):
-        return TimedOut("no broker answered in time")
+        return TimedOut("no broker responded in time")
     if rows and (transport.is_missing(cause) or _is_unknown(error)):
         text = f"There is no partition {rows[0].topic}-{rows[0].partition}."
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)

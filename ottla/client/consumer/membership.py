@@ -151,9 +151,9 @@ class Membership:
     def polled(self) -> None:
         """Subscribe again if librdkafka has not begun to join the group for ten seconds.
 
-        It waits for ever for the metadata of its first request if the broker that it has asked is
-        not listed by another one meanwhile, because its session has ended. A member that has an id
-        is in the group, or on the way, and is left alone.
+        It waits for ever for the metadata of its first request if, during the wait, another broker
+        does not list the requested broker because the latter's session has ended. A member that has
+        an id is in the group, or on the way, and is left alone.
         """
         if self._look_at is None or time.monotonic() < self._look_at:
             return
@@ -253,8 +253,8 @@ class Membership:
     def _end(self) -> None:
         """Close librdkafka's consumer, after an assignment that waits for this thread.
 
-        librdkafka does not answer `assign` any more when its group has ended, and the binding waits
-        for that answer with Python's lock.
+        librdkafka does not respond to `assign` any more when its group has ended, and the binding
+        holds Python's lock while it waits for the response.
         """
         deadline = time.monotonic() + _DRAIN_S
         if not (self._has_own_member or self._is_manual):
@@ -359,7 +359,7 @@ class Membership:
         if not self._unloaded:
             return
         offsets = dict.fromkeys(self._unloaded, STORED)
-        # A seek meanwhile has set another start.
+        # A seek after the rebalance has set another start.
         stored = self._with_stored(offsets) | {
             key: self.starts.pop(key) for key in self._unloaded & self.starts.keys()
         }
@@ -461,7 +461,7 @@ class Membership:
 
     @contextmanager
     def _callback(self) -> Iterator[None]:
-        """Note that librdkafka waits for the block: it serves no other thread meanwhile."""
+        """Note that librdkafka waits for the block, and serves no other thread until its end."""
         self._is_in_callback = True
         try:
             with LoggedErrors(self.errors.append):

@@ -40,7 +40,7 @@ _FIXED = {
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
 }
-# The longest time for one request to the coordinator: one that does not answer is then looked up
+# The longest time for one request to the coordinator: one that does not respond is then looked up
 # again.
 _REQUEST_MS_MAX = 10_000
 _NO_GROUP = "ottla-without-group"

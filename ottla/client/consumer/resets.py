@@ -15,7 +15,7 @@ from ottla.client.records import TopicPartition
 
 
 class StartsByAge:
-    """The partitions of one consumer that wait for an offset; there are none most of the time."""
+    """The partitions of one consumer that wait for an offset; usually none."""
 
     def __init__(
         self,
@@ -34,7 +34,8 @@ class StartsByAge:
         self._found: dict[TopicPartition, int] = {}
 
     def offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[TopicPartition, int]:
-        """Return the offset of the first record of this age or younger; the end if there is none.
+        """Return the offset of the first record of this age or younger; the end without such a
+        record.
 
         Raises TimedOut, ApiError or ClientError as a lookup does.
         """
@@ -43,7 +44,7 @@ class StartsByAge:
         found = self._lookups.offsets_for_times(times)
         missing = [key for key, offset in found.items() if offset is None]
         if missing:
-            # The end is looked up first: a record that arrives meanwhile must not be skipped.
+            # The end is looked up first: a record that arrives between the two must not be skipped.
             ends = self._lookups.ends(missing)
             again = self._lookups.offsets_for_times({key: times[key] for key in missing})
             found |= {

@@ -1,10 +1,10 @@
 """Guards positions against outdated lookups of librdkafka.
 
 If a partition is revoked or sought while librdkafka looks up its first or last offset, or stays
-while others come or go, librdkafka drops the answer but repeats the lookup 500 ms later, although
+while others come or go, librdkafka drops the response but repeats the lookup 500 ms later, although
 the partition has a position by then. So it reads from the first record again, or skips records up
 to the end. For two seconds after such a change, the offsets of the partition's records are compared
-with those expected; the first one that differs, also that of the end, is corrected by a seek. A gap
+with those expected; the first one that differs, also the end offset, is corrected by a seek. A gap
 of a compacted log costs one more fetch.
 """
 
@@ -27,9 +27,7 @@ _ANY = -1
 
 
 class StrayLookups:
-    """The partitions of one consumer that an outdated lookup may move; there are none most of the
-    time.
-    """
+    """The partitions of one consumer that an outdated lookup may move; usually none."""
 
     def __init__(
         self,
@@ -63,7 +61,7 @@ class StrayLookups:
             self._expected[key] = max(offset, _ANY)
 
     def checked(self, messages: list[Any]) -> list[Any]:
-        """Return the messages without those of moved partitions, whose starts are set."""
+        """Return the messages of partitions that have not moved; set the starts of the others."""
         now = self._clock()
         for key in [key for key, until in self._until.items() if until <= now]:
             self._forget(key)

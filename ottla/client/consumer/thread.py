@@ -1,7 +1,7 @@
 """The thread of an AsyncConsumer: it makes the consumer's calls, one after the other.
 
 librdkafka calls a listener in the thread that polls. If the listener is a coroutine function, the
-thread waits for the event loop, and meanwhile makes the calls of that coroutine, such as a commit.
+thread waits for the event loop, and makes the coroutine's calls, such as a commit, during the wait.
 """
 
 import threading
@@ -47,7 +47,7 @@ class ConsumerThread:
         return future
 
     def wait_for(self, listener: "Future[T]") -> T:
-        """Wait in the thread for a listener on the event loop, making its calls meanwhile."""
+        """Wait in the thread for a listener on the event loop, and make its calls while waiting."""
         self._listener = listener
         listener.add_done_callback(lambda _: self._jobs.put(None))
         later = []

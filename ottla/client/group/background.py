@@ -79,7 +79,7 @@ class GroupThread:
     def __init__(self, settings: GroupSettings, assignors: Sequence[PartitionAssignor]) -> None:
         self.events: deque[Event] = deque()
         self.settings = settings
-        # A heartbeat without an answer must not take longer than the session.
+        # A heartbeat without a response must not take longer than the session.
         timeout_s = max(_REQUEST_S_MIN, min(_REQUEST_S_MAX, settings.session_s / 2))
         self._brokers = Brokers(
             settings.bootstrap,
@@ -143,7 +143,7 @@ class GroupThread:
             self._send_leave(member_id, reason)
 
     def close(self) -> None:
-        """End the thread; one that waits for the coordinator ends when that answers."""
+        """End the thread; one that waits for the coordinator ends when the coordinator responds."""
         self.stay += 1
         self._is_closed.set()
         self._jobs.put(self._end)

@@ -33,7 +33,7 @@ class CoordinatorThread:
     """Commits and looks up offsets of one group in the order of the calls.
 
     The first call starts the thread. Each is repeated after transient errors, for `timeout_s`
-    seconds. Commits that wait for the same answer become one request.
+    seconds. Commits that wait for the same response become one request.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CoordinatorThread:
     def commit(self, offsets: Offsets, identity: Identity) -> "Future[int]":
         """Commit after earlier calls; the result is an error code, 0 for none.
 
-        Its errors are those of `commit_offsets`, and Closed.
+        It fails with the errors of `commit_offsets`, or with Closed.
         """
         job = _Commit(offsets, identity, self._deadline(), Future())
         self._put(job)
@@ -59,7 +59,7 @@ class CoordinatorThread:
     def committed(
         self, keys: Iterable[TopicPartition]
     ) -> "Future[dict[TopicPartition, OffsetAndMetadata]]":
-        """Look up committed offsets after earlier calls; the errors are those of `fetch_offsets`."""
+        """Look up committed offsets after earlier calls; it fails as `fetch_offsets` does."""
         wanted, deadline = list(keys), self._deadline()
         done: Future[dict[TopicPartition, OffsetAndMetadata]] = Future()
 
@@ -147,4 +147,4 @@ class CoordinatorThread:
                     raise
             self._brokers.forget()
             self._is_closed.wait(_PAUSE_S)
-        raise Closed("the consumer was closed before the coordinator answered")
+        raise Closed("the consumer was closed before the coordinator responded")

@@ -80,10 +80,10 @@ class Departures(logging.Handler):
             self.session_over()
 
     def session_over(self) -> None:
-        """Note that heartbeats were not answered for the time of the session."""
+        """Note that no response to a heartbeat arrived for the time of the session."""
         self._left(
-            f"{self._group}: the coordinator answered no heartbeat within {self._session}; check "
-            "the network and the broker's load"
+            f"{self._group}: the coordinator responded to no heartbeat within {self._session}; "
+            "check the network and the broker's load"
         )
 
     def _left(self, reason: str) -> None:

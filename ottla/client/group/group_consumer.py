@@ -40,7 +40,7 @@ _SESSION_MS, _HEARTBEAT_MS, _REBALANCE_MS, _REFRESH_MS = 45_000, 3_000, 300_000,
 
 
 class GroupConsumer:
-    """A member of a group; its methods are those of confluent_kafka's Consumer."""
+    """A member of a group; it has the methods of confluent_kafka's Consumer."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GroupConsumer:
         self._has_assigned = False
         self._subscription: tuple[str, ...] = ()
         self._owned: list[TopicPartition] = []
-        # From a join until its result; with another subscription meanwhile it is outdated.
+        # From a join until its result; another subscription during that time makes it outdated.
         self._is_joining = self._is_outdated = False
         self._error: Fenced | None = None
         self._metadata: bytes | None = None

@@ -1,6 +1,6 @@
 """One member's requests to its group's coordinator, in the classic protocol; they block.
 
-JoinGroup is sent until a generation is complete: the coordinator answers when all members have
+JoinGroup is sent until a generation is complete: the coordinator responds when all members have
 joined, and the group's leader then computes the assignment (SyncGroup).
 """
 
@@ -32,7 +32,7 @@ from ottla.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 
-# The coordinator answers JoinGroup at the latest when the time for the rebalance is over.
+# The coordinator responds to JoinGroup at the latest when the time for the rebalance is over.
 _JOIN_MARGIN_S = 5.0
 
 
@@ -53,7 +53,7 @@ class GroupSettings(NamedTuple):
 
 
 class Verdict(Enum):
-    """The meaning of the coordinator's answer for a member."""
+    """The meaning of the coordinator's response for a member."""
 
     FINE = auto()
     # Join the next generation.

@@ -17,7 +17,7 @@ from ottla.client.group.offset_requests import Offsets
 from ottla.client.records import TopicPartition
 
 _STEP_S = 0.05
-# The answer to a heartbeat, which has the new epoch, arrives before this time is over.
+# The response to a heartbeat, which has the new epoch, arrives before this time is over.
 _EPOCH_S = 5.0
 _PAUSE_S = 0.02
 # Errors of a commit that was sent with an identity of before a rebalance.
@@ -55,7 +55,7 @@ class MemberCommits:
         return self._answer is not None and not self._answer.done()
 
     def send(self, offsets: Offsets) -> "Future[None]":
-        """Commit in the background after earlier calls; the errors are those of `commit`."""
+        """Commit in the background after earlier calls; it fails with the errors of `commit`."""
         done: Future[None] = Future()
 
         def ended(answer: "Future[int]") -> None:

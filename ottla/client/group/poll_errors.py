@@ -14,8 +14,8 @@ _log = logging.getLogger("ottla.client")
 class PollErrors:
     """The first error of one consumer that `poll` has not raised yet.
 
-    A fatal error, and that of a fenced member, which never returns to its group, is raised by each
-    later `poll`, too. `refused` is for a consumer without a group: it returns the error of an
+    A fatal error, and the error of a fenced member, which never returns to its group, is raised by
+    each later `poll`, too. `refused` is for a consumer without a group: it returns the error of an
     assigned topic that the user may not read.
     """
 

@@ -3,7 +3,7 @@
 Results of commits in the background arrive in `poll`.
 
 Not done: with options of TLS and SASL that only librdkafka has, metadata ends with a NUL character,
-that of other clients may be read wrongly, and Ctrl-C does not end the commit of a rebalance while
+other clients' metadata may be read wrongly, and Ctrl-C does not end the commit of a rebalance while
 the coordinator is silent.
 """
 
@@ -66,7 +66,7 @@ class PolledCommits:
     def commit(self, offsets: Offsets, timeout_s: float) -> None:
         """Commit after earlier calls and wait; LibrdkafkaError, TimedOut or Closed."""
         if self._is_in_callback():
-            # librdkafka waits for the listener, and would not serve another thread meanwhile.
+            # librdkafka waits for the listener, and would serve no other thread until it returns.
             self._now(offsets)
         else:
             self._waits.call(lambda: self._now(offsets), timeout_s)
@@ -79,7 +79,7 @@ class PolledCommits:
     ) -> Iterator[Any]:
         """Wait for commits in the background, while the partitions are paused.
 
-        Yields the messages that librdkafka returns meanwhile.
+        Yields the messages that librdkafka returns during the wait.
         """
         if sent:
             self._consumer.pause(transport.partitions(dict.fromkeys(partitions, transport.STORED)))

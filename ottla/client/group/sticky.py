@@ -131,7 +131,9 @@ def _owners(
     counts: Mapping[str, int],
     claims: Mapping[str, _Claim],
 ) -> dict[TopicPartition, str]:
-    """Return who had each partition and may keep it: of two members, that of the later generation."""
+    """Return who had each partition and may keep it: of two members, the one of the later
+    generation.
+    """
     owners: dict[TopicPartition, str] = {}
     for member_id in sorted(claims, key=lambda key: (-claims[key].generation, key)):
         for partition in claims[member_id].partitions:
@@ -157,7 +159,7 @@ def _claim(user_data: bytes | None) -> _Claim:
 
 
 def _balance(chosen: Assignments, readers: Mapping[str, Sequence[str]]) -> None:
-    """Move partitions to members that have at least two fewer, until there are none.
+    """Move partitions to members that have at least two fewer, until no such member is left.
 
     Each move makes the sum of the squares of the sizes smaller, so this ends.
     """

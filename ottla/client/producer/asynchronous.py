@@ -63,7 +63,7 @@ class AsyncProducer:
         async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
             metadata = await (await producer.send("orders", b"one"))
 
-    Settings, interceptors, serializers and partitioners are those of `Producer`.
+    Settings, interceptors, serializers and partitioners are the same as for `Producer`.
     """
 
     def __init__(self, config: Config = None, /, **settings: Any) -> None:
@@ -130,7 +130,7 @@ class AsyncProducer:
         """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
         s.
 
-        It does not wait for records that other tasks send meanwhile.
+        It does not wait for records that other tasks send during the call.
         """
         with self._flushes.begun() as flush:
             await self._flush(timeout, partial(self._flushes.unacknowledged, flush))
@@ -157,7 +157,7 @@ class AsyncProducer:
             await asyncio.sleep(0)
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions of a topic; ApiError if there is none."""
+        """Return the partitions of a topic; ApiError if it does not exist."""
         self._check_open()
         return list(await asyncio.to_thread(self._preparation.topology.partitions, topic))
 
@@ -324,7 +324,7 @@ class AsyncProducer:
             if not turn.done():
                 with LoggedErrors(partial(_fail, turn)):
                     record = await self._prepared(waiting.sent)
-                    # It may have been cancelled meanwhile.
+                    # It may have been cancelled during the preparation.
                     if not turn.done():
                         await self._queue_with_patience(record, waiting)
             if not turn.done():

@@ -83,8 +83,8 @@ class Flushes:
     def unacknowledged(self, flush: Flush) -> int:
         """Serve the reports that wait, and return the number of earlier records without a report.
 
-        No other thread may serve reports meanwhile. librdkafka counts a report that arrives between
-        the two steps as a record: then the number is too large.
+        No other thread may serve reports during the call. librdkafka counts a report that arrives
+        between the two steps as a record: then the number is too large.
         """
         # Threads that send would delay the second step, because they use Python's lock all the
         # time, and more reports would arrive.

@@ -34,7 +34,7 @@ def refuse_coroutine(returned: object) -> None:
         returned.close()
         raise TypeError(
             f"on_delivery is the async function {returned.__qualname__!r}, whose body would never "
-            "run: pass a plain function, or await the future that send returns (that of Producer "
+            "run: pass a plain function, or await the future that send returns (Producer's "
             "with asyncio.wrap_future)"
         )
 

@@ -81,7 +81,7 @@ class ProducerInterceptors:
 
 
 def check_methods(chain: Sequence[Any], names: Sequence[str]) -> None:
-    """Raise ConfigError for an object in a chain of interceptors that has none of these methods."""
+    """Raise ConfigError for an object in a chain of interceptors that lacks all these methods."""
     for row in chain:
         if not any(hasattr(row, name) for name in names):
             raise ConfigError(f"{row!r} is no interceptor: it has no method {' or '.join(names)}")

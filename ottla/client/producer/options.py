@@ -64,7 +64,8 @@ def _is_sticky(settings: ClientSettings) -> bool:
 
 
 class ProducerErrors:
-    """The errors that librdkafka reports besides those of records, logged outside of its callbacks.
+    """The errors that librdkafka reports besides errors of records, logged outside of its
+    callbacks.
 
     The callback is a function in C, which Ctrl-C cannot interrupt: confluent-kafka may lose an
     exception of a callback if it calls another one.
@@ -91,7 +92,7 @@ class ProducerErrors:
             _log.warning("the producer is closed after a fatal error: %s", error)
 
     def unsent_report(self, cause: Any, report: Any) -> Exception:
-        """Return our error for that of librdkafka's delivery report."""
+        """Return our error for the error in librdkafka's delivery report."""
         return self.unsent(cause, report.topic(), report.partition())
 
     def unsent(self, cause: Any, topic: str | None, partition: int | None) -> Exception:

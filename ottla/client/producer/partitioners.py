@@ -34,7 +34,9 @@ class Topology:
         return topic in self._found and time.monotonic() < self._found[topic][0]
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the partitions of a topic in order; ApiError if there is none after five seconds."""
+        """Return the partitions of a topic in order; ApiError if it does not exist after five
+        seconds.
+        """
         if not self.is_known(topic):
             self._found[topic] = (
                 time.monotonic() + self._max_age_s,

@@ -124,13 +124,13 @@ class Producer:
         """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
         s.
 
-        It does not wait for records that other threads send meanwhile. Errors of single records are
-        in their futures.
+        It does not wait for records that other threads send during the call. Errors of single
+        records are in their futures.
         """
         self._check_open()
         with self._flushes.begun() as flush:
             self._flush(timeout, partial(self._flushes.unacknowledged, flush))
-        # Another thread may have closed it meanwhile.
+        # Another thread may have closed it during the flush.
         self._check_open()
 
     def _flush(
@@ -141,7 +141,7 @@ class Producer:
             raise TimedOut(f"{unacknowledged} records were not acknowledged within {timeout:g} s")
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Return the partitions of a topic; ApiError if there is none."""
+        """Return the partitions of a topic; ApiError if it does not exist."""
         self._check_open()
         return list(self._preparation.topology.partitions(topic))
 
@@ -186,7 +186,7 @@ class Producer:
     def abort_transaction(self) -> None:
         """Abort the transaction; its records are never visible to read_committed consumers."""
         self._check_transactional()
-        # librdkafka drops queued records, whose reports it serves meanwhile.
+        # librdkafka drops queued records, whose reports it serves during the call.
         with self._server.exclusive():
             self._transactions.abort()
 

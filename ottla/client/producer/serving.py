@@ -1,8 +1,8 @@
 """Serves librdkafka's delivery reports, in one thread at a time.
 
 The thread that sends serves reports every few records, and a thread that waits for a future or for
-`flush` serves them meanwhile. If neither happens, a background thread does. A background thread
-alone, as in the Java client, would compete with the sender for Python's lock at each record.
+`flush` serves them during the wait. If neither happens, a background thread does. A background
+thread alone, as in the Java client, would compete with the sender for Python's lock at each record.
 """
 
 import logging
@@ -125,7 +125,7 @@ class ReportServer:
         """Send everything now and serve its reports; return the number of unacknowledged records.
 
         `remaining_records` serves reports, and counts the records to wait for: by default all, also
-        those that other threads send meanwhile.
+        those that other threads send during the call.
         """
         self.check_thread("flush()")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s

@@ -124,7 +124,7 @@ class RecordConsumer:
         try:
             self._consumer.store_offsets(offsets=transport.partitions(positions))
         except transport.LibrdkafkaError as error:
-            # The partition was reassigned meanwhile; its new member reads the records again.
+            # The partition has been reassigned; its new member reads the records again.
             if error.args[0].code() != transport.WRONG_STATE:
                 raise transport.translate(error.args[0]) from error
 

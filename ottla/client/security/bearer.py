@@ -1,7 +1,7 @@
 """Tokens of OAUTHBEARER (KIP-255, KIP-768): from an identity provider, or without a signature.
 
-The options are those of librdkafka; `sasl.jaas.config` of Java's clients is understood, too. A
-token of a provider is used until four fifths of its life are over.
+The options are librdkafka's; `sasl.jaas.config` of Java's clients is understood, too. A token of a
+provider is used until four fifths of its life are over.
 """
 
 import base64
@@ -195,7 +195,7 @@ class ClientCredentials:
                 raise OSError(f"HTTP {response.status} {response.reason}")
             answer = json.loads(response.body)
             if not isinstance(answer, dict) or not answer.get("access_token"):
-                raise ValueError("the answer has no access_token")
+                raise ValueError("the response has no access_token")
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise ApiError(

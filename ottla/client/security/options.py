@@ -140,7 +140,7 @@ def security_of(options: Options) -> Security | None:
 
 
 def security_options(options: Options) -> dict[str, str]:
-    """Return the options of TLS and SASL among those of a client, as texts."""
+    """Return a client's options of TLS and SASL, as texts."""
     return {name: _text(options[name]) for name in SECURITY_OPTIONS if name in options}
 
 

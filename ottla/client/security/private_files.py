@@ -19,5 +19,5 @@ def write_private(path: str | Path, text: str) -> None:
 
 
 def _open_private(path: str, flags: int) -> int:
-    # Not that of the Disk port, which loads asyncio: every command of `ottla profile` writes files.
+    # Not the Disk port's, which loads asyncio: every command of `ottla profile` writes files.
     return os.open(path, flags | os.O_CLOEXEC, _FILE_MODE)

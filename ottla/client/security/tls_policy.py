@@ -52,7 +52,9 @@ def policy_of(options: Options) -> "files.Policy | None":
 
 
 def restrict(context: "ssl.SSLContext", options: Options) -> None:
-    """Restrict a context to the versions and suites of a client; ConfigError if it has none."""
+    """Restrict a context to the versions and suites of a client; ConfigError if the suites cannot
+    be used.
+    """
     chosen = policy_of(options)
     if chosen is None:
         return

@@ -13,7 +13,7 @@ from ottla.client.errors import SerializationError
 def validator_of(schema: Mapping[str, Any], name: str) -> Callable[[Any], None]:
     """Return a function that raises SerializationError for a value that does not match.
 
-    The draft is that of the schema's `$schema`, or 7, Confluent's default. Raises
+    The draft comes from the schema's `$schema`, or is 7, Confluent's default. Raises
     SerializationError for an invalid schema. A `$ref` to another document is an error when a value
     is validated: nothing is loaded from the network.
     """

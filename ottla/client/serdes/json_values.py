@@ -77,7 +77,7 @@ def _same(value: Any) -> Any:
 
 @functools.cache
 def reader(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that creates a `kind` from plain values, such as those of JSON or Avro."""
+    """Return a function that creates a `kind` from plain values, such as values of JSON or Avro."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _optional_reader(arguments)

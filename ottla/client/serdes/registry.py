@@ -129,7 +129,7 @@ class SchemaRegistry:
                 return json.loads(response.body)
         except (OSError, ValueError) as error:
             raise SerializationError(
-                f"the schema registry at {self.url} did not answer: {error}; check the address"
+                f"the schema registry at {self.url} did not respond: {error}; check the address"
             ) from error
         raise SerializationError(
             f"the schema registry at {self.url} rejected {path}: {_refusal(response)}"

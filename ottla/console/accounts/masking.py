@@ -81,6 +81,6 @@ class Masking:
         return len(followed)
 
     def delete(self, number: int) -> None:
-        """Delete a rule; ConfigError if there is none."""
+        """Delete a rule; ConfigError if it does not exist."""
         if not self._database.change("DELETE FROM masking WHERE id = ?", (number,)):
             raise ConfigError(f"there is no masking rule {number}")

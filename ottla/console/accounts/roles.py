@@ -20,7 +20,7 @@ class Role(IntEnum):
 
 
 def parse_role(text: str) -> Role:
-    """Return the role of that name; ValueError if there is none."""
+    """Return the role of that name; ValueError if the name is unknown."""
     for role in Role:
         if role.label == text:
             return role

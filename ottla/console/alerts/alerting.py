@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 # Pauses before a notification is sent again.
 _RETRIES_S = (2.0, 15.0)
-# A channel that does not answer must not fill the memory.
+# A channel that does not respond must not fill the memory.
 _WAITING_MAX = 200
 
 
@@ -85,7 +85,7 @@ class Alerts(Listener):
         self._step(Sampled(sample, counts))
 
     def on_failure(self, cluster: str, at_ms: int, reason: str) -> None:
-        """Evaluate the rules for a cluster that does not answer."""
+        """Evaluate the rules for a cluster that does not respond."""
         self.configure()
         self._step(Failed(cluster, reason))
 

@@ -96,7 +96,7 @@ class Channel:
             )
 
     def completed(self, before: "Channel") -> "Channel":
-        """Return the channel with the secrets of the one before, as far as it has none of its own.
+        """Return the channel with the secrets of the one before, unless it has its own.
 
         A password is kept only with the same mail server and user, since an edit could otherwise
         send it to another server. A URL or secret is kept only with the same kind. The secret "-"
@@ -205,18 +205,18 @@ def refusal_of(kind: ChannelKind, status: int, body: bytes) -> str:
     DingTalk, WeCom and Feishu report errors with the status 200 and a code in the body.
     """
     if not 200 <= status < 300:
-        return f"the server answers {status}"
+        return f"the server returns the status {status}"
     if kind not in (ChannelKind.DINGTALK, ChannelKind.WECOM, ChannelKind.FEISHU):
         return ""
     try:
         document = json.loads(body)
         code = document.get("errcode", document.get("code", document.get("StatusCode", 0)))
     except (ValueError, AttributeError, RecursionError):
-        return "the server's answer is not JSON"
+        return "the server's response is not JSON"
     if code == 0:
         return ""
     reason = document.get("errmsg", document.get("msg", ""))
-    return f"the server answers with the code {str(code)[:20]}: {str(reason)[:200]}"
+    return f"the server returns the code {str(code)[:20]}: {str(reason)[:200]}"
 
 
 def _check_mail(mail: MailSettings | None) -> None:
@@ -235,7 +235,7 @@ def _check_mail(mail: MailSettings | None) -> None:
 def _webhook(
     channel: Channel, notification: Notification, headers: Mapping[str, str], now_ms: int
 ) -> HttpRequest:
-    """Return our own format; the signature is that of the timestamp, a dot and the body."""
+    """Return our own format; the signature covers the timestamp, a dot and the body."""
     fields = {"title": notification.title, "text": notification.text, "at_ms": now_ms}
     request = _json(channel.url, headers, fields | {"labels": dict(notification.labels)})
     if not channel.secret:

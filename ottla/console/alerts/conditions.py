@@ -165,7 +165,7 @@ def _errors(
 def _available(
     rule: Rule, sample: Sample, known: frozenset[int], rates: Mapping[int, float]
 ) -> list[Finding]:
-    # A cluster that has been sampled answers.
+    # A cluster that has been sampled is available.
     return []
 
 

@@ -2,8 +2,8 @@
 
 A finding becomes an incident after the rule's `for_s`; there is one incident for each rule, cluster
 and subject, however often it is found. A notification is sent when it opens, is repeated while it
-lasts, and when it closes; a silence holds it back. A cluster that does not answer neither opens nor
-closes incidents of the other rules.
+lasts, and when it closes; a silence holds it back. A cluster that does not respond neither opens
+nor closes incidents of the other rules.
 """
 
 from collections.abc import Iterable, Mapping
@@ -125,7 +125,7 @@ Effect = Opened | Updated | Closed | Notify
 
 
 class Evaluation:
-    """The machine; `open_incidents` are those of the last run, which continue."""
+    """The machine; `open_incidents` come from the last run, and continue."""
 
     def __init__(self, open_incidents: Iterable[Incident] = ()) -> None:
         self._rules: Mapping[int, Rule] = {}
@@ -143,7 +143,7 @@ class Evaluation:
             return self._resume(event)
         if isinstance(event, Failed):
             by_rule = {
-                number: [Finding("", 1.0, f"Cluster {event.cluster} does not answer.")]
+                number: [Finding("", 1.0, f"Cluster {event.cluster} does not respond.")]
                 for number, rule in self._applying(event.cluster).items()
                 if rule.kind is RuleKind.UNAVAILABLE
             }

@@ -45,7 +45,7 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """The name of a kind of rule, and the unit of its threshold (empty: it has none)."""
+    """The name of a kind of rule, and the unit of its threshold (empty without a threshold)."""
 
     label: str
     unit: str
@@ -66,7 +66,7 @@ KINDS: Mapping[RuleKind, KindFacts] = {
     RuleKind.DISK_USED: KindFacts("Used share of a broker's disks", "percent", Measure.BROKER),
     RuleKind.ABSENT_BROKER: KindFacts("Absent broker", "", Measure.BROKER),
     RuleKind.ERROR_RATE: KindFacts("Error responses of a broker", "errors/s", Measure.BROKER),
-    RuleKind.UNAVAILABLE: KindFacts("Cluster does not answer", "", Measure.CLUSTER),
+    RuleKind.UNAVAILABLE: KindFacts("Cluster does not respond", "", Measure.CLUSTER),
 }
 
 

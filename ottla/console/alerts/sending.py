@@ -1,7 +1,7 @@
 """Sends notifications: HTTP requests and mail, to addresses that `addresses.py` allows.
 
-Redirects are not followed, answers are read up to a limit, and errors never contain the URL, which
-is a secret.
+Redirects are not followed, responses are read up to a limit, and errors never contain the URL,
+which is a secret.
 
 Not done: proxies.
 """
@@ -108,7 +108,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return "the mail server refuses the user or the password"
     if isinstance(error, smtplib.SMTPResponseException):
-        return f"the mail server answers {error.smtp_code}"
+        return f"the mail server returns the code {error.smtp_code}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__

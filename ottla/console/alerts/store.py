@@ -50,7 +50,7 @@ _OPEN = "rule = ? AND cluster = ? AND subject = ? AND until_ms IS NULL"
 
 
 class Outdated(OttlaError):
-    """Another user has changed the same rule or channel meanwhile."""
+    """Another user has changed the same rule or channel since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class AlertStore:
         return [StoredRule(row["id"], _rule(row), _revision(row)) for row in rows]
 
     def rule(self, number: int) -> Rule:
-        """Return a rule; ConfigError if there is none."""
+        """Return a rule; ConfigError if it does not exist."""
         row = self._database.row("SELECT * FROM alert_rules WHERE id = ?", (number,))
         if row is None:
             raise ConfigError(f"there is no alert rule {number}")
@@ -153,7 +153,7 @@ class AlertStore:
             return before
 
     def delete_rule(self, number: int) -> Rule:
-        """Delete a rule and return it; ConfigError if there is none."""
+        """Delete a rule and return it; ConfigError if it does not exist."""
         rule = self.rule(number)
         self._database.change("DELETE FROM alert_rules WHERE id = ?", (number,))
         self._database.change("DELETE FROM alert_silences WHERE rule = ?", (number,))
@@ -169,7 +169,7 @@ class AlertStore:
         ]
 
     def channel(self, number: int) -> Channel:
-        """Return a channel with its secrets, to send; ConfigError if there is none."""
+        """Return a channel with its secrets, to send; ConfigError if it does not exist."""
         row = self._database.row("SELECT * FROM alert_channels WHERE id = ?", (number,))
         if row is None:
             raise ConfigError(f"there is no alert channel {number}")
@@ -197,7 +197,7 @@ class AlertStore:
             return before, after
 
     def delete_channel(self, number: int) -> ChannelKind:
-        """Delete a channel; ConfigError if there is none or a rule uses it."""
+        """Delete a channel; ConfigError if it does not exist or a rule uses it."""
         kind = self.channel(number).kind
         users = [row.rule.name for row in self.rules() if number in row.rule.channels]
         if users:
@@ -224,7 +224,7 @@ class AlertStore:
         )
 
     def delete_silence(self, number: int) -> None:
-        """End a silence; ConfigError if there is none."""
+        """End a silence; ConfigError if it does not exist."""
         if not self._database.change("DELETE FROM alert_silences WHERE id = ?", (number,)):
             raise ConfigError(f"there is no silence {number}")
 
@@ -328,8 +328,8 @@ class AlertStore:
         assert row is not None, "the caller has read the row in this transaction"
         if revision not in (None, _revision(row)):
             raise Outdated(
-                f"{row['name']!r} was changed by another user meanwhile: load the page again and"
-                " repeat the change"
+                f"{row['name']!r} was changed by another user since you read it: load the page"
+                " again and repeat the change"
             )
         taken = f"SELECT 1 FROM {table} WHERE name = ? AND id <> ?"  # noqa: S608
         if self._database.row(taken, (value.name, number)):
@@ -363,7 +363,7 @@ def _settings(value: Rule | Channel, revision: int = 0) -> str:
 
 
 def _revision(row: Row) -> int:
-    # The rows of earlier versions have none.
+    # The rows of earlier versions have no revision.
     return int(json.loads(row["settings"]).get(_REVISION, 0))
 
 

@@ -1,4 +1,4 @@
-"""Answers to requests: from a request and an operation to a reply with JSON."""
+"""Responses to requests: from a request and an operation to a reply with JSON."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _JSON = "application/json"
 
 
 def answer(console: Console, operation: Operation, request: Request) -> Reply:
-    """Answer a request for an operation; blocks while the cluster answers."""
+    """Respond to a request for an operation; blocks until the cluster responds."""
     try:
         caller = gate.identify(console, request)
         cluster = request.params.get("cluster", "")

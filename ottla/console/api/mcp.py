@@ -1,7 +1,7 @@
 """An MCP server over the table of operations: JSON-RPC 2.0 over HTTP, without sessions or streams.
 
 Follows the transport "Streamable HTTP" of the Model Context Protocol: each POST has one message,
-and the answer is one JSON object. `/api/mcp` offers the operations that change nothing;
+and the response is one JSON object. `/api/mcp` offers the operations that change nothing;
 `/api/mcp/write` offers all that the caller's role allows.
 
 Not done: server-sent streams, resumption, resources, prompts, sampling, and OAuth (callers send the
@@ -45,7 +45,7 @@ class _RpcError(Exception):
 
 
 def serve(console: Console, request: Request, *, with_changes: bool) -> Reply:
-    """Answer one JSON-RPC message."""
+    """Respond to one JSON-RPC message."""
     try:
         caller = gate.identify(console, request)
         message = body_of(request)
@@ -57,7 +57,7 @@ def serve(console: Console, request: Request, *, with_changes: bool) -> Reply:
         error_body = {"code": _INVALID_REQUEST, "message": "One JSON-RPC 2.0 object is expected."}
         return json_reply(400, {"jsonrpc": "2.0", "id": None, "error": error_body})
     if "id" not in message:
-        # A notification has no answer.
+        # A notification has no response.
         return Reply(202, "", "application/json")
     try:
         result = _call(console, caller, message, with_changes=with_changes)

@@ -162,9 +162,9 @@ class Operation:
             )
 
     def run(self, arguments: Mapping[str, Any], passed: Mapping[str, object]) -> Any:
-        """Call the function, with those of the objects of `PASSED` that it has parameters for.
+        """Call the function, with the objects of `PASSED` for which it has parameters.
 
-        Blocks while the cluster answers.
+        Blocks until the cluster responds.
         """
         names = inspect.signature(self.call).parameters
         own = {name: value for name, value in passed.items() if name in names}

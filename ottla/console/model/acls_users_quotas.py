@@ -171,7 +171,7 @@ def _allowing(acl: Acl) -> set[tuple[str, str, str, str]]:
 
 
 def delete_acl(connection: ClusterConnection, acl: Acl, *, confirmation: str) -> Change:
-    """Delete exactly this ACL; ConfigError if there is none, or unless `confirmation` is its
+    """Delete exactly this ACL; ConfigError if it does not exist, or unless `confirmation` is its
     principal.
     """
     require_confirmation(acl.principal, confirmation, verb="delete the ACL", kind="its principal")
@@ -219,7 +219,7 @@ def delete_credential(
 ) -> Change:
     """Delete one mechanism of a user; ConfigError unless `confirmation` is the user's name.
 
-    ApiError RESOURCE_NOT_FOUND if there is none.
+    ApiError RESOURCE_NOT_FOUND if the user does not have it.
     """
     require_confirmation(user, confirmation, verb="delete the credential", kind="the user's name")
     row = scram.ScramDeletion(user, scram.mechanism_of(mechanism))
@@ -247,7 +247,7 @@ def alter_quota(
             f"an entity consists of {', '.join(ENTITY_TYPES)}: {dict(entity)} does not"
         )
     if not limits:
-        raise ConfigError("there is nothing to change: set or remove at least one limit")
+        raise ConfigError("the request changes no limit: set or remove at least one")
     known = {_entity_text(row.entity): row.limits for row in list_quotas(connection)}
     before = known.get(_entity_text(entity), {})
     assign = {name: limit for name, limit in limits.items() if limit is not None}

@@ -108,7 +108,7 @@ def plan_change(
     if both := sorted(set(assign or {}) & set(delete)):
         raise ConfigError(f"{both[0]!r} is both set and reset: choose one of the two")
     if not assign and not delete:
-        raise ConfigError("there is nothing to change: set or reset at least one option")
+        raise ConfigError("the request changes no option: set or reset at least one")
     rows = {row.name: row for row in describe_config(connection, resource)}
     with connection.brokers() as brokers:
         target = _target(resource)
@@ -162,7 +162,7 @@ def _describe_cluster(connection: ClusterConnection) -> list[ConfigRow]:
     for row in read_options(connection, Resource(ResourceType.BROKER, str(min(nodes)))):
         if row.is_read_only:
             continue
-        # The values of this one broker are not those of the cluster.
+        # The values of this one broker do not apply to the cluster.
         values = tuple(
             item for item in row.synonyms if item.source != ConfigSource.DYNAMIC_BROKER_CONFIG
         )

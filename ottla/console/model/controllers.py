@@ -36,7 +36,7 @@ _STALE_S = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The controller; -1 while there is none, or if a KRaft cluster refuses to report it.
+    """The controller; -1 while none is elected, or if a KRaft cluster refuses to report it.
 
     In KRaft it may be a node that is not a broker. `epoch` is None if the cluster does not report
     it.

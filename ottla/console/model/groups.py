@@ -59,9 +59,9 @@ class MemberRow:
 class GroupPartition:
     """A partition that a group has committed, or that a member reads.
 
-    `committed` is the next offset to read, None if there is none. `lag_s` is the age of the first
-    record that is not consumed: 0 if there is none, None if unknown. `lag_s_source` is "broker"
-    (exact, by the broker's log) or "record" (the timestamp of the record at `committed`).
+    `committed` is the next offset to read, None without a commit. `lag_s` is the age of the
+    first record that is not consumed: 0 without such a record, None if unknown. `lag_s_source` is
+    "broker" (exact, by the broker's log) or "record" (the timestamp of the record at `committed`).
     """
 
     topic: str
@@ -171,7 +171,7 @@ def list_topic_groups(connection: ClusterConnection, topic: str) -> list[GroupRo
 def describe_group(
     connection: ClusterConnection, group_id: str, *, with_seconds: bool = True
 ) -> GroupDetail:
-    """Return a group; ApiError GROUP_ID_NOT_FOUND if there is none."""
+    """Return a group; ApiError GROUP_ID_NOT_FOUND if it does not exist."""
     with connection.brokers() as brokers:
         group = admin.describe_group(brokers, group_id)
         coordinator = brokers.find_coordinator(group_id, is_group=True)

@@ -189,7 +189,7 @@ def _without_leader(topic: str, partition: int) -> ApiError:
 def _epochs(
     connection: ClusterConnection, key: Key, row: Partition, start_offset: int
 ) -> tuple[EpochRow, ...]:
-    """Walk down from the current epoch: the answer for an epoch names the largest one up to it."""
+    """Walk down from the current epoch: a response names the largest epoch up to the request's."""
     ends: list[tuple[int, int]] = []
     epoch = row.leader_epoch
     while epoch >= 0 and len(ends) < _EPOCHS_MAX:

@@ -23,7 +23,7 @@ class Overview:
 
     `under_min_isr` is None if the cluster is large and its options have not been read yet.
 
-    `controller_id` is -1 if there is none; in KRaft it may be a node that is not a broker.
+    `controller_id` is -1 without a controller; in KRaft it may be a node that is not a broker.
     """
 
     cluster: str

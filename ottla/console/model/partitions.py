@@ -37,7 +37,7 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """A partition; `leader` is -1 if it has none, and the offsets are None then.
+    """A partition; without a leader, `leader` is -1 and the offsets are None.
 
     `replicas` are in the order of the assignment: the first is the preferred leader.
     """
@@ -82,7 +82,7 @@ class PartitionMap:
 
 
 def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
-    """Return the partitions of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    """Return a topic's partitions; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
     described = read_topic(connection, topic)
     bounds = bounds_of(connection, leaders_of(described))
     directories = read_topic_directories(connection, described)

@@ -96,7 +96,7 @@ def produce(connection: ClusterConnection, request: ProduceRequest) -> ProduceRe
             f"{len(topic.partitions) - 1}. Without a partition, the key chooses one.",
         )
     render = _renderer(request, connection.now_ms())
-    # The first record is rendered before anything is written: its errors are those of all.
+    # The first record is rendered before anything is written: an error in it is an error in all.
     render(0)
     delivery = _Delivery()
     producer = connection.open_producer({"compression.type": request.codec, "linger.ms": 5})

@@ -97,7 +97,7 @@ class RunningMove:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """The limits that are set, in bytes per second by broker; empty if there are none."""
+    """The limits that are set, in bytes per second by broker; empty without limits."""
 
     leader_bytes_per_s: Mapping[int, int]
     follower_bytes_per_s: Mapping[int, int]
@@ -151,7 +151,7 @@ def execute(
     ApiError INVALID_REQUEST if the replicas differ from a move's `before`: make the plan again.
     """
     if not moves:
-        raise ConfigError("there is nothing to move: the plan has no moves")
+        raise ConfigError("the plan has no moves: add at least one")
     everything = _assignment(read_metadata(connection, is_fresh=True))
     for move in moves:
         replicas = everything.get((move.topic, move.partition))

@@ -107,12 +107,12 @@ def list_topics(
 
 
 def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
-    """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
     topic = read_topic(connection, name)
     bounds = bounds_of(connection, leaders_of(topic))
     options = _options(connection, name)
     keys = [(name, row.partition) for row in topic.partitions]
-    # A leader that has answered is running.
+    # A leader that has responded is running.
     live = frozenset(row.leader for row in topic.partitions if (name, row.partition) in bounds.ends)
     sizes = _add(read_topic_directories(connection, topic))
     return TopicDetail(
@@ -233,7 +233,8 @@ def delete_records(connection: ClusterConnection, name: str, before: Mapping[int
         targets = {(name, partition): offset for partition, offset in before.items()}
         records.delete_records(brokers, targets)
     connection.forget()
-    # The answer is the smallest start among the replicas, which followers may not have reached yet.
+    # The response is the smallest start among the replicas, which followers may not have reached
+    # yet.
     new = read_topic_bounds(connection, name).starts
     return Change(
         connection.name,

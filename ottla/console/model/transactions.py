@@ -149,7 +149,7 @@ def abort_open(connection: ClusterConnection, transactional_id: str) -> Change:
 def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) -> Change:
     """Write an abort marker into the partition (WriteTxnMarkers), as kafka-transactions does.
 
-    ApiError INVALID_PRODUCER_EPOCH if the producer has continued meanwhile.
+    ApiError INVALID_PRODUCER_EPOCH if the producer has continued since `hanging` was read.
     """
     producer = ActiveProducer(
         hanging.producer_id,

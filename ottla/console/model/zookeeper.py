@@ -91,9 +91,9 @@ def read_znode(connection: ClusterConnection, path: str = "/") -> Znode:
 
 
 def run_four_letter_command(connection: ClusterConnection, command: str) -> str:
-    """Return the answer of one server to "ruok", "srvr", "mntr", "stat" or "conf".
+    """Return the response of one server to "ruok", "srvr", "mntr", "stat" or "conf".
 
-    Servers answer only the commands of their option 4lw.commands.whitelist.
+    Servers respond only to the commands of their option 4lw.commands.whitelist.
     """
     if command not in COMMANDS:
         raise ConfigError(f"{command!r} is not a command: choose one of {', '.join(COMMANDS)}")

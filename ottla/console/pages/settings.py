@@ -76,7 +76,8 @@ def _check_seen(view: View, resource: ConfigResource) -> None:
         if row.name == name and (row.value or "") != view.form["seen"]:
             raise OptionChanged(
                 view.say(
-                    "{name} was changed to {value} meanwhile: check it and save again.",
+                    "{name} was changed to {value} after this page was shown: check it and save"
+                    " again.",
                     name=name,
                     value=row.value or "",
                 )

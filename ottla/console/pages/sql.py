@@ -117,7 +117,7 @@ def bars_of(result: QueryResult) -> list[tuple[str, float]]:
 
 
 def _numbers(columns: tuple[Column, ...]) -> list[int]:
-    """Return the columns with numbers that are worth drawing: not those of positions in a log."""
+    """Return the columns with numbers that are worth drawing: not positions in a log."""
     positions = ("_partition", "_offset")
     return [
         n

@@ -32,7 +32,7 @@ _GLOBAL_PAGES = {"Alerts": "/alerts"}
 
 
 def show_clusters(view: View) -> Mapping[str, Any]:
-    """Return an overview of each cluster, or the reason why there is none."""
+    """Return an overview of each cluster, or the reason why it cannot be read."""
     rows: list[tuple[str, Overview | None, str]] = []
     for name in view.console.clusters.names():
         try:

@@ -12,7 +12,7 @@ _COMMANDS = ("srvr", "mntr", "stat", "conf", "ruok")
 
 
 def show(view: View) -> Mapping[str, Any]:
-    """Return a node with its children, and the answer to a four-letter command."""
+    """Return a node with its children, and the response to a four-letter command."""
     if not has_tree(view.cluster):
         raise NotFound(f"cluster {view.cluster.name!r} has no ZooKeeper address")
     path = view.query.text("path", "/")

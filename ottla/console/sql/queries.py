@@ -224,7 +224,7 @@ class Queries:
         masking: tuple[MaskingRule, ...],
         path: Path,
     ) -> tuple[dict[str, Any], list[TopicRead]]:
-        """Pass the statement and its records to the process; return its answer."""
+        """Pass the statement and its records to the process; return its response."""
         limits = self.limits
         settings = {
             "sql": running.sql,
@@ -287,7 +287,7 @@ def _send(process: "subprocess.Popen[bytes]", data: bytes) -> None:
 
 
 def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
-    """Return the next answer; QueryRejected if it is an error, EOFError if the process has ended."""
+    """Return the next response; QueryRejected for an error, EOFError if the process has ended."""
     assert process.stdout is not None, "the process has pipes"
     header = process.stdout.read(_LENGTH.size)
     if len(header) < _LENGTH.size:

@@ -105,7 +105,7 @@
       try {
         const answer = await fetch(figure.dataset.chart);
         if (answer.ok) add(await answer.json());
-      } catch { /* The page itself reports that the cluster does not answer. */ }
+      } catch { /* The page itself reports that the cluster does not respond. */ }
       setTimeout(read, Number(figure.dataset.everyS || 2) * 1000);
     }
     read();
@@ -148,7 +148,7 @@
             plot = draw(figure, Object.keys(points.series), data);
           }
         }
-      } catch { /* The page itself reports that the cluster does not answer. */ }
+      } catch { /* The page itself reports that the cluster does not respond. */ }
       setTimeout(read, pause * 1000);
     }
     read();

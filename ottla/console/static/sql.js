@@ -1,5 +1,5 @@
 // The page of SQL: Ctrl+Enter runs, and a query that runs can be cancelled. The statement is sent beside the page, which
-// stays as it is until the answer arrives: the statement can be edited, and the button that cancels is never replaced.
+// stays as it is until the response arrives: the statement can be edited, and the button that cancels is never replaced.
 "use strict";
 
 (() => {

@@ -1,4 +1,4 @@
-"""Stream applications: those of `ottla.streams` and of Kafka Streams, with lag and instances.
+"""Stream applications, of `ottla.streams` and of Kafka Streams, with lag and instances.
 
 An application of `ottla.streams` commits its progress in the group of its name, and its instances
 are the members of the group `NAME-drivers`, whose metadata has the description of the topology.
@@ -140,8 +140,8 @@ def list_applications(
 def describe_application(
     connection: ClusterConnection, topologies: TopologyUploads, application: str
 ) -> ApplicationDetail:
-    """Return an application with its instances, lag and topology; ApiError GROUP_ID_NOT_FOUND if
-    there is none.
+    """Return an application with its instances, lag and topology; ApiError GROUP_ID_NOT_FOUND if it
+    does not exist.
     """
     progress = _group(connection, application)
     drivers = _drivers(connection, application)
@@ -195,7 +195,7 @@ def delete_topology(
 
 
 def read_metadata_of(metadata: bytes) -> Mapping[str, Any]:
-    """Return the fields that an instance of `ottla.streams` publishes; empty if it has none. Pure."""
+    """Return the fields that an instance of `ottla.streams` publishes, possibly none. Pure."""
     try:
         fields = json.loads(metadata)
     except (ValueError, RecursionError):

@@ -52,7 +52,7 @@ class TopologyUploads:
         )
 
     def delete(self, cluster: str, application: str) -> None:
-        """Delete a description; ConfigError if there is none."""
+        """Delete a description; ConfigError if it does not exist."""
         statement = "DELETE FROM topologies WHERE cluster = ? AND application = ?"
         if not self._database.change(statement, (cluster, application)):
             raise ConfigError(f"no topology of {application!r} has been uploaded")

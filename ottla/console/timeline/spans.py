@@ -16,7 +16,7 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """The state of a partition; `leader` is -1 if it has none. `isr` is in ascending order."""
+    """The state of a partition; `leader` is -1 without a leader. `isr` is in ascending order."""
 
     topic_id: str
     leader: int

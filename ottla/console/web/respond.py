@@ -69,7 +69,7 @@ class Refused(Exception):
 
 
 def respond(console: Console, page: Page, request: Request) -> Reply:
-    """Answer a request for a page; blocks while the cluster answers."""
+    """Respond to a request for a page; blocks until the cluster responds."""
     session = find_session(console, request)
     if session is None:
         return _login_first(request)
@@ -85,7 +85,9 @@ def respond(console: Console, page: Page, request: Request) -> Reply:
 
 
 def respond_not_found(console: Console, request: Request) -> Reply:
-    """Answer a request for an address without a page: with the frame for a user, else with text."""
+    """Respond to a request for an address without a page: with the frame for a user, else with
+    text.
+    """
     session = find_session(console, request)
     if session is None or request.path.startswith(_FOR_SCRIPTS):
         text = "There is no such page. The start page is /.\n"
@@ -95,7 +97,7 @@ def respond_not_found(console: Console, request: Request) -> Reply:
 
 
 def respond_with_data(console: Console, source: Source, request: Request) -> Reply:
-    """Answer a script's request with JSON, or with a download; errors are JSON, too."""
+    """Respond to a script's request with JSON, or with a download; errors are JSON, too."""
     session = find_session(console, request)
     if session is None:
         return _json_reply({"error": "log in again"}, 401)
@@ -284,7 +286,7 @@ def _shown(
     notice: str = "",
 ) -> Reply:
     notice = notice or view.console.notices.take(view.session.key)
-    # What a form was answered with is not at the address: a refresh would remove it.
+    # The response to a form is not at the address: a refresh would remove it.
     refresh_s = 0 if view.form else page.refresh_s
     context = layout.context(view, page.section, refresh_s)
     context |= {"error": error, "notice": notice, **data}

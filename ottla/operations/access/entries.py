@@ -103,7 +103,7 @@ def divided(
 
 
 def filters_of(pattern: ResourcePattern, entries: Iterable[AccessControlEntry]) -> list[AclBinding]:
-    """Return the filters that select these entries of a resource, or all if there are none."""
+    """Return filters that select these entries of a resource, or all entries if none is given."""
     return [AclBinding(pattern, entry) for entry in [*entries] or [AccessControlEntry()]]
 
 

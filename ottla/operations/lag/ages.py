@@ -44,7 +44,9 @@ UNKNOWN = Age(None, "")
 def ages_of(
     connection: ClusterConnection, leaders: Mapping[Key, int], positions: Mapping[Key, int]
 ) -> dict[Key, Age]:
-    """Return the age of the first record at or after each position; absent if there is none."""
+    """Return the age of the first record at or after each position; partitions without such a
+    record are absent.
+    """
     by_leader: dict[int, dict[Key, int]] = defaultdict(dict)
     for key, offset in positions.items():
         if key in leaders:
@@ -68,7 +70,7 @@ def _ask(
         try:
             return dict(_from_broker(url, positions, connection.timeout_s))
         except HttpError:
-            # An older broker, or one without the port: the records have the answer, too.
+            # An older broker, or one without the port: the records contain the age, too.
             return _from_records(brokers, node, positions, now_ms)
     return _from_records(brokers, node, positions, now_ms)
 

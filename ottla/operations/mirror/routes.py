@@ -126,7 +126,7 @@ def read_points(
     target: Brokers, route: Route, cluster_id: str, start: int = 0
 ) -> tuple[list[Point], int]:
     """Return the committed points of a route from an offset on, as stored, and the offset of the
-    next one. `cluster_id` is that of the source.
+    next one. `cluster_id` identifies the source.
     """
     key = (route.offsets_topic, 0)
     earliest = offsets.list_offsets(target, {key: offsets.EARLIEST})[key].offset

@@ -57,7 +57,9 @@ def _replicas(brokers: Brokers, key: TopicPartition) -> tuple[int, ...]:
 
 
 def limited(brokers: Brokers, plan: Assignment) -> tuple[list[int], list[int], list[str]]:
-    """Return the brokers that may have limits for a plan, those of them that run, and its topics."""
+    """Return the brokers that may have limits for a plan, the running ones among them, and its
+    topics.
+    """
     live = {broker.node_id for broker in describe_cluster(brokers).brokers}
     node_ids = sorted(live.union(*plan.values()))
     names = sorted({topic for topic, _ in plan})

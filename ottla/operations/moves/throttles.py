@@ -100,8 +100,8 @@ def clear(
     *,
     rates: Sequence[str] = (*RATES, _DIRECTORIES_RATE),
 ) -> None:
-    """Remove the limits of brokers and topics; of brokers also those of moves between directories,
-    unless `rates` names others.
+    """Remove the limits of brokers and topics, including the brokers' limits of moves between
+    directories, unless `rates` names others.
     """
     for broker in node_ids:
         resource = configs.Resource(configs.ResourceType.BROKER, str(broker))

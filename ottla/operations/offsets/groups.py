@@ -1,4 +1,4 @@
-"""Groups of all types: those of consumers, and streams groups and share groups of Apache Kafka."""
+"""Groups of all types: groups of consumers, and streams groups and share groups of Apache Kafka."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ IDLE_STATES = frozenset({"Empty", "Dead", ""})
 
 
 def describe_group(brokers: Brokers, name: str) -> groups.Group:
-    """Return a group that commits offsets; OttlaError if there is none, or if it is a share group."""
+    """Return a group that commits offsets; OttlaError if it does not exist or is a share group."""
     try:
         return groups.describe_group(brokers, name)
     except ApiError as error:
@@ -37,7 +37,7 @@ def describe_group(brokers: Brokers, name: str) -> groups.Group:
 
 
 def state_of(brokers: Brokers, name: str) -> str:
-    """Return the state of a classic or consumer group: Dead if there is none."""
+    """Return the state of a classic or consumer group: Dead if it does not exist."""
     try:
         return groups.describe_group(brokers, name).state
     except ApiError as error:

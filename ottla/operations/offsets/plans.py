@@ -35,9 +35,9 @@ class ResetRequest:
     """A reset of a group.
 
     `partitions` selects them; `topics` selects all partitions of topics; without both, all
-    committed partitions are meant, or those of `offsets`. `amount` is an offset, a shift (negative:
-    back), a time or a duration in ms, or a number of records, as the strategy needs it. `offsets`
-    is for FROM_FILE, which is also the way to set each partition separately.
+    committed partitions are meant, or the partitions in `offsets`. `amount` is an offset, a shift
+    (negative: back), a time or a duration in ms, or a number of records, as the strategy needs it.
+    `offsets` is for FROM_FILE, which is also the way to set each partition separately.
     """
 
     group_id: str
@@ -92,7 +92,7 @@ class OffsetPlan:
 
 
 def current_offsets(brokers: Brokers, group_id: str) -> dict[Key, int]:
-    """Return the committed offsets of a group; those of open transactions are not waited for."""
+    """Return the committed offsets of a group, without waiting for open transactions."""
     committed = committed_offsets(brokers, group_id, require_stable=False)
     return {key: row.offset for key, row in committed.items() if row.offset >= 0}
 
@@ -141,8 +141,8 @@ def plan_differences(
 ) -> tuple[OffsetDifference, ...]:
     """Return the difference of each partition in `bounds`; the target is always within them. Pure.
 
-    `offsets` are those of the requested time, or those of a file. ConfigError if a partition
-    without a committed offset is to be shifted.
+    `offsets` belong to the requested time, or come from a file. ConfigError if a partition without
+    a committed offset is to be shifted.
     """
     if strategy is Strategy.SHIFT_BY and (lost := sorted(set(bounds) - set(current))):
         topic, partition = lost[0]

@@ -105,8 +105,8 @@ _STRATEGIES = {
 
 
 def strategy_of(text: str, now_ms: int) -> tuple[Strategy, int]:
-    """Return the strategy of an expression, with its offset, count or time; ValueError if it has
-    none.
+    """Return the strategy of an expression, with its offset, count or time; ValueError for `stored`
+    and for an invalid text.
     """
     position = parse_position(text, now_ms)
     if position.anchor is Anchor.STORED:

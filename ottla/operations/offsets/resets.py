@@ -123,7 +123,7 @@ def execute(brokers: Brokers, plan: OffsetPlan, *, cluster: str = "") -> Change:
 def plan_undo(brokers: Brokers, executed: OffsetPlan, now_ms: int) -> OffsetPlan:
     """Return the plan that restores the offsets from before an executed plan.
 
-    Offsets that have been deleted from the log meanwhile become the log start offset, with a note.
+    Offsets that have since been deleted from the log become the log start offset, with a note.
     """
     changed = [row for row in executed.differences if row.before != row.after]
     former = {row.key: row.before for row in changed if row.before is not None}

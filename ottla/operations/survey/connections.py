@@ -1,7 +1,7 @@
 """A connection to a cluster: its settings, a pool of connections to its brokers, and a cache.
 
 All connections to a cluster have the security of its options: the blocking ones of pages and
-samples, and those of librdkafka's producers.
+samples, and the connections of librdkafka's producers.
 
 Not done: a changed file of options has no effect until the console restarts.
 """
@@ -61,7 +61,7 @@ class ClusterSettings:
     `zookeeper` is a ZooKeeper connection string, and `zookeeper_login` its user, if any;
     `http_urls` are the base URLs of the brokers' HTTP ports by node id (Ottla only), which serve
     exact lag, search and clients. `options` are client options by their Kafka names, with
-    passwords: those of connections have an effect. The constructor raises ConfigError for an
+    passwords: only options of connections have an effect. The constructor raises ConfigError for an
     invalid name or address, or a wrong option.
     """
 
@@ -225,7 +225,7 @@ class ClusterConnection:
             finally:
                 entry.is_refreshing = False
 
-        # Otherwise the connection has been closed meanwhile.
+        # RuntimeError: the connection has been closed in another thread.
         with suppress(RuntimeError):
             self._refreshes.submit(run)
 

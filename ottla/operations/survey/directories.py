@@ -68,7 +68,7 @@ def leader_sizes(
 
 
 def _answers(results: Mapping[int, list[LogDirectory]]) -> dict[int, list[LogDirectory]]:
-    """Return the results without those of brokers that refuse: each broker has a directory."""
+    """Return the results without brokers that refuse: each broker has a directory."""
     return {node: rows for node, rows in results.items() if rows}
 
 

@@ -13,7 +13,7 @@ _NONE = b'error="NONE"'
 def read_error_counts(connection: ClusterConnection) -> dict[int, int]:
     """Return the number of error responses of each broker since its start.
 
-    Brokers whose HTTP port is unknown or does not answer are left out: those of Apache Kafka.
+    Brokers whose HTTP port is unknown or does not respond are left out, such as Apache Kafka's.
     """
     counts = {}
     for node, url in connection.settings.http_urls.items():

@@ -104,7 +104,7 @@ def committed_of(
     try:
         return _by_coordinator(connection, groups, ask)
     except (Unsupported, ApiError):
-        # Brokers before 3.0 answer for one group at a time.
+        # Brokers before 3.0 accept one group per request.
         return _one_by_one(connection, groups)
 
 

@@ -23,7 +23,7 @@ _TRANSIENT = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AV
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The brokers and topics of a cluster; `controller_id` is -1 while there is none."""
+    """The brokers and topics of a cluster; `controller_id` is -1 without a controller."""
 
     cluster_id: str
     controller_id: int
@@ -32,7 +32,7 @@ class Metadata:
     read_at_ms: int
 
     def topic(self, name: str) -> Topic:
-        """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+        """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         if name not in self.topics:
             raise unknown_topic(name)
         return self.topics[name]
@@ -77,8 +77,8 @@ def read_metadata(connection: ClusterConnection, *, is_fresh: bool = False) -> M
 
 
 def read_topic(connection: ClusterConnection, name: str) -> Topic:
-    """Return the current metadata of one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is
-    none.
+    """Return the current metadata of one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not
+    exist.
     """
     with connection.brokers() as brokers:
         (described,) = brokers.retry(lambda: brokers.metadata([name])).topics

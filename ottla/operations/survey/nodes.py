@@ -19,7 +19,7 @@ class _Down:
 def ask_nodes(
     connection: ClusterConnection, nodes: Iterable[int], ask: Callable[[Brokers, int], T]
 ) -> dict[int, T]:
-    """Return the results by node id, without those of brokers that do not respond.
+    """Return the results by node id, without brokers that do not respond.
 
     `ask` sends its request once. A broker that fails is skipped for a few seconds by later calls.
     """

@@ -50,7 +50,9 @@ def bounds_of_all(connection: ClusterConnection) -> Bounds:
 
 
 def read_topic_bounds(connection: ClusterConnection, topic: str) -> Bounds:
-    """Return the current bounds of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    """Return the current bounds of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not
+    exist.
+    """
     return bounds_of(connection, leaders_of(read_topic(connection, topic)))
 
 

@@ -14,8 +14,8 @@ _TOPICS_AT_A_TIME = 50
 
 
 def read_options(connection: ClusterConnection, resource: Resource) -> list[ConfigEntry]:
-    """Return the options of one resource with synonyms and documentation; ApiError if there is
-    none.
+    """Return the options of one resource with synonyms and documentation; ApiError if it does not
+    exist.
     """
     with connection.brokers() as brokers:
         return describe_config(brokers, resource, include_synonyms=True)
@@ -26,8 +26,8 @@ def read_topic_options(
 ) -> dict[str, dict[str, str]]:
     """Return the effective values of some options by topic; topics that fail are absent.
 
-    Asks for some topics at a time: a broker that answers for a thousand serves no other client
-    meanwhile.
+    Asks for some topics at a time: while a broker collects the options of a thousand, it serves no
+    other client.
     """
     values: dict[str, dict[str, str]] = {}
     for start in range(0, len(topics), _TOPICS_AT_A_TIME):

@@ -18,7 +18,7 @@ from ottla.tools.output import Output
 def command(
     brokers: Brokers, output: Output, principal: tuple[str, ...], **option_values: Any
 ) -> None:
-    """List access control lists: all of them, or those of resources.
+    """List access control lists: all of them, or the named resources' lists.
 
     With --pattern-type match, a name selects all patterns that match it.
 

@@ -1,4 +1,4 @@
-"""The options that name resources, principals and operations, as those of kafka-acls do."""
+"""The options that name resources, principals and operations, as in kafka-acls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -108,7 +108,7 @@ def request_of(option_values: dict[str, Any]) -> AclRequest:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Convert the errors of a request to those of a command line."""
+    """Convert the errors of a request to usage errors of the command line."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The versions of APIs that a broker serves, beside those of Apache Kafka's client.
+"""The versions of APIs that a broker serves, next to the versions of Apache Kafka's client.
 
 `ottla broker apis` and `kafka-broker-api-versions` show them.
 """
@@ -117,8 +117,9 @@ KNOWN: Mapping[int, ApiRange] = {
 class Api(NamedTuple):
     """An API of a broker; `versions` is None if the broker does not serve it.
 
-    `usable` is the highest version that the broker and Apache Kafka's client share, None if there
-    is none. Then `problem` is the reason, unless the client does not know the API.
+    `usable` is the highest version that the broker and Apache Kafka's client share, None if they
+    have no version in common. Then `problem` is the reason, unless the client does not know the
+    API.
     """
 
     key: int

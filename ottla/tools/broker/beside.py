@@ -27,8 +27,8 @@ _MODULE = "ottla.tools.console.running"
 class ClusterFacts:
     """The cluster that the console shows; `http_urls` are the brokers' HTTP ports by node id.
 
-    `options` are those of a client for the listener at `bootstrap`. `zookeeper_login` is the user
-    of a tree that brokers share.
+    `options` are client options for the listener at `bootstrap`. `zookeeper_login` is the user of a
+    tree that brokers share.
     """
 
     bootstrap: str

@@ -29,8 +29,8 @@ else:
 def with_identity(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with a broker.id.
 
-    An id is generated if a broker on ZooKeeper has none. Raises ConfigError for invalid settings,
-    EnsembleUnreachable if ZooKeeper does not answer.
+    An id is generated for a broker on ZooKeeper without one. Raises ConfigError for invalid
+    settings, EnsembleUnreachable if ZooKeeper does not respond.
     """
     options = parse_broker_settings(settings).snapshot
     is_generated = options.boolean("broker.id.generation.enable") and options["zookeeper.connect"]

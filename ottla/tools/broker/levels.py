@@ -9,7 +9,7 @@ import click
 from ottla.base import logs
 from ottla.base.errors import ConfigError
 
-# Python's names and those of Kafka's log4j.
+# The names of Python, and of Kafka's log4j.
 LEVELS = {
     "trace": logs.TRACE,
     "debug": logging.DEBUG,

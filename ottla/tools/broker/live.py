@@ -20,7 +20,7 @@ _GROUPS_A_SECOND = 2_000
 
 
 class Cluster(NamedTuple):
-    """The state of a cluster of several brokers; the controller is -1 while there is none."""
+    """The state of a cluster of several brokers; the controller is -1 while none is elected."""
 
     live_brokers: int
     brokers: int

@@ -216,7 +216,7 @@ class _Processes:
             try:
                 phrases = await asyncio.to_thread(_state_phrases, bootstrap, len(self._brokers))
             except OttlaError:
-                phrases = ["no broker answers"]
+                phrases = ["no broker responds"]
             line.show(" · ".join(phrases))
             await self._clock.sleep(_STATE_SECONDS)
 

@@ -24,7 +24,7 @@ _up = deferred("ottla.tools.broker.launch", "up")
 @click.option("--host", metavar="HOST",
               help=f"The address to listen on; 0.0.0.0 for all.  [default: {DEFAULT_HOST}]")  # fmt: skip
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
-              help=f"The log directory, or the folder for those of all brokers.  [default: {DEFAULT_DATA}]")  # fmt: skip
+              help=f"The log directory, or the folder for the log directories of all brokers.  [default: {DEFAULT_DATA}]")  # fmt: skip
 @click.option(
     "--option",
     "-o",

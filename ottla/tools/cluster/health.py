@@ -43,7 +43,7 @@ def _brokers(
     if described.controller_id in running:
         yield _row("ok", "controller", f"broker {described.controller_id}")
     else:
-        yield _row("fail", "controller", "there is none", "look at the brokers' logs")
+        yield _row("fail", "controller", "no controller is elected", "look at the brokers' logs")
     named = {broker for topic in listed for row in topic.partitions for broker in row.replicas}
     down = sorted(named - running)
     if down:

@@ -1,7 +1,7 @@
 """Errors of authorization: who needs which operation on what, and the command that allows it.
 
-A broker answers only that an operation is not allowed. The operation is that of the request, or the
-one that the whole command needs: Read, Write, Delete and Alter include Describe.
+A broker reports only that an operation is not allowed. The operation is the request's, or the one
+that the whole command needs: Read, Write, Delete and Alter include Describe.
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""Names for completion, requested from the cluster; none if it does not answer immediately."""
+"""Names for completion, requested from the cluster; none if it does not respond immediately."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """References to secrets in options of the command line, so that the secrets are not on it.
 
-Every user of a machine can read the command lines of its processes. The syntax is that of Kafka's
+Every user of a machine can read the command lines of its processes. The syntax follows Kafka's
 config providers: `${env:NAME}` is a variable of the environment, `${file:PATH:KEY}` a value of a
 properties file, `${directory:PATH:FILE}` the content of a file, as Kubernetes mounts secrets.
 """

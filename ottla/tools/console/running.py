@@ -78,8 +78,8 @@ def clusters_of(
 ) -> tuple[ClusterSettings, ...]:
     """Return the clusters of the options; ConfigError names the option that is wrong.
 
-    The keys of `zookeepers` and `client_configs` are names of clusters, those of `http_urls` are
-    NAME/BROKER. The file of a profile is used unless `client_configs` has another one.
+    The keys of `zookeepers` and `client_configs` are names of clusters, and the keys of `http_urls`
+    are NAME/BROKER. The file of a profile is used unless `client_configs` has another one.
     """
     parsed = [_cluster(text, client_configs) for text in clusters]
     names = {cluster.name for cluster in parsed}

@@ -1,4 +1,4 @@
-"""Checks of a cluster that answers: its advertised addresses, and whether it is healthy.
+"""Checks of a cluster that responds: its advertised addresses, and whether it is healthy.
 
 The usual problem is an advertised address that is right for the broker and wrong for the client: in
 a container, behind a forwarded port, on another machine.
@@ -55,7 +55,7 @@ def examine(
     may_write: bool,
     on_request: OnRequest | None = None,
 ) -> Iterator[Finding]:
-    """Yield the findings about a broker that answers on an address."""
+    """Yield the findings about a broker that responds on an address."""
     with Brokers(str(bootstrap), timeout_s=10.0, security=security) as brokers:
         brokers.on_request = on_request
         try:
@@ -146,7 +146,7 @@ def _advertised(
     if cluster_id != described.cluster_id:
         return fail(
             about,
-            f"the broker advertises {advertised}, but another cluster answers there ({cluster_id})",
+            f"the broker advertises {advertised}, but another cluster responds there ({cluster_id})",
             remedy,
         )
     return ok(about, f"{advertised} can be reached from here")

@@ -15,7 +15,7 @@ _examine = deferred("ottla.tools.doctor.examination", "examine")
 @click.command("doctor")
 @options.secured
 @click.option("--data", metavar="FOLDER", help="The broker's log directory.  "
-              f"[default: {DEFAULT_DATA} if it exists or no broker answers]")  # fmt: skip
+              f"[default: {DEFAULT_DATA} if it exists or no broker responds]")  # fmt: skip
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),

@@ -49,7 +49,7 @@ def _here(
     settings = {} if config is None else parse_properties(read_text(config), config)
     is_told = data is not None or bool(settings.keys() & {"log.dirs", "log.dir"})
     for path in machine.directories(data, settings, DEFAULT_DATA):
-        # A broker that answers may keep its data in a folder other than the default.
+        # A broker that responds may keep its data in a folder other than the default.
         if is_told or not is_served or path.exists():
             yield from machine.examine_directory(path, is_served=is_served)
     yield machine.examine_limits()

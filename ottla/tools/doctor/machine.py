@@ -42,7 +42,7 @@ _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs")
 
 
 def examine_directory(path: Path, *, is_served: bool) -> Iterator[Finding]:
-    """Yield the findings about one log directory; `is_served` is True if a broker answers here."""
+    """Yield the findings about one log directory; `is_served` is True if a broker responds here."""
     check = f"log directory {path}"
     existing = path if path.exists() else _existing_parent(path)
     if path.exists() and not path.is_dir():
@@ -97,7 +97,7 @@ def _lock(path: Path, *, is_served: bool) -> Finding:
         return ok(check, f"held by {holder}")
     return warn(
         check,
-        f"held by {holder}, but no broker answers at the given address",
+        f"held by {holder}, but no broker responds at the given address",
         "Name that broker's address with --bootstrap, or stop it before you start another here.",
     )
 

@@ -1,6 +1,6 @@
 """Checks of an address: a broker listens there, another kind of server, or no process.
 
-The check sends a Kafka request first. If the answer is of another protocol, it tries TLS and HTTP.
+The check sends a Kafka request first. If another protocol responds, it tries TLS and HTTP.
 """
 
 import socket
@@ -18,7 +18,7 @@ PATIENCE_S = 3.0
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 _ANSWER = struct.Struct(">ii")
 _TLS_ALERT = b"\x15\x03"
-# First bytes that others send unasked, or in answer to what they do not understand.
+# First bytes that others send unasked, or in response to bytes that they do not understand.
 _GREETINGS = (
     (b"HTTP/", "an HTTP server"),
     (b"SSH-", "an SSH server"),
@@ -53,7 +53,7 @@ def resolve(address: Address, check: str) -> Resolved:
 
 
 def examine(address: Address, check: str = "port", security: Security | None = None) -> Finding:
-    """Report which kind of server answers on the address."""
+    """Report which kind of server responds on the address."""
     resolved = resolve(address, check)
     if resolved.finding is not None:
         return resolved.finding
@@ -81,7 +81,7 @@ def examine(address: Address, check: str = "port", security: Security | None = N
     except TimeoutError:
         return fail(
             check,
-            f"{address} does not answer within {PATIENCE_S:g} s",
+            f"{address} does not respond within {PATIENCE_S:g} s",
             "Check that the machine is up, and that no firewall or security group blocks the port.",
         )
     except OSError as error:
@@ -96,7 +96,9 @@ def examine(address: Address, check: str = "port", security: Security | None = N
 
 
 def _ask(connection: socket.socket, request: bytes) -> bytes | None:
-    """Return the first bytes of the answer; b"" if the connection is closed, None after a timeout."""
+    """Return the first bytes of the response; b"" if the connection is closed, None after a
+    timeout.
+    """
     connection.settimeout(PATIENCE_S)
     try:
         connection.sendall(request)
@@ -115,7 +117,7 @@ def _is_kafka(response: bytes | None) -> bool:
 
 
 def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
-    """Identify a server that does not answer as a broker."""
+    """Identify a server that does not respond as a broker does."""
     protocol = _tls_version(address)
     if protocol is not None or (response or b"").startswith(_TLS_ALERT):
         return fail(
@@ -139,7 +141,7 @@ def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
             "listens there.",
         )
     behaviour = (
-        f"answers with {response[:16]!r}" if response else "accepts a request and does not answer"
+        f"responds with {response[:16]!r}" if response else "accepts a request and does not respond"
     )
     return fail(
         check,
@@ -165,7 +167,7 @@ def _tls_version(address: Address) -> str | None:
 
 
 def _http_answer(address: Address) -> bytes:
-    """Return the answer to an HTTP request."""
+    """Return the response to an HTTP request."""
     try:
         with socket.create_connection(address, PATIENCE_S) as connection:
             return _ask(connection, b"GET / HTTP/1.0\r\n\r\n") or b""

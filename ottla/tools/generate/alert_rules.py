@@ -52,7 +52,7 @@ def rules(limits: Limits) -> Iterator[Rule]:
         f'up{{job="{limits.job}"}} == 0',
         "1m",
         "critical",
-        "{{ $labels.instance }} does not answer",
+        "{{ $labels.instance }} does not respond",
         "Start the broker, or look at its log.",
     )
     yield Rule(

@@ -1,6 +1,6 @@
 """The panels of Ottla's Grafana dashboard: what each shows, and where it stands.
 
-Metrics are those of the default dialects. Rates use Grafana's `$__rate_interval`. `$job`,
+Metrics have the names of the default dialects. Rates use Grafana's `$__rate_interval`. `$job`,
 `$broker`, `$topic` and `$group` are variables of the dashboard.
 """
 

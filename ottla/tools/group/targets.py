@@ -59,7 +59,8 @@ def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Strategy, int] | None:
-    """Return the requested strategy, with its offset, shift or time in ms; None if there is none.
+    """Return the requested strategy, with its offset, shift or time in ms; None if no option is
+    given.
 
     UsageError if more than one of these options and of those in `also` is given, or if a position,
     a time or a duration cannot be parsed.
@@ -98,7 +99,7 @@ def as_typed(names: Iterable[str]) -> str:
 
 
 def read_offsets(file: str) -> dict[Key, int]:
-    """Return the offsets of a file; UsageError if it has none, or names an invalid line."""
+    """Return the offsets of a file; UsageError if it has no offset or an invalid line."""
     text = read_text(file)
     try:
         offsets: dict[Key, int] = _parse_offsets(text)

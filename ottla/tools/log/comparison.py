@@ -25,7 +25,7 @@ class _Segment:
         return iter(SegmentWalk(self._read, self._size, position))
 
     def batch_at(self, position: int) -> FoundBatch:
-        """Return the batch at a position; OttlaError if there is none."""
+        """Return the batch at a position; OttlaError if no complete batch is there."""
         found = next(self.batches(position), None) if position >= 0 else None
         if found is None:
             raise OttlaError(

@@ -19,7 +19,9 @@ class Batches(Protocol):
         """Return the batches in order, up to one that is incomplete."""
 
     def batch_at(self, position: int) -> Batch:
-        """Return the batch at a position that an index contains; OttlaError if there is none."""
+        """Return the batch at a position that an index contains; OttlaError if no complete batch is
+        there.
+        """
 
 
 class Findings:
@@ -73,7 +75,7 @@ class TimeComparison:
 
 
 def largest_timestamp(item: Batch) -> int:
-    """Return the largest timestamp of the records of a batch; -1 if it has none."""
+    """Return the largest timestamp of the records of a batch; -1 for an empty batch."""
     if item.header.has_log_append_time:
         return int(item.header.max_timestamp)
     opened = records.decode_batch(item.data, header=item.header)

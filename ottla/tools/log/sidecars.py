@@ -27,7 +27,7 @@ class Content(NamedTuple):
 
 
 def base_offset_of(name: str) -> int:
-    """Return the offset in the name of a segment's file, or 0 if the name has none."""
+    """Return the offset at the start of a segment file's name, or 0 without one."""
     digits = re.match(r"\d{20}", name)
     return int(digits.group()) if digits else 0
 

@@ -10,7 +10,7 @@ from ottla.client.transport import Settings, record_error, translated_errors
 
 # librdkafka reports dropped records at once, if its threads are not busy.
 _REPORTS_S = 1.0
-# Takes the error (None if there is none) and librdkafka's message.
+# Takes the error (None on success) and librdkafka's message.
 Report = Callable[[OttlaError | None, Any], None]
 
 

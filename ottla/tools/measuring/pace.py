@@ -1,4 +1,4 @@
-"""The pace of a producer, as that of Apache Kafka's ThroughputThrottler."""
+"""The pace of a producer, as in Apache Kafka's ThroughputThrottler."""
 
 import time
 from collections.abc import Callable

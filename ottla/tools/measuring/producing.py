@@ -81,7 +81,7 @@ class ProduceResults:
         return self._totals
 
     def as_object(self) -> dict[str, Any]:
-        """Return the totals, those of the steady state in an object of their own."""
+        """Return the totals, with the steady state's totals in an object of their own."""
         total, *steady = self._totals
         return {**total, "steady_state": steady[0]} if steady else dict(total)
 

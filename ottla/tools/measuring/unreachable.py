@@ -1,4 +1,4 @@
-"""A warning that no broker answers, which is repeated while that lasts."""
+"""A warning that no broker responds, which is repeated while that lasts."""
 
 import math
 import time

@@ -45,7 +45,7 @@ class NumbersPlan:
     limit).
 
     `prefix` is put before each value. Keys are 0 up to `repeating_keys`, again and again; without
-    it, there is none. `create_time` is the time of the first record in ms since 1970.
+    it, records have no key. `create_time` is the time of the first record in ms since 1970.
     """
 
     topic: str

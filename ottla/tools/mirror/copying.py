@@ -54,7 +54,7 @@ class MirrorSettings:
     source show the position; copying begins there if the target has no points yet. `start`: where
     copying begins if there is neither (default: the beginning). `end`: where it stops. `refresh_s`:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
-    one source of which one fences the others; default: those of the same topics.
+    one source of which one fences the others; default: the mirrors of the same topics.
     """
 
     exactly_once: bool = False
@@ -144,7 +144,7 @@ class Mirror:
         self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]
     ) -> bool:
         """Copy until the end or until stopped; return True, earlier, if there are new partitions,
-        because a producer that is open does not know those of the target yet.
+        because an open producer does not know the target's new partitions yet.
         """
         with self._open_producer() as producer, self._open_consumer() as consumer:
             if self._settings.exactly_once:
@@ -379,7 +379,7 @@ class Mirror:
         return Point(key[1], self._read[key], self._last[key].result().offset + 1)
 
     def _store_starts(self, producer: Producer) -> None:
-        """Store a point for each partition that has none: its start, and the end of its copy.
+        """Store a point for each partition without one: its start, and the end of its copy.
 
         Offsets of groups in the first batch are translated to it, and a mirror that begins at the
         end resumes there.
@@ -418,7 +418,9 @@ class Mirror:
                 self._look_for_others(route, [future.result().offset for future in futures])
 
     def _look_for_others(self, route: Route, written: list[int]) -> None:
-        """Report another mirror of this source if there are points between those of this one."""
+        """Report another mirror of this source if it has written points between the points of this
+        one.
+        """
         end = self._points_end[route]
         is_alone = written == list(range(end, end + len(written)))
         if is_alone:

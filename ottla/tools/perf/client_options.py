@@ -21,8 +21,8 @@ settings = click.option("-X", "settings", multiple=True, metavar="NAME=VALUE",
 
 
 def on_down(bootstrap: str) -> Callable[[], None]:
-    """Return a function that reports, at most every five seconds, that no broker answers."""
-    return repeated_warning(note, f"No broker of {bootstrap} answers; retrying.")
+    """Return a function that reports, at most every five seconds, that no broker responds."""
+    return repeated_warning(note, f"No broker of {bootstrap} responds; retrying.")
 
 
 def rounded(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class LatencyOptions:
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """Write one record at a time to TOPIC, and measure the milliseconds until it is read.
 
-    No other producer may write to TOPIC meanwhile.
+    No other producer may write to TOPIC during the measurement.
 
     \b
     ottla perf latency orders

@@ -26,8 +26,8 @@ file_argument = click.argument(
 def access(pipeline: Pipeline, bootstrap: str | None, command_config: str | None) -> Any:
     """Return the `ClusterAccess` of a pipeline: by the command line, the file or the profile.
 
-    The options of one cluster are not sent to another: those of the file are used with its own
-    address, and those of the profile with its own.
+    The options of one cluster are not sent to another: the file's options are used with the file's
+    address, and the profile's options with the profile's address.
     """
     address = bootstrap or pipeline.bootstrap or _default_bootstrap()
     if command_config is not None:

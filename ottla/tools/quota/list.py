@@ -15,7 +15,7 @@ from ottla.tools.quota.entity import entity_of, name_of, named
 @named
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
-    """List quotas: all of them, or those of an entity."""
+    """List quotas: all of them, or an entity's quotas."""
     described = quotas.describe_client_quotas(brokers, entity_of(option_values))
     rows = [
         {

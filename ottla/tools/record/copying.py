@@ -15,7 +15,7 @@ _POLL_S = 0.2
 _AT_ONCE = 500
 # Records are collected up to this size before a write, as long as more arrive.
 _WRITE_BYTES = 1 << 16
-# If no broker was reachable for this long, check whether one answers.
+# If no broker was reachable for this long, check whether one responds.
 _PATIENCE_S = 30.0
 
 
@@ -93,9 +93,9 @@ class Copier:
         if self._down_since is None:
             self._down_since = now
             if not is_quiet:
-                note(f"No broker of {brokers.bootstrap} answers; retrying.")
+                note(f"No broker of {brokers.bootstrap} responds; retrying.")
         elif now - self._down_since > _PATIENCE_S:
             brokers.close()
             brokers.any_connection()
-            # A broker answers after all; with an idle topic there is no other sign of it.
+            # A broker responds after all; with an idle topic there is no other sign of it.
             self._consumer.is_down = False

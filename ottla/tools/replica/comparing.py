@@ -44,7 +44,7 @@ def compare(
 ) -> Finding | None:
     """Compare a follower's replica with the leader's between the offsets `bounds`.
 
-    Returns the first problem, or None if there is none. `advance` is called with the number of
+    Returns the first problem, or None if the replicas agree. `advance` is called with the number of
     offsets that have been compared since its last call.
     """
     start, end = bounds

@@ -12,7 +12,7 @@ from ottla.client.brokers import Brokers
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.records import batch
 
-# From version 11 a follower answers; from version 13 topics have ids instead of names.
+# From version 11 a follower responds; from version 13 topics have ids instead of names.
 _VERSION_MAX = 12
 _FETCH_BYTES = 1 << 20
 
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The answer of a replica: its offsets, and whole batches from the requested offset on."""
+    """The response of a replica: its offsets, and whole batches from the requested offset on."""
 
     log_start_offset: int
     high_watermark: int

@@ -6,8 +6,8 @@ from ottla.tools import options
 from ottla.tools.output import Output
 
 # Instead of click's scripts. The value of `--option=value` is completed as well: bash splits such a
-# word in three, and for the other shells it is one word, but the answer has the value only. In
-# fish, a comma ended the description.
+# word in three, and for the other shells it is one word, but the completions contain the value
+# only. In fish, a comma ended the description.
 _BASH = """\
 _ottla_completion() {
     local IFS=$'\\n' index completion kind value

@@ -113,7 +113,9 @@ def _of_topic(
 
 
 def _of_file(brokers: Brokers, path: str) -> dict[Partition, int]:
-    """Return the offsets of a file, that of the end for -1; UsageError if one is not possible."""
+    """Return the offsets of a file, with the end offset in place of -1; UsageError if one is not
+    possible.
+    """
     try:
         requested = offsets_of(read_json(path))
     except ConfigError as error:

@@ -114,7 +114,7 @@ def example_path() -> str:
 
 
 def parse_plan(text: str, name: str = "the workload") -> Plan:
-    """Return the plan in a TOML text; `name` is that of its file, for errors."""
+    """Return the plan in a TOML text; `name` is the file's name, for errors."""
     try:
         return _parse(text)
     except ConfigError as error:

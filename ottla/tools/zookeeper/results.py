@@ -22,7 +22,7 @@ class Event(NamedTuple):
 class Result(NamedTuple):
     """The parts of a command's result, in the order in which they are shown; most have one part.
 
-    `paths` are those of a recursive list. `stats` are the metadata of nodes.
+    `paths` come from a recursive list. `stats` are the metadata of nodes.
     """
 
     paths: Sequence[str] = ()
@@ -34,7 +34,9 @@ class Result(NamedTuple):
 
 
 def lines_of(result: Result) -> list[str]:
-    """Return the lines that ZooKeeper's shell shows; a command that only changes has none."""
+    """Return the lines that ZooKeeper's shell shows; a command that only changes nodes returns no
+    line.
+    """
     lines = list(result.paths)
     if result.children is not None:
         lines.append(f"[{', '.join(result.children)}]")

@@ -37,7 +37,7 @@ def command(output: Output, connect: str, tls_config: str | None) -> None:
     """Let only the user of the brokers change the nodes of a cluster.
 
     All may still read them, apart from those with secrets. First restart all brokers with
-    zookeeper.set.acl=true. The user is that of the JAAS file in KAFKA_OPTS, as for the brokers.
+    zookeeper.set.acl=true. The user comes from the JAAS file in KAFKA_OPTS, as for the brokers.
 
     \b
     export KAFKA_OPTS=-Djava.security.auth.login.config=/etc/kafka/client.conf

@@ -73,7 +73,7 @@ def test_another_cluster_at_the_advertised_address_is_reported() -> None:
         finding = advertised(f"127.0.0.1:{other.port}")
         assert other.cluster_id in finding.found
     assert finding.state is State.FAIL
-    assert "another cluster answers" in finding.found
+    assert "another cluster responds" in finding.found
 
 
 def test_another_name_of_the_same_cluster_is_accepted() -> None:

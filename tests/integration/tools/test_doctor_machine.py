@@ -19,7 +19,7 @@ def test_holder_of_the_lock_is_reported(tmp_path: Path) -> None:
         finding = examined(tmp_path)["lock of"]
         assert finding.state is State.WARN
         assert f"held by process {os.getpid()} (" in finding.found
-        assert "no broker answers at the given address" in finding.found
+        assert "no broker responds at the given address" in finding.found
         assert examined(tmp_path, is_served=True)["lock of"].state is State.OK
         running.create_topic("t")
     assert examined(tmp_path)["lock of"].found == "not locked"

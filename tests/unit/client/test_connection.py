@@ -78,7 +78,7 @@ def test_port_without_listener_has_its_own_error(free_port: Address) -> None:
     ("error", "sentence"),
     [
         (socket.gaierror(-2, "Name or service not known"), "the host of h:1 is not known: Name"),
-        (TimeoutError(), r"h:1 does not answer \(5 s\)"),
+        (TimeoutError(), r"h:1 does not respond \(5 s\)"),
         (OSError(113, "No route to host"), "h:1 cannot be reached: No route to host"),
     ],
 )
@@ -97,7 +97,7 @@ def test_each_connection_failure_has_its_message(
 
 def test_silent_broker_times_out(silent_port: Address) -> None:
     """The handshake has a timeout of its own."""
-    with pytest.raises(TimedOut, match="did not answer ApiVersions within"):
+    with pytest.raises(TimedOut, match="did not respond to ApiVersions within"):
         Connection(silent_port, timeout_s=0.05)
 
 
@@ -117,7 +117,7 @@ def test_broker_that_disconnects_is_reported(broker: Any) -> None:
     """The broker may die between request and response."""
     broker.answers["ListGroups"] = lambda request: None
     connection = Connection(broker.address)
-    with pytest.raises(NotReachable, match="before it answered"):
+    with pytest.raises(NotReachable, match="before it responded"):
         connection.call(ListGroupsRequest(), ListGroupsResponse)
     assert not connection.is_open
 
@@ -126,7 +126,7 @@ def test_response_to_another_request_closes_the_connection(broker: Any) -> None:
     """After a mismatch of correlation ids the bytes on the socket cannot be trusted."""
     broker.answers["ListGroups"] = lambda request: struct.pack(">ib", 4711, 0) + bytes(100)
     connection = Connection(broker.address)
-    with pytest.raises(ProtocolError, match="answered request 4711"):
+    with pytest.raises(ProtocolError, match="responded to request 4711"):
         connection.call(ListGroupsRequest(), ListGroupsResponse)
     assert not connection.is_open
 

@@ -122,7 +122,7 @@ def test_silent_server_is_no_broker() -> None:
 
     with stranger(talk) as address:
         finding = port.examine(address)
-    assert "does not answer: this is not Kafka's protocol" in finding.found
+    assert "does not respond: this is not Kafka's protocol" in finding.found
 
 
 def test_server_that_disconnects_may_require_a_login() -> None:

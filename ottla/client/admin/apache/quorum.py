@@ -58,7 +58,7 @@ class Quorum:
 
     @property
     def leader(self) -> QuorumReplica:
-        """The leader's replica; ApiError LEADER_NOT_AVAILABLE while there is none."""
+        """The leader's replica; ApiError LEADER_NOT_AVAILABLE while none is elected."""
         for voter in self.voters:
             if voter.node_id == self.leader_id:
                 return voter
@@ -155,7 +155,7 @@ def remove_raft_voter(
 ) -> None:
     """Remove a controller from the voters; ApiError VOTER_NOT_FOUND if it is none of them.
 
-    Other errors are those of `add_raft_voter`.
+    Other errors are the same as in `add_raft_voter`.
     """
     request = RemoveRaftVoterRequest(
         cluster_id=cluster_id, voter_id=node_id, voter_directory_id=_checked(directory_id)

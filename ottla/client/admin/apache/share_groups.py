@@ -195,7 +195,7 @@ def share_offset_deletions(
     brokers: Brokers, group_id: str, topics: Iterable[str]
 ) -> dict[str, ApiError | None]:
     """Delete the state of topics like `delete_share_group_offsets`; return the error of each topic,
-    None if it has none.
+    None on success.
     """
     request = deleting.DeleteShareGroupOffsetsRequest(
         group_id=group_id,

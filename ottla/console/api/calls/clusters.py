@@ -16,7 +16,7 @@ from ottla.operations.survey.connections import ClusterConnection
 class ClusterRow:
     """A cluster of the console; `has_zookeeper` if its ZooKeeper tree can be read.
 
-    `security_protocol` is that of the connections to its brokers.
+    `security_protocol` applies to the connections to its brokers.
     """
 
     name: str

@@ -79,7 +79,7 @@ def read_message(
     masking: Sequence[MaskingRule] = (),
     text_limit: int = 1_000_000,
 ) -> MessageRow:
-    """Return one record; ConfigError if there is none at this offset."""
+    """Return one record; ConfigError if this offset has no record."""
     request = BrowseRequest(
         topic=topic,
         partitions=(partition,),

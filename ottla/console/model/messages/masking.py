@@ -48,7 +48,7 @@ Header = tuple[str, bytes | None]
 
 
 class Masking:
-    """Rules that apply to one topic, compiled; false if there are none."""
+    """Rules that apply to one topic, compiled; false without such rules."""
 
     def __init__(self, rules: Sequence[MaskingRule], topic: str) -> None:
         """Compile; raises ConfigError for a malformed expression, path or target."""

@@ -88,7 +88,7 @@ def remote_search(
 
 
 def _translate(condition: Condition) -> tuple[str, str] | None:
-    """Return a parameter that every match of a condition satisfies; None if there is none."""
+    """Return a parameter that every match of a condition satisfies; None if no parameter does."""
     if condition.negated:
         return None
     operator, text = condition.operator, condition.text

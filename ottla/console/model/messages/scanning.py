@@ -156,7 +156,7 @@ class Scan:
         self.scanned_bytes += len(data.records)
         before = self.positions[number]
         for position, header in self._committed_batches(data):
-            # The caller may have left out the rest of the partition meanwhile.
+            # The caller may have left out the rest of the partition since the last batch.
             span = self.spans[number]
             if self.positions[number] >= span.end:
                 break
@@ -172,7 +172,7 @@ class Scan:
             self.positions[number] = span.end
 
     def _committed_batches(self, data: Fetched) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield all batches, or those of committed transactions; control batches become empty."""
+        """Yield all batches, or only the committed ones; control batches become empty."""
         coming = sorted(data.aborted, key=lambda row: row[1])
         aborted: set[int] = set()
         for position, header in whole_batches(data.records):

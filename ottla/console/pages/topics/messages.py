@@ -28,7 +28,7 @@ from ottla.operations.survey.metadata import read_topic
 CONDITIONS = 3
 _LIMITS = (20, 50, 100, 500)
 _TEXT_LIMIT = 2_000
-# A page with a condition answers soon, even if nothing matches; the search has no such limit.
+# A page with a condition responds soon, even if nothing matches; the search has no such limit.
 _PAGE_SCAN_LIMIT = 20_000
 _PAGE_TIMEOUT_S = 5.0
 _SEARCH_LIMIT = 500

@@ -18,7 +18,7 @@ PATH = "/jmx"
 _TIMEOUT_S = 30.0
 # Jolokia's escapes inside of a part of the path.
 _SPECIAL = re.compile(r"[!/\"]")
-# Names are those of the registration, as JMX itself returns them.
+# Names have the form of their registration, as JMX itself returns them.
 _OPTIONS = "canonicalNaming=false"
 _MISSING = "javax.management.InstanceNotFoundException"
 
@@ -95,7 +95,7 @@ class BeanReader:
         if not isinstance(answer, dict) or "value" not in answer:
             kind = str(dict(answer).get("error_type", "")) if isinstance(answer, dict) else ""
             reason = answer.get("error", "") if isinstance(answer, dict) else ""
-            message = str(reason) or f"{self._name} answers with status {status}, without beans"
+            message = str(reason) or f"{self._name} responds with status {status}, without beans"
             raise BeanError(message, is_missing=kind == _MISSING)
         return answer["value"]
 

@@ -39,7 +39,7 @@ def command(
     """Show the metrics whose name matches a PATTERN, or all.
 
     A PATTERN is a whole name with the wildcards * and ?, or a part of a name; case does not matter.
-    Names are those of Apache Kafka's JMX beans. The brokers need the option metrics.listener.
+    The names come from Apache Kafka's JMX beans. The brokers need the option metrics.listener.
 
     \b
     ottla broker metrics UnderReplicatedPartitions

@@ -28,7 +28,7 @@ def test_session_timeout_is_read_from_the_log(departures: Departures) -> None:
         departures.emit(logging.LogRecord("l", logging.INFO, "", 0, line, None, None))
     assert "session.timeout.ms (45000)" in (departures.reason or "")
     departures.removed()
-    assert "answered no heartbeat" in (departures.reason or "")
+    assert "responded to no heartbeat" in (departures.reason or "")
 
 
 def test_session_timeout_of_a_member_that_polls_too_late_is_explained_by_it(

@@ -127,8 +127,8 @@ def test_webhook_is_signed_in_a_header(receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "response", "reason"),
     [
-        (ChannelKind.SLACK, 404, b"no_service", "the server answers 404"),
-        (ChannelKind.WEBHOOK, 302, b"", "the server answers 302"),
+        (ChannelKind.SLACK, 404, b"no_service", "the server returns the status 404"),
+        (ChannelKind.WEBHOOK, 302, b"", "the server returns the status 302"),
         (ChannelKind.DINGTALK, 200, b'{"errcode":310000,"errmsg":"sign"}', "310000: sign"),
         (ChannelKind.WECOM, 200, b'{"errcode":93000,"errmsg":"key"}', "93000: key"),
         (ChannelKind.FEISHU, 200, b'{"code":19021,"msg":"sign"}', "19021: sign"),

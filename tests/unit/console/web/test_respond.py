@@ -41,7 +41,7 @@ def console() -> Iterator[Console]:
 
 def show(view: View) -> Mapping[str, Any]:
     if view.query.text("fail"):
-        raise ClusterUnavailable("cluster 'local' does not answer")
+        raise ClusterUnavailable("cluster 'local' does not respond")
     return {"status": 200, "reason": f"shown to {view.actor.user}"}
 
 
@@ -147,7 +147,7 @@ def test_an_unavailable_cluster_has_a_page_that_tries_again(console: Console) ->
     reply = respond(console, PAGE, request_of(token=console.sessions.open("ann"), query="fail=1"))
     assert reply.status == 503
     assert reply.headers["refresh"] == "3"
-    assert "does not answer" in str(reply.body)
+    assert "does not respond" in str(reply.body)
 
 
 def test_an_unknown_cluster_is_not_found(console: Console) -> None:

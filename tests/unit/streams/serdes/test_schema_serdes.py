@@ -273,7 +273,7 @@ def test_an_unreachable_registry_is_an_error() -> None:
         SchemaRegistry("localhost:8081").schema(1)
     with FakeSchemaRegistry() as gone:
         url = gone.url
-    with pytest.raises(SerializationError, match=r"127\.0\.0\.1:\d+ did not answer"):
+    with pytest.raises(SerializationError, match=r"127\.0\.0\.1:\d+ did not respond"):
         SchemaRegistry(url).schema(1)
 
 
