@@ -18,7 +18,13 @@ from ottla.replication.fetched import RESPONSE_BYTES_MAX
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.partition import Partition
 from ottla.server.fetch.reading import FetchBroker, FetchContext, failure
-from ottla.server.fetch.sessions import Ended, FetchPlan, FetchSessions, PartitionFetch
+from ottla.server.fetch.sessions import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    Ended,
+    FetchPlan,
+    FetchSessions,
+    PartitionFetch,
+)
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -27,7 +33,6 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_REPLICA = -1
 _UNKNOWN_EPOCH = -1
 
@@ -144,7 +149,7 @@ class _FollowerFetch:
 
     def _find(self, fetch: PartitionFetch) -> Partition:
         replicas = self._context.broker.replicas
-        if self._context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        if self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
         else:
             partition = replicas.get(fetch.topic, fetch.partition)

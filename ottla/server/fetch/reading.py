@@ -22,7 +22,12 @@ from ottla.replication.fetched import (
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.current import Current
-from ottla.server.fetch.sessions import Ended, FetchSessions, PartitionFetch
+from ottla.server.fetch.sessions import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    Ended,
+    FetchSessions,
+    PartitionFetch,
+)
 from ottla.server.quotas.clients import RequestUsage
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -30,14 +35,14 @@ from ottla.wire.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from ottla.wire.schema import first_version
 
 if TYPE_CHECKING:
     from ottla.server.authorization.access import Access
 
 # Consumers with older versions know leaders only (KIP-392).
-FIRST_VERSION_OF_FOLLOWERS = 11
-_FIRST_VERSION_WITH_LEADER = 12
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_OF_FOLLOWERS = first_version(PartitionData, "preferred_read_replica")
+_FIRST_VERSION_WITH_LEADER = first_version(PartitionData, "current_leader")
 _UNKNOWN = -1
 # The errors of partitions into whose log the broker does not look.
 _UNSEEN = (
@@ -170,7 +175,7 @@ def read(
 ) -> FetchPass:
     """Read partitions in their order, as a part of `reading`; those in `known` have not changed."""
     broker = context.broker
-    has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    has_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     get = _finder(context, has_topic_ids=has_topic_ids)
     or_follower = context.api_version >= FIRST_VERSION_OF_FOLLOWERS
     range_bytes_min = context.connection.range_bytes_min

@@ -8,8 +8,9 @@ from ottla.wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from ottla.wire.schema import first_version
 
-_FIRST_VERSION_WITH_ENDPOINTS = 16
+_FIRST_VERSION_WITH_ENDPOINTS = first_version(FetchResponse, "node_endpoints")
 # Approximate size of a partition's part of the response, without its records, for the quota.
 _PARTITION_BYTES = 50
 

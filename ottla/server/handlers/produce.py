@@ -41,9 +41,11 @@ from ottla.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from ottla.wire.records.batch import LOW_ATTRIBUTES_POSITION, is_transactional, parse_header
+from ottla.wire.schema import first_version
 
 API = ApiKey.PRODUCE
 MIN_VERSION = 3
@@ -53,10 +55,10 @@ PROPERTIES = ApiProperties(advertised_min=0, is_read_ahead=True, shortcut=Produc
 
 _ZSTD = 4
 _FIRST_VERSION_WITH_ZSTD = 7
-_FIRST_VERSION_WITH_LEADER = 10
+_FIRST_VERSION_WITH_LEADER = first_version(PartitionProduceResponse, "current_leader")
 _FIRST_VERSION_WITH_ABORTABLE = 11
 _FIRST_VERSION_THAT_ADDS = 12
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
+_FIRST_VERSION_WITH_TOPIC_IDS = first_version(TopicProduceData, "topic_id")
 # How often a heavy batch is validated if its topic's configuration keeps changing.
 _VALIDATIONS_MAX = 5
 # The reason to close a connection, as Kafka does.
