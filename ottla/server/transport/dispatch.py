@@ -41,7 +41,7 @@ from ottla.server.transport.brokers_only import (
 )
 from ottla.server.transport.cached_responses import CachedResponses
 from ottla.server.transport.costs import COSTS, UNKNOWN
-from ottla.server.transport.informed import once_informed
+from ottla.server.transport.first_metadata import after_first_metadata
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
@@ -123,7 +123,7 @@ class Route:
         if row.refuse is not None:
             self.handle = refused_in_parts(self.handle, row.refuse)
         if row.needs_metadata:
-            self.handle = once_informed(self.handle)
+            self.handle = after_first_metadata(self.handle)
         # The variant that answers requests of clients without quotas, set by the dispatcher.
         self.answer: Answer
         self.response: type[Any] = api.response
